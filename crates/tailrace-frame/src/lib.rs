@@ -1,0 +1,1 @@
+//! Bytes to records: lines, CRI, docker, size limits.

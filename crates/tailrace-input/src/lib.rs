@@ -1,0 +1,1 @@
+//! Finds, identifies and follows log files.

@@ -1,0 +1,1 @@
+//! What several stages must agree on: reserved names, severities, times, JSON text.

@@ -1,0 +1,1 @@
+//! RecordBatch to OTLP bytes; reading OTLP answers.

@@ -1,0 +1,1 @@
+//! One request over pooled clients until it is delivered.

@@ -1,0 +1,1 @@
+//! Composes the stages; decides when a checkpoint may move.

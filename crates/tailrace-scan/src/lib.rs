@@ -1,0 +1,1 @@
+//! Records to a RecordBatch of the wanted columns.

@@ -1,0 +1,1 @@
+//! What a query needs, and the query as a prepared plan.

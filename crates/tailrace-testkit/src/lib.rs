@@ -1,0 +1,1 @@
+//! Test only: a scripted collector, writers that rotate, corpora.

@@ -1,0 +1,1 @@
+//! The Tailrace log agent.
