@@ -1,0 +1,225 @@
+//! Walking JSON text (RFC 8259) that is already valid UTF-8, without building a tree.
+//!
+//! Takes text, gives [`Value`]s that borrow from it: a kind and the value's own text. Grammar is checked wherever a
+//! value is crossed, nesting is followed by a loop and a bit stack (never by recursion) down to [`DEPTH_MAX`] levels,
+//! and no function here allocates unless its name says so (`unescape`, `unescaped`, `write_string`). Numbers are
+//! never converted: their text is exact, what it means is the caller's decision.
+//!
+//! ```
+//! use tailrace_model::json::{Kind, Step, get_path, parse_value};
+//!
+//! let record = parse_value(r#"{"http":{"status":200,"tags":["a","b"]}}"#).expect("valid JSON");
+//! let tag = get_path(record, &[Step::Key("http".into()), Step::Key("tags".into()), Step::Index(1)]);
+//! let tag = tag.expect("the path exists");
+//! assert_eq!((tag.kind, tag.text), (Kind::String, "b"));
+//! ```
+
+mod grammar;
+mod path;
+mod string;
+mod walk;
+
+pub use path::{Step, get_path};
+pub use string::{Unescaped, string_equals, unescape, unescaped, write_string};
+pub use walk::{Elements, Members};
+
+/// The deepest nesting that is followed: a value inside more than this many objects and arrays is no value here.
+pub const DEPTH_MAX: usize = 128;
+
+/// What a JSON value is. The numbers are the tags that stand beside untyped columns; an absent key has no tag.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`
+    Null = 0,
+    /// A string.
+    String = 1,
+    /// A number without fraction and exponent, of any size.
+    Integer = 2,
+    /// A number with a fraction or an exponent.
+    Float = 3,
+    /// `true` or `false`
+    Bool = 4,
+    /// An object.
+    Object = 5,
+    /// An array.
+    Array = 6,
+}
+
+impl Kind {
+    /// The kind with this tag, if there is one.
+    pub const fn from_u8(tag: u8) -> Option<Kind> {
+        Some(match tag {
+            0 => Kind::Null,
+            1 => Kind::String,
+            2 => Kind::Integer,
+            3 => Kind::Float,
+            4 => Kind::Bool,
+            5 => Kind::Object,
+            6 => Kind::Array,
+            _ => return None,
+        })
+    }
+}
+
+/// One JSON value, borrowed from the text it was found in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its text: of a string what stands between the quotes, still escaped if `escaped`; of anything else the whole
+    /// value without the whitespace around it.
+    pub text: &'a str,
+    /// A string that holds at least one backslash; always false for other kinds.
+    pub escaped: bool,
+}
+
+/// The value that `text` is, if it is exactly one JSON value with nothing but whitespace around it.
+pub fn parse_value(text: &str) -> Option<Value<'_>> {
+    let (value, end) = first_value(text, 0)?;
+    let rest = grammar::skip_whitespace(text.as_bytes(), end);
+    (rest == text.len()).then_some(value)
+}
+
+/// The value that starts at byte `at` of `text` (or after whitespace there) and the offset of the byte behind it.
+/// What follows the value is not looked at, except that a number takes all bytes that belong to it.
+pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
+    let bytes = text.as_bytes();
+    let start = grammar::skip_whitespace(bytes, at);
+    let span = grammar::value(bytes, start)?;
+    let quotes = usize::from(span.kind == Kind::String);
+    let value = Value {
+        kind: span.kind,
+        text: text.get(start + quotes..span.end - quotes)?,
+        escaped: span.escaped,
+    };
+    Some((value, span.end))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn scalars_have_their_kind_and_trimmed_text() {
+        for (text, kind, inner, escaped) in [
+            (" null\n", Kind::Null, "null", false),
+            ("true", Kind::Bool, "true", false),
+            ("\tfalse ", Kind::Bool, "false", false),
+            ("-0", Kind::Integer, "-0", false),
+            (
+                "123456789012345678901234567890",
+                Kind::Integer,
+                "123456789012345678901234567890",
+                false,
+            ),
+            ("1.50", Kind::Float, "1.50", false),
+            ("1E+2", Kind::Float, "1E+2", false),
+            (r#""""#, Kind::String, "", false),
+            (r#" "a b" "#, Kind::String, "a b", false),
+            (r#""a\"b""#, Kind::String, r#"a\"b"#, true),
+            ("[ ]", Kind::Array, "[ ]", false),
+            (" { } ", Kind::Object, "{ }", false),
+            ("\"a\u{7f}ü\"", Kind::String, "a\u{7f}ü", false),
+        ] {
+            assert_eq!(
+                parse_value(text),
+                Some(Value {
+                    kind,
+                    text: inner,
+                    escaped
+                }),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for text in [
+            "",
+            " ",
+            "nul",
+            "nulll",
+            "tru",
+            "True",
+            "+1",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1e",
+            "1e+",
+            "--1",
+            "0x1",
+            "NaN",
+            "\"",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\\u12\"",
+            "\"a\nb\"",
+            "\"\u{1}\"",
+            "[",
+            "]",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "[1}",
+            "{",
+            "}",
+            "{]",
+            "{1:2}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{,\"a\":1}",
+            "{\"a\" 1}",
+            "{\"a\":1 \"b\":2}",
+            "1 2",
+            "{} {}",
+            "'a'",
+            "\u{feff}1",
+            "[1]x",
+            "\u{a0}1",
+            "[\u{b}1]",
+        ] {
+            assert_eq!(parse_value(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_followed_to_the_limit_and_no_further() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(parse_value(&nested(DEPTH_MAX)).is_some());
+        assert!(parse_value(&nested(DEPTH_MAX + 1)).is_none());
+        let mixed = "{\"a\":[".repeat(DEPTH_MAX / 2) + &"]}".repeat(DEPTH_MAX / 2);
+        assert!(parse_value(&mixed).is_some());
+        assert!(parse_value(&format!("[{mixed}]")).is_none());
+        assert!(parse_value(&"[".repeat(10_000_000)).is_none());
+    }
+
+    #[test]
+    fn first_value_says_where_it_ended() {
+        let text = r#"  12 , "x" ,{"a":[1]}z"#;
+        let (first, end) = first_value(text, 0).unwrap();
+        assert_eq!((first.text, end), ("12", 4));
+        let (second, end) = first_value(text, end + 2).unwrap();
+        assert_eq!((second.text, &text[end..=end]), ("x", " "));
+        let (third, end) = first_value(text, end + 2).unwrap();
+        assert_eq!((third.text, &text[end..]), (r#"{"a":[1]}"#, "z"));
+        assert_eq!(first_value(text, text.len()), None);
+        assert_eq!(first_value(text, text.len() + 9), None);
+    }
+
+    #[test]
+    fn every_tag_is_its_kind() {
+        for tag in 0..=u8::MAX {
+            match Kind::from_u8(tag) {
+                Some(kind) => assert_eq!(kind as u8, tag),
+                None => assert!(tag > 6),
+            }
+        }
+    }
+}

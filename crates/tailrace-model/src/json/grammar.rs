@@ -1,0 +1,227 @@
+//! The grammar of RFC 8259 over bytes: where a value ends, or that it is none.
+//!
+//! Takes bytes that are valid UTF-8 and a start, gives the end of the value. Never recurses (nesting is one bit per
+//! level in a `u128`), never allocates, never looks behind the end of the value it was asked for.
+
+use super::{DEPTH_MAX, Kind};
+
+/// Where a value ends and what it is. Of a string the end is behind the closing quote.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub(super) kind: Kind,
+    pub(super) end: usize,
+    pub(super) escaped: bool,
+}
+
+/// The value that starts exactly at `at`.
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
+    let plain = |kind, end| {
+        Some(Span {
+            kind,
+            end,
+            escaped: false,
+        })
+    };
+    match *bytes.get(at)? {
+        b'{' => plain(Kind::Object, container_end(bytes, at)?),
+        b'[' => plain(Kind::Array, container_end(bytes, at)?),
+        _ => scalar(bytes, at),
+    }
+}
+
+/// The offset of the first byte at or behind `at` that is not JSON whitespace.
+#[inline]
+pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// The string whose opening quote is at `at`: the offset behind the closing quote, and whether a backslash occurs.
+pub(super) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
+    debug_assert_eq!(bytes.get(at), Some(&b'"'));
+    let mut at = at + 1;
+    let mut escaped = false;
+    loop {
+        at = skip_plain(bytes, at);
+        match *bytes.get(at)? {
+            b'"' => return Some((at + 1, escaped)),
+            b'\\' => {
+                escaped = true;
+                at += escape_length(bytes, at)?;
+            }
+            0..0x20 => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The length of the escape that starts with the backslash at `at`: 2, or 6 for `\uXXXX`.
+fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
+    match *bytes.get(at + 1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => {
+            let digits = bytes.get(at + 2..at + 6)?;
+            digits.iter().all(u8::is_ascii_hexdigit).then_some(6)
+        }
+        _ => None,
+    }
+}
+
+/// Skips groups of eight bytes that hold no quote, no backslash and no control character.
+#[inline]
+fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The classic test for a zero byte; it may be wrong only in bytes above a true zero, which does not matter here.
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    while let Some(group) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(group.try_into().expect("the range is eight bytes long"));
+        let quote = has_zero(word ^ (ONES * b'"' as u64));
+        let backslash = has_zero(word ^ (ONES * b'\\' as u64));
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        if (quote | backslash | control) != 0 {
+            break;
+        }
+        at += 8;
+    }
+    at
+}
+
+/// Anything but an object or array.
+fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
+    let literal = |text: &[u8], kind| {
+        let rest = bytes.get(at..)?;
+        rest.starts_with(text).then_some(Span {
+            kind,
+            end: at + text.len(),
+            escaped: false,
+        })
+    };
+    match *bytes.get(at)? {
+        b'"' => {
+            let (end, escaped) = string_end(bytes, at)?;
+            Some(Span {
+                kind: Kind::String,
+                end,
+                escaped,
+            })
+        }
+        b'-' | b'0'..=b'9' => number(bytes, at),
+        b't' => literal(b"true", Kind::Bool),
+        b'f' => literal(b"false", Kind::Bool),
+        b'n' => literal(b"null", Kind::Null),
+        _ => None,
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<Span> {
+    let digits = |at: usize| {
+        let count = bytes
+            .get(at..)?
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        (count > 0).then_some(at + count)
+    };
+    let mut kind = Kind::Integer;
+    let integer = at + usize::from(bytes.get(at) == Some(&b'-'));
+    let mut end = digits(integer)?;
+    if bytes.get(integer) == Some(&b'0') && end > integer + 1 {
+        return None;
+    }
+    if bytes.get(end) == Some(&b'.') {
+        kind = Kind::Float;
+        end = digits(end + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        kind = Kind::Float;
+        let signed = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
+        end = digits(end + 1 + usize::from(signed))?;
+    }
+    Some(Span {
+        kind,
+        end,
+        escaped: false,
+    })
+}
+
+/// What may come next inside an object or array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Behind `[`: a value or `]`.
+    FirstElement,
+    /// Behind `:` or behind a comma in an array.
+    Value,
+    /// Behind `{`: a key or `}`.
+    FirstKey,
+    /// Behind a comma in an object.
+    Key,
+    /// Behind a value: a comma, or the end of what holds it.
+    Separator,
+}
+
+/// The offset behind the object or array that opens at `at`.
+fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    // Bit 0 is the innermost open level: 1 an object, 0 an array. `depth` says how many bits are in use.
+    let mut levels: u128 = 0;
+    let mut depth = 0;
+    let mut next = Next::Value;
+    loop {
+        at = skip_whitespace(bytes, at);
+        let byte = *bytes.get(at)?;
+        let in_object = levels & 1 == 1;
+        let closes = match next {
+            Next::FirstElement => byte == b']',
+            Next::FirstKey => byte == b'}',
+            Next::Separator => byte == if in_object { b'}' } else { b']' },
+            Next::Value | Next::Key => false,
+        };
+        if closes {
+            depth -= 1;
+            levels >>= 1;
+            at += 1;
+            if depth == 0 {
+                return Some(at);
+            }
+            next = Next::Separator;
+            continue;
+        }
+        next = match (next, byte) {
+            (Next::Value | Next::FirstElement, b'{' | b'[') => {
+                if depth == DEPTH_MAX {
+                    return None;
+                }
+                depth += 1;
+                levels = levels << 1 | u128::from(byte == b'{');
+                at += 1;
+                if byte == b'{' {
+                    Next::FirstKey
+                } else {
+                    Next::FirstElement
+                }
+            }
+            (Next::Value | Next::FirstElement, _) => {
+                at = scalar(bytes, at)?.end;
+                Next::Separator
+            }
+            (Next::Key | Next::FirstKey, b'"') => {
+                at = skip_whitespace(bytes, string_end(bytes, at)?.0);
+                if bytes.get(at) != Some(&b':') {
+                    return None;
+                }
+                at += 1;
+                Next::Value
+            }
+            (Next::Separator, b',') => {
+                at += 1;
+                if in_object { Next::Key } else { Next::Value }
+            }
+            _ => return None,
+        };
+    }
+}
+
+// One bit of `levels` per level.
+const _: () = assert!(DEPTH_MAX <= 128);

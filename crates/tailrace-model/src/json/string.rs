@@ -1,0 +1,254 @@
+//! JSON strings: undoing escapes, comparing, writing.
+//!
+//! Takes what stands between the quotes, gives UTF-8. A lone surrogate (`\ud83d` without its other half) cannot be
+//! UTF-8: it becomes U+FFFD and is counted, as invalid bytes are elsewhere. Never changes an unescaped character.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::{Kind, Value};
+
+/// How [`unescape`] went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unescaped {
+    /// The text was written out; this many lone surrogates became U+FFFD.
+    Done {
+        /// Number of lone surrogates.
+        replaced: u32,
+    },
+    /// A backslash is followed by something that is no escape: nothing was written.
+    Invalid,
+}
+
+/// Appends the text that `raw` (what stands between the quotes) means to `out`. What is appended is valid UTF-8.
+/// Control characters, which the grammar forbids, are copied: refusing them is left to the walk.
+pub fn unescape(raw: &str, out: &mut Vec<u8>) -> Unescaped {
+    let before = out.len();
+    let mut replaced = 0;
+    let mut rest = raw.as_bytes();
+    while let Some(backslash) = memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..backslash]);
+        rest = &rest[backslash..];
+        let Some((decoded, length)) = escape(rest) else {
+            out.truncate(before);
+            return Unescaped::Invalid;
+        };
+        replaced += u32::from(decoded.is_none());
+        let decoded = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &rest[length..];
+    }
+    out.extend_from_slice(rest);
+    Unescaped::Done { replaced }
+}
+
+/// The text of a string value: borrowed if nothing is escaped. `None` for other kinds and for a bad escape.
+pub fn unescaped<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
+    if value.kind != Kind::String {
+        return None;
+    }
+    if !value.escaped {
+        return Some(Cow::Borrowed(value.text));
+    }
+    let mut out = Vec::with_capacity(value.text.len());
+    match unescape(value.text, &mut out) {
+        Unescaped::Done { .. } => String::from_utf8(out).ok().map(Cow::Owned),
+        Unescaped::Invalid => None,
+    }
+}
+
+/// Whether a string value means exactly `text`, decided without allocating.
+pub fn string_equals(value: &Value<'_>, text: &str) -> bool {
+    if value.kind != Kind::String {
+        return false;
+    }
+    if !value.escaped {
+        return value.text == text;
+    }
+    let mut raw = value.text.as_bytes();
+    let mut text = text.as_bytes();
+    loop {
+        let plain = memchr(b'\\', raw).unwrap_or(raw.len());
+        let Some(behind) = text.strip_prefix(&raw[..plain]) else {
+            return false;
+        };
+        (raw, text) = (&raw[plain..], behind);
+        if raw.is_empty() {
+            return text.is_empty();
+        }
+        let Some((decoded, length)) = escape(raw) else {
+            return false;
+        };
+        let decoded = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+        let Some(behind) = text.strip_prefix(decoded.encode_utf8(&mut [0; 4]).as_bytes()) else {
+            return false;
+        };
+        (raw, text) = (&raw[length..], behind);
+    }
+}
+
+/// Appends `text` as a JSON string literal, quotes included: only `"`, `\` and control characters are escaped.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let mut written = 0;
+    let bytes = text.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            0..0x20 => b'u',
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[written..at]);
+        out.extend_from_slice(&[b'\\', short]);
+        if short == b'u' {
+            out.extend_from_slice(&[
+                b'0',
+                b'0',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]);
+        }
+        written = at + 1;
+    }
+    out.extend_from_slice(&bytes[written..]);
+    out.push(b'"');
+}
+
+/// The escape at the start of `bytes` (a backslash): its character, or `None` within for a lone surrogate, and its
+/// length in bytes. `None` if it is no escape.
+fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
+    let short = |character| Some((Some(character), 2));
+    match *bytes.get(1)? {
+        b'"' => short('"'),
+        b'\\' => short('\\'),
+        b'/' => short('/'),
+        b'b' => short('\u{8}'),
+        b'f' => short('\u{c}'),
+        b'n' => short('\n'),
+        b'r' => short('\r'),
+        b't' => short('\t'),
+        b'u' => {
+            let first = code_unit(bytes)?;
+            let second = bytes.get(6..).and_then(code_unit);
+            match (first, second) {
+                (0xd800..0xdc00, Some(second @ 0xdc00..0xe000)) => {
+                    let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                    Some((char::from_u32(scalar), 12))
+                }
+                _ => Some((char::from_u32(first), 6)),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The UTF-16 code unit of `\uXXXX` at the start of `bytes`.
+fn code_unit(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |unit, &digit| {
+        Some(unit << 4 | char::from(digit).to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(raw: &str, expect: &str, replaced: u32) {
+        let mut out = b"kept".to_vec();
+        assert_eq!(
+            unescape(raw, &mut out),
+            Unescaped::Done { replaced },
+            "{raw:?}"
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            format!("kept{expect}"),
+            "{raw:?}"
+        );
+        let value = Value {
+            kind: Kind::String,
+            text: raw,
+            escaped: raw.contains('\\'),
+        };
+        assert_eq!(unescaped(&value).as_deref(), Some(expect));
+        assert!(string_equals(&value, expect));
+        assert!(!string_equals(&value, &format!("{expect}x")));
+        assert!(expect.is_empty() || !string_equals(&value, ""));
+    }
+
+    #[test]
+    fn escapes_and_surrogate_pairs() {
+        check("", "", 0);
+        check("plain ü", "plain ü", 0);
+        check(r#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{c}\n\r\t", 0);
+        check(r"aAéz", "aAéz", 0);
+        check(r"\u20AC\u20ac", "€€", 0);
+        check(r"\u0000", "\0", 0);
+        check(r"\ud83d\ude00!", "😀!", 0);
+        check(r"\uD83D\uDE00", "😀", 0);
+        check(r"\uffff", "\u{ffff}", 0);
+    }
+
+    #[test]
+    fn lone_surrogates_become_one_replacement_each() {
+        check(r"\ud83d", "\u{fffd}", 1);
+        check(r"\ude00\ud83d", "\u{fffd}\u{fffd}", 2);
+        check(r"\ud83d\ud83d\ude00", "\u{fffd}😀", 1);
+        check(r"\ud83dA", "\u{fffd}A", 1);
+        check(r"\ud83d\n", "\u{fffd}\n", 1);
+        check(r"\ud83d tail", "\u{fffd} tail", 1);
+    }
+
+    #[test]
+    fn a_bad_escape_writes_nothing() {
+        for raw in [
+            "\\",
+            r"ok\x",
+            r"\u12",
+            r"\u12g4",
+            r"a\n\u",
+            r"\ud83d\u",
+            r"\ué00",
+        ] {
+            let mut out = b"kept".to_vec();
+            assert_eq!(unescape(raw, &mut out), Unescaped::Invalid, "{raw:?}");
+            assert_eq!(out, b"kept");
+            let value = Value {
+                kind: Kind::String,
+                text: raw,
+                escaped: true,
+            };
+            assert_eq!(unescaped(&value), None);
+            assert!(!string_equals(&value, "ok"));
+        }
+    }
+
+    #[test]
+    fn only_strings_have_text() {
+        let number = Value {
+            kind: Kind::Integer,
+            text: "1",
+            escaped: false,
+        };
+        assert_eq!(unescaped(&number), None);
+        assert!(!string_equals(&number, "1"));
+    }
+
+    #[test]
+    fn written_strings_are_minimal() {
+        let mut out = Vec::new();
+        write_string("a\"\\/\n\r\t\u{8}\u{c}\u{0}\u{1f}\u{7f}ü😀", &mut out);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "\"a\\\"\\\\/\\n\\r\\t\\b\\f\\u0000\\u001f\u{7f}ü😀\""
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Severity: from what sources write to OpenTelemetry's severity numbers.
+//!
+//! Takes a level as text or number, gives 1 to 24, or 0 for "unspecified". Never guesses: a spelling that is not in the
+//! table is 0 and the text is kept by the caller. The table is Appendix B of the log data model plus the spellings of
+//! common loggers; where a source has one level in a range it is the range's smallest number.
+
+/// The severity number of a level's text in any case, surrounding whitespace ignored; text that is an integer counts
+/// as that integer. 0 if unknown.
+pub fn number_of_text(text: &str) -> u8 {
+    const LENGTH_MAX: usize = 13;
+    let text = text.trim_ascii();
+    let mut buffer = [0; LENGTH_MAX];
+    let Some(lower) = buffer.get_mut(..text.len()) else {
+        return 0;
+    };
+    lower.copy_from_slice(text.as_bytes());
+    lower.make_ascii_lowercase();
+    match &*lower {
+        b"trace" | b"finest" => 1,
+        b"debug" | b"dbg" | b"verbose" | b"finer" => 5,
+        b"fine" => 6,
+        b"config" => 7,
+        b"info" | b"information" | b"informational" => 9,
+        b"notice" => 10,
+        b"warn" | b"warning" | b"wrn" => 13,
+        b"error" | b"err" | b"severe" => 17,
+        b"critical" | b"crit" | b"dpanic" => 18,
+        b"alert" | b"panic" => 19,
+        b"fatal" | b"emerg" | b"emergency" => 21,
+        _ => text.parse().map_or(0, number_of_integer),
+    }
+}
+
+/// The severity number of a numeric level: 0 to 7 are syslog (and journald) priorities, the tens from 10 to 60 are
+/// those of pino and bunyan. 0 if unknown.
+pub fn number_of_integer(level: i64) -> u8 {
+    match level {
+        0 | 60 => 21,
+        1 => 19,
+        2 => 18,
+        3 | 50 => 17,
+        4 | 40 => 13,
+        5 => 10,
+        6 | 30 => 9,
+        7 | 20 => 5,
+        10 => 1,
+        _ => 0,
+    }
+}
+
+/// The short name of a severity number (`INFO`, `INFO2`), as the log data model displays it; empty for 0 and for
+/// numbers beyond 24.
+pub fn short_name(number: u8) -> &'static str {
+    const NAMES: [&str; 25] = [
+        "", "TRACE", "TRACE2", "TRACE3", "TRACE4", "DEBUG", "DEBUG2", "DEBUG3", "DEBUG4", "INFO",
+        "INFO2", "INFO3", "INFO4", "WARN", "WARN2", "WARN3", "WARN4", "ERROR", "ERROR2", "ERROR3",
+        "ERROR4", "FATAL", "FATAL2", "FATAL3", "FATAL4",
+    ];
+    NAMES.get(usize::from(number)).copied().unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every spelling of the table with its number.
+    const TABLE: &[(&str, u8)] = &[
+        ("trace", 1),
+        ("finest", 1),
+        ("10", 1),
+        ("debug", 5),
+        ("dbg", 5),
+        ("verbose", 5),
+        ("finer", 5),
+        ("7", 5),
+        ("20", 5),
+        ("fine", 6),
+        ("config", 7),
+        ("info", 9),
+        ("information", 9),
+        ("informational", 9),
+        ("6", 9),
+        ("30", 9),
+        ("notice", 10),
+        ("5", 10),
+        ("warn", 13),
+        ("warning", 13),
+        ("wrn", 13),
+        ("4", 13),
+        ("40", 13),
+        ("error", 17),
+        ("err", 17),
+        ("severe", 17),
+        ("3", 17),
+        ("50", 17),
+        ("critical", 18),
+        ("crit", 18),
+        ("dpanic", 18),
+        ("2", 18),
+        ("alert", 19),
+        ("panic", 19),
+        ("1", 19),
+        ("fatal", 21),
+        ("emerg", 21),
+        ("emergency", 21),
+        ("0", 21),
+        ("60", 21),
+    ];
+
+    #[test]
+    fn every_spelling_in_every_case() {
+        for &(text, number) in TABLE {
+            let mut capital = text.to_owned();
+            capital[..1].make_ascii_uppercase();
+            for spelling in [
+                text.to_owned(),
+                text.to_uppercase(),
+                capital,
+                format!(" {text}\t"),
+            ] {
+                assert_eq!(number_of_text(&spelling), number, "{spelling:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn integers_agree_with_their_text() {
+        for level in -1000..1000 {
+            let in_table = TABLE.iter().find(|(text, _)| *text == level.to_string());
+            assert_eq!(
+                number_of_integer(level),
+                in_table.map_or(0, |(_, number)| *number),
+                "{level}"
+            );
+            assert_eq!(
+                number_of_text(&level.to_string()),
+                number_of_integer(level),
+                "{level}"
+            );
+        }
+        assert_eq!(number_of_integer(i64::MIN), 0);
+    }
+
+    #[test]
+    fn the_unknown_is_zero() {
+        for text in [
+            "",
+            " ",
+            "inf",
+            "infos",
+            "information!",
+            "a very long level indeed",
+            "3.0",
+            "ünfö",
+            "İnfo",
+            "\0",
+        ] {
+            assert_eq!(number_of_text(text), 0, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn short_names_follow_the_ranges() {
+        for (range, name) in ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"]
+            .into_iter()
+            .enumerate()
+        {
+            for step in 0..4 {
+                let suffix = if step == 0 {
+                    String::new()
+                } else {
+                    (step + 1).to_string()
+                };
+                let number = u8::try_from(range * 4 + step + 1).expect("at most 24");
+                assert_eq!(short_name(number), format!("{name}{suffix}"));
+            }
+        }
+        assert_eq!(
+            (short_name(0), short_name(25), short_name(255)),
+            ("", "", "")
+        );
+    }
+}
