@@ -1,1 +1,24 @@
-//! Test only: a scripted collector, writers that rotate, corpora.
+//! Test only: what the stages' tests share. Takes nothing from the stage crates, so that each of
+//! them can use it; it never ships.
+//!
+//! * [`Collector`]: an OTLP server on loopback that answers what a script says and keeps what it
+//!   accepted, over HTTP/1.1, HTTP/2 and gRPC, with and without TLS.
+//! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
+//! * [`data`]: where the real log files for tests lie on this machine, if they do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on shall panic, one that is skipped shall say so"
+)]
+
+mod collector;
+mod data;
+pub mod status;
+mod tls;
+mod writer;
+
+pub use collector::{Answer, Collector, Gate, Protocol, Record, Request};
+pub use data::data;
+pub use tls::TestTls;
+pub use writer::{Stream, Writer};

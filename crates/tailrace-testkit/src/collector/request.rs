@@ -1,0 +1,167 @@
+//! One request as the collector saw it: headers, encoding and the decoded records. Takes complete
+//! bytes, gives data or the reason why they are no OTLP; it never answers.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use prost::Message;
+
+/// More than this is no test data but a bomb.
+const DECODED_BYTES_MAX: u64 = 256 << 20;
+
+/// How a request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// POST of a protobuf body.
+    Http,
+    /// A unary gRPC call.
+    Grpc,
+}
+
+/// A request the collector has seen, whatever it answered.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// HTTP or gRPC.
+    pub protocol: Protocol,
+    /// The path of the URL.
+    pub path: String,
+    /// The version on the wire: `HTTP/1.1` or `HTTP/2.0`.
+    pub version: String,
+    /// Names in lower case, in the order of arrival.
+    pub headers: Vec<(String, String)>,
+    /// `zstd`, `gzip` or `identity`, as the headers say.
+    pub encoding: String,
+    /// The size of the encoded body, without gRPC's five bytes.
+    pub wire_bytes: usize,
+    /// How many log records it holds; 0 when it does not decode.
+    pub records: usize,
+    /// Why it does not decode, if so. It is refused then, whatever the script says.
+    pub error: Option<String>,
+    /// Counts the connections of the collector from 1.
+    pub connection: usize,
+}
+
+impl Request {
+    /// The first header of that name (in lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.headers.iter().find(|(key, _)| key == name)?;
+        Some(value)
+    }
+}
+
+/// A log record that was accepted, with what stands around it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The record itself.
+    pub log: LogRecord,
+    /// Its resource.
+    pub resource: Arc<Resource>,
+    /// Its scope.
+    pub scope: Arc<InstrumentationScope>,
+    /// The index of its request in [`crate::Collector::requests`].
+    pub request: usize,
+}
+
+/// Reads the request, and its records if it decodes.
+pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, Vec<Record>) {
+    let headers: Vec<(String, String)> = parts
+        .headers
+        .iter()
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        })
+        .collect();
+    let find = |name: &str| headers.iter().find(|(key, _)| key == name);
+    let grpc = find("content-type").is_some_and(|(_, value)| value.starts_with("application/grpc"));
+    let (protocol, encoding_header) = match grpc {
+        true => (Protocol::Grpc, "grpc-encoding"),
+        false => (Protocol::Http, "content-encoding"),
+    };
+    let encoding = find(encoding_header).map_or("identity", |(_, value)| value.as_str());
+
+    let content = match protocol {
+        Protocol::Http => Ok((encoding, body.clone())),
+        Protocol::Grpc => unframe(encoding, body),
+    };
+    let wire_bytes = content.as_ref().map_or(body.len(), |(_, body)| body.len());
+    let decoded = content.and_then(|(encoding, body)| decode(encoding, &body));
+    let (records, error) = match decoded {
+        Ok(request) => (flatten(request), None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let request = Request {
+        protocol,
+        path: parts.uri.path().to_owned(),
+        version: format!("{:?}", parts.version),
+        encoding: encoding.to_owned(),
+        headers,
+        wire_bytes,
+        records: records.len(),
+        error,
+        connection,
+    };
+    (request, records)
+}
+
+/// Takes the five bytes before a gRPC message off: a flag (compressed) and the length.
+fn unframe<'a>(encoding: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), String> {
+    let (head, _) = body
+        .split_first_chunk::<5>()
+        .ok_or("a gRPC body shorter than its frame")?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if body.len() != 5 + length {
+        return Err(format!(
+            "a gRPC frame of {length} bytes in a body of {}",
+            body.len()
+        ));
+    }
+    let encoding = match (head[0], encoding) {
+        (0, _) => "identity",
+        (1, "identity") => return Err("compressed flag without grpc-encoding".to_owned()),
+        (1, encoding) => encoding,
+        (flag, _) => return Err(format!("compressed flag {flag}")),
+    };
+    Ok((encoding, body.slice(5..)))
+}
+
+fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, String> {
+    let mut plain = Vec::new();
+    match encoding {
+        "identity" => plain.extend_from_slice(body),
+        "gzip" => {
+            let mut reader = flate2::read::MultiGzDecoder::new(body).take(DECODED_BYTES_MAX);
+            reader.read_to_end(&mut plain).map_err(|e| e.to_string())?;
+        }
+        "zstd" => {
+            let reader = zstd::Decoder::new(body).map_err(|e| e.to_string())?;
+            let mut reader = reader.take(DECODED_BYTES_MAX);
+            reader.read_to_end(&mut plain).map_err(|e| e.to_string())?;
+        }
+        other => return Err(format!("unknown encoding {other}")),
+    }
+    ExportLogsServiceRequest::decode(plain.as_slice()).map_err(|e| e.to_string())
+}
+
+fn flatten(request: ExportLogsServiceRequest) -> Vec<Record> {
+    let mut records = Vec::new();
+    for group in request.resource_logs {
+        let resource = Arc::new(group.resource.unwrap_or_default());
+        for logs in group.scope_logs {
+            let scope = Arc::new(logs.scope.unwrap_or_default());
+            records.extend(logs.log_records.into_iter().map(|log| Record {
+                log,
+                resource: Arc::clone(&resource),
+                scope: Arc::clone(&scope),
+                request: 0,
+            }));
+        }
+    }
+    records
+}

@@ -1,0 +1,121 @@
+//! What the collector knows: the script, what it saw, what it accepted. Tells waiting tests when that
+//! changes; it never touches a socket.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::sync::watch;
+
+use super::answer::Answer;
+use super::request::{Protocol, Record, Request};
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    counts: watch::Sender<Counts>,
+}
+
+pub(crate) struct State {
+    pub(crate) script: VecDeque<Answer>,
+    /// What is answered when the script is at its end.
+    pub(crate) otherwise: Answer,
+    /// What is answered to requests in these encodings, before the script is asked.
+    pub(crate) refused: Vec<(String, Answer)>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) records: Vec<Record>,
+}
+
+/// How much has happened so far; every number only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) connections: usize,
+    pub(crate) requests: usize,
+    pub(crate) records: usize,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Shared {
+        Shared {
+            state: Mutex::new(State {
+                script: VecDeque::new(),
+                otherwise: Answer::ok(),
+                refused: Vec::new(),
+                requests: Vec::new(),
+                records: Vec::new(),
+            }),
+            counts: watch::Sender::new(Counts::default()),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn counts(&self) -> watch::Receiver<Counts> {
+        self.counts.subscribe()
+    }
+
+    /// A connection was accepted: gives its number, from 1.
+    pub(crate) fn connected(&self) -> usize {
+        let mut number = 0;
+        self.counts.send_modify(|counts| {
+            counts.connections += 1;
+            number = counts.connections;
+        });
+        number
+    }
+
+    /// A whole request was read: gives its index and what to answer.
+    pub(crate) fn seen(&self, request: Request) -> (usize, Answer) {
+        let mut state = self.lock();
+        let index = state.requests.len();
+        let answer = state.answer(&request);
+        state.requests.push(request);
+        drop(state);
+        self.counts.send_modify(|counts| counts.requests += 1);
+        (index, answer)
+    }
+
+    /// The records of request `index` are taken, but for those a partial success rejects.
+    pub(crate) fn accepted(&self, index: usize, mut records: Vec<Record>, answer: &Answer) {
+        let rejected = answer.partial.as_ref().map_or(0, |(rejected, _)| *rejected);
+        let rejected = usize::try_from(rejected).unwrap_or(0);
+        records.truncate(records.len().saturating_sub(rejected));
+        let count = records.len();
+        let mut state = self.lock();
+        state.records.extend(records.into_iter().map(|mut record| {
+            record.request = index;
+            record
+        }));
+        drop(state);
+        self.counts.send_modify(|counts| counts.records += count);
+    }
+}
+
+impl State {
+    fn answer(&mut self, request: &Request) -> Answer {
+        let path = match request.protocol {
+            Protocol::Http => "/v1/logs",
+            Protocol::Grpc => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        };
+        if request.path != path {
+            return match request.protocol {
+                Protocol::Http => Answer::status(404),
+                Protocol::Grpc => Answer::grpc(12, "unknown method").trailers_only(),
+            };
+        }
+        for (encoding, answer) in &self.refused {
+            if *encoding == request.encoding {
+                return answer.clone();
+            }
+        }
+        if let Some(error) = &request.error {
+            return match request.protocol {
+                Protocol::Http => Answer::status(400).message(error),
+                Protocol::Grpc => Answer::grpc(3, error),
+            };
+        }
+        self.script
+            .pop_front()
+            .unwrap_or_else(|| self.otherwise.clone())
+    }
+}
