@@ -1,1 +1,48 @@
-//! YAML to a checked Config.
+//! YAML to a checked [`Config`].
+//!
+//! Takes paths of YAML files and a way to look up environment variables; gives either a [`Config`] in
+//! which every value is valid, or every [`Diagnostic`] at once, each with file, line and column. Reads
+//! the files it is given and those named by `${file:...}`; never opens a log file or a socket, never
+//! reads the process environment by itself, never prints.
+//!
+//! The way of a value: [`load`] reads the files, `yaml` turns each into a tree that knows the position
+//! of every key and value, `merge` lays the trees over one another, `reader` and `kind` read typed
+//! fields (expanding `${...}` on the way), and `pipeline` and `root` check what belongs together.
+//! The structs are declared with the `section!` macro: type, default, example and documentation of an
+//! option stand in one place, and the reference page, the annotated example and the JSON Schema are
+//! printed from there (see [`reference_page`], [`annotated_example`] and [`json_schema`]).
+
+mod load;
+mod source;
+mod diagnostic;
+mod node;
+mod yaml;
+mod origins;
+mod merge;
+mod interpolate;
+mod units;
+mod secret;
+#[macro_use]
+mod section;
+mod reader;
+mod kind;
+mod root;
+mod pipeline;
+mod sql;
+mod input;
+mod output;
+mod otel_env;
+mod endpoint;
+
+pub use crate::diagnostic::Diagnostic;
+pub use crate::input::{FileInput, Format, Input, StartAt, StdinInput, Timezone};
+pub use crate::load::load;
+pub use crate::output::{
+    Attributes, Compression, Fields, FileOutput, OtlpOutput, Output, OutputKind, Protocol, Retry,
+    StdoutFormat, StdoutOutput, Tls,
+};
+pub use crate::pipeline::{Batch, ColumnType, Pipeline, PipelineLimits, Queue};
+pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use crate::secret::Secret;
+pub use crate::source::Position;
+pub use crate::sql::Sql;

@@ -1,0 +1,156 @@
+//! What is wrong, where, and what to do next. Takes a position and a message, gives text in the form
+//! `file:line:column: error: message`, the offending line, a caret and a hint. Never prints.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::source::Position;
+
+/// One thing that is wrong with the configuration.
+///
+/// `Display` writes, without a newline at the end:
+///
+/// ```text
+/// tailrace.yaml:7:5: error: unknown key `batchs`
+///     batchs: {max_wait: 2s}
+///     ^^^^^^
+/// help: did you mean `batch`?
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file, or `$NAME` for the value of an environment variable.
+    pub file: PathBuf,
+    /// The line, from 1; 0 where the whole file is meant (it cannot be read, say).
+    pub line: usize,
+    /// The column in characters, from 1; 0 where the whole file is meant.
+    pub column: usize,
+    /// What happened: lowercase, without a full stop.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// The text of the line, where there is one that may be shown. A line is cut before a secret.
+    pub snippet: Option<String>,
+    /// How many characters the carets mark, at least 1.
+    pub length: usize,
+}
+
+impl Diagnostic {
+    /// A diagnostic at a position, marking `length` characters of its line.
+    pub fn new(position: &Position, length: usize, message: impl Into<String>) -> Diagnostic {
+        let snippet = (position.line() > 0).then(|| position.line_text().to_owned());
+        Diagnostic {
+            file: position.file().to_owned(),
+            line: position.line(),
+            column: position.column(),
+            message: message.into(),
+            hint: None,
+            snippet,
+            length: length.max(1),
+        }
+    }
+
+    /// A diagnostic about a whole file.
+    pub fn about_file(file: impl Into<PathBuf>, message: impl Into<String>) -> Diagnostic {
+        let file = file.into();
+        Diagnostic { file, line: 0, column: 0, message: message.into(), hint: None, snippet: None, length: 1 }
+    }
+
+    /// The same with a hint; `None` leaves it as it is.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> Diagnostic {
+        self.hint = hint.into().or(self.hint);
+        self
+    }
+
+    /// The same with the line cut at the column: what follows may be a secret.
+    #[must_use]
+    pub(crate) fn redacted(mut self) -> Diagnostic {
+        self.length = 1;
+        if let Some(line) = &mut self.snippet {
+            *line = line.chars().take(self.column.saturating_sub(1)).chain("[redacted]".chars()).collect();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if self.line > 0 {
+            write!(f, "{}:{}:", self.line, self.column)?;
+        }
+        let message: String = self.message.chars().map(printable).collect();
+        write!(f, " error: {message}")?;
+        if let Some(line) = &self.snippet {
+            write_snippet(f, line, self.column, self.length)?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhelp: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Characters of a line that are shown at most; of a longer one, those around the column.
+const SNIPPET_CHARS_MAX: usize = 160;
+
+fn write_snippet(f: &mut fmt::Formatter<'_>, line: &str, column: usize, length: usize) -> fmt::Result {
+    let before = column.saturating_sub(1);
+    let total = line.chars().count();
+    let skip = if total <= SNIPPET_CHARS_MAX { 0 } else { before.saturating_sub(SNIPPET_CHARS_MAX / 2) };
+    let shown: String = line.chars().skip(skip).take(SNIPPET_CHARS_MAX).map(printable).collect();
+    let indent: String =
+        shown.chars().take(before - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let carets = length.min(shown.chars().count().saturating_sub(before - skip)).max(1);
+    write!(f, "\n    {}\n    {indent}{}", shown.trim_end(), "^".repeat(carets))
+}
+
+/// A terminal must not be steered by a configuration file.
+fn printable(c: char) -> char {
+    if c.is_control() && c != '\t' { '\u{fffd}' } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    fn at(text: &str, line: usize, column: usize, length: usize) -> String {
+        let source = Source::new("a.yaml", text.to_owned());
+        Diagnostic::new(&Position::new(&source, line, column), length, "it broke").to_string()
+    }
+
+    #[test]
+    fn carets_stand_under_the_value() {
+        assert_eq!(at("a: 1\nbb: 22\n", 2, 5, 2), "a.yaml:2:5: error: it broke\n    bb: 22\n        ^^");
+    }
+
+    #[test]
+    fn a_tab_before_the_value_keeps_its_width() {
+        assert_eq!(at("a:\tx", 1, 4, 1), "a.yaml:1:4: error: it broke\n    a:\tx\n      \t^");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_column() {
+        let text = format!("{}Z{}", "x".repeat(1000), "y".repeat(1000));
+        let shown = at(&text, 1, 1001, 1);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1].trim_start().chars().count(), SNIPPET_CHARS_MAX);
+        assert_eq!(lines[1].find('Z'), lines[2].find('^'));
+    }
+
+    #[test]
+    fn positions_outside_the_text_do_no_harm() {
+        assert_eq!(at("a", 9, 9, 9), "a.yaml:9:9: error: it broke\n    \n    ^");
+        assert_eq!(at("a", 0, 0, 1), "a.yaml: error: it broke");
+    }
+
+    #[test]
+    fn a_redacted_line_ends_at_the_value() {
+        let source = Source::new("a.yaml", "key: hunter2".to_owned());
+        let text = Diagnostic::new(&Position::new(&source, 1, 6), 7, "bad").redacted().to_string();
+        assert_eq!(text, "a.yaml:1:6: error: bad\n    key: [redacted]\n         ^");
+    }
+}

@@ -1,0 +1,290 @@
+//! Expands `${...}` in the text of one scalar, after YAML was parsed: what a variable holds can never
+//! become a key, a list or a comment. Takes the scalar and a look-up of variables, gives the text with
+//! the origin of each character. Reads the files named by `${file:...}` and nothing else.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `${NAME}`, `${env:NAME}` | the variable; an error where it is unset |
+//! | `${NAME:-default}` | the default where the variable is unset or empty; it may hold `${...}` |
+//! | `${NAME:?message}` | an error with the message where the variable is unset or empty |
+//! | `${file:/path}` | the text of the file without the line end that closes it |
+//! | `$$` | `$` |
+//!
+//! A `$` before anything else stays, so that regular expressions need no care.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::node::Scalar;
+use crate::origins::Origins;
+
+/// A look-up of environment variables.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A scalar with its `${...}` expanded.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) text: String,
+    pub(crate) plain: bool,
+    pub(crate) origins: Origins,
+    /// Something was put in: the text may be a number although it was quoted, and empty means unset.
+    pub(crate) expanded: bool,
+    /// Something came from `${file:...}`: the text must not be shown.
+    pub(crate) secret: bool,
+}
+
+/// Why a `${...}` cannot be expanded.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Byte offset of its `$` in the scalar's text.
+    pub(crate) offset: usize,
+    /// Characters from `${` to `}`.
+    pub(crate) length: usize,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// Expands one scalar; gives the first problem.
+pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved, Problem> {
+    let mut resolved = Resolved {
+        text: String::with_capacity(scalar.text.len()),
+        plain: scalar.plain,
+        origins: Origins::default(),
+        expanded: false,
+        secret: false,
+    };
+    let text = scalar.text.as_str();
+    let mut at = 0;
+    while let Some(dollar) = text[at..].find('$').map(|found| at + found) {
+        copy(&mut resolved, scalar, at, dollar);
+        let rest = &text[dollar + 1..];
+        if rest.starts_with('$') {
+            copy(&mut resolved, scalar, dollar, dollar + 1);
+            at = dollar + 2;
+        } else if rest.starts_with('{') {
+            let inner = &rest[1..];
+            let length = closing(inner).ok_or_else(|| Problem {
+                offset: dollar,
+                length: 2,
+                message: "`${` without its `}`".to_owned(),
+                hint: Some(ESCAPE_HINT.to_owned()),
+            })?;
+            let chars = inner[..length].chars().count() + 3;
+            let problem = |(message, hint)| Problem { offset: dollar, length: chars, message, hint };
+            let value = expand(&inner[..length], env, &mut resolved.secret, 0).map_err(problem)?;
+            resolved.origins.push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
+            resolved.text.push_str(&value);
+            resolved.expanded = true;
+            at = dollar + 2 + length + 1;
+        } else {
+            copy(&mut resolved, scalar, dollar, dollar + 1);
+            at = dollar + 1;
+        }
+    }
+    copy(&mut resolved, scalar, at, text.len());
+    Ok(resolved)
+}
+
+const ESCAPE_HINT: &str = "write `$$` for a dollar sign that is meant as such";
+/// `${A:-${B:-${C}}}`: more levels than anyone needs.
+const DEPTH_MAX: usize = 8;
+/// Largest file for `${file:...}`.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+fn copy(resolved: &mut Resolved, scalar: &Scalar, start: usize, end: usize) {
+    if start < end || (resolved.text.is_empty() && end == scalar.text.len()) {
+        resolved.origins.push_range(resolved.text.len(), &scalar.origins, &scalar.text, start, end);
+        resolved.text.push_str(&scalar.text[start..end]);
+    }
+}
+
+/// Byte length of what stands before the `}` that closes a `${`.
+fn closing(inner: &str) -> Option<usize> {
+    let mut depth = 0;
+    let mut after_dollar = false;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '{' if after_dollar => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        after_dollar = c == '$' && !after_dollar;
+    }
+    None
+}
+
+type Complaint = (String, Option<String>);
+
+/// The value of what stands between `${` and `}`.
+fn expand(inner: &str, env: Environment<'_>, secret: &mut bool, depth: usize) -> Result<String, Complaint> {
+    if depth > DEPTH_MAX {
+        return Err(("`${...}` nested too deep".to_owned(), None));
+    }
+    if let Some(path) = inner.strip_prefix("file:") {
+        *secret = true;
+        return read_file(path);
+    }
+    let named = inner.strip_prefix("env:").unwrap_or(inner);
+    let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(named.len());
+    let (name, rest) = named.split_at(end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err((format!("`${{{inner}}}` does not name a variable"), Some(ESCAPE_HINT.to_owned())));
+    }
+    let value = env(name);
+    if rest.is_empty() {
+        return value.ok_or_else(|| {
+            let hint = format!("set {name}, or give a default: `${{{name}:-default}}`");
+            (format!("environment variable {name} is not set"), Some(hint))
+        });
+    }
+    let present = value.filter(|value| !value.is_empty());
+    if let Some(default) = rest.strip_prefix(":-") {
+        return present.map_or_else(|| expand_default(default, env, secret, depth), Ok);
+    }
+    if let Some(message) = rest.strip_prefix(":?") {
+        let message = if message.is_empty() { "it must be set" } else { message };
+        return present.ok_or_else(|| {
+            (format!("environment variable {name} is not set: {message}"), Some(format!("set {name}")))
+        });
+    }
+    let hint = "the forms are `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:/path}`";
+    Err((format!("`{rest}` after the name {name} means nothing"), Some(hint.to_owned())))
+}
+
+/// A default may hold `${...}` and `$$` itself.
+fn expand_default(text: &str, env: Environment<'_>, secret: &mut bool, depth: usize) -> Result<String, Complaint> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        expanded.push_str(&rest[..dollar]);
+        let after = &rest[dollar + 1..];
+        let inner = after.strip_prefix('{').and_then(|inner| Some((inner, closing(inner)?)));
+        if let Some((inner, length)) = inner {
+            expanded.push_str(&expand(&inner[..length], env, secret, depth + 1)?);
+            rest = &inner[length + 1..];
+        } else {
+            expanded.push('$');
+            rest = after.strip_prefix('$').unwrap_or(after);
+        }
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn read_file(name: &str) -> Result<String, Complaint> {
+    let path = Path::new(name);
+    if !path.is_absolute() {
+        let hint = "write it from the root, such as `${file:/run/secrets/token}`".to_owned();
+        return Err((format!("`${{file:{name}}}` needs an absolute path"), Some(hint)));
+    }
+    let failed = |what: String| (format!("cannot read {name}: {what}"), None);
+    let metadata = std::fs::metadata(path).map_err(|error| failed(plain_error(&error)))?;
+    if !metadata.is_file() {
+        return Err(failed("not a regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| failed(plain_error(&error)))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(plain_error(&error)))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(failed(format!("larger than {} MiB", FILE_BYTES_MAX >> 20)));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|_| failed("not UTF-8".to_owned()))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+/// The reason of an I/O error in words, without "(os error 2)".
+pub(crate) fn plain_error(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(name: &str) -> Option<String> {
+        match name {
+            "A" => Some("alpha".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    fn resolved(text: &str) -> Result<String, String> {
+        let scalar = Scalar { text: text.to_owned(), plain: true, origins: Origins::verbatim(1, 1) };
+        resolve(&scalar, &environment).map(|resolved| resolved.text).map_err(|problem| problem.message)
+    }
+
+    #[test]
+    fn every_form() {
+        let cases = [
+            ("", ""),
+            ("no dollar", "no dollar"),
+            ("${A}", "alpha"),
+            ("${env:A}", "alpha"),
+            ("x${A}y${A}z", "xalphayalphaz"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-d}", "d"),
+            ("${MISSING:-d}", "d"),
+            ("${MISSING:-}", ""),
+            ("${env:MISSING:-d}", "d"),
+            ("${MISSING:-${A}}", "alpha"),
+            ("${MISSING:-a${ALSO_MISSING:-b}c}", "abc"),
+            ("${MISSING:-$$x}", "$x"),
+            ("${A:?needed}", "alpha"),
+            ("$$", "$"),
+            ("$${A}", "${A}"),
+            ("$$$${A}", "$${A}"),
+            ("$A and ^foo$ and $1", "$A and ^foo$ and $1"),
+            ("$", "$"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(resolved(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_problem() {
+        let cases = [
+            ("${MISSING}", "environment variable MISSING is not set"),
+            ("${MISSING:?say who}", "environment variable MISSING is not set: say who"),
+            ("${EMPTY:?}", "environment variable EMPTY is not set: it must be set"),
+            ("${A", "`${` without its `}`"),
+            ("${}", "`${}` does not name a variable"),
+            ("${1}", "`${1}` does not name a variable"),
+            ("${A b}", "` b` after the name A means nothing"),
+            ("${vault:secret}", "`:secret` after the name vault means nothing"),
+            ("${file:token}", "`${file:token}` needs an absolute path"),
+            ("${file:/no/such/file}", "cannot read /no/such/file: no such file or directory"),
+            ("${file:/}", "cannot read /: not a regular file"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(resolved(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let text = format!("{}x{}", "${Z:-".repeat(100), "}".repeat(100));
+        assert_eq!(resolved(&text), Err("`${...}` nested too deep".to_owned()));
+    }
+
+    #[test]
+    fn text_behind_an_expansion_keeps_its_place() {
+        let scalar = Scalar { text: "ab${A}cd".to_owned(), plain: true, origins: Origins::verbatim(7, 11) };
+        let resolved = resolve(&scalar, &environment).expect("the variable is set");
+        assert_eq!(resolved.text, "abalphacd");
+        let columns: Vec<usize> =
+            (0..=resolved.text.len()).map(|at| resolved.origins.place(&resolved.text, at).1).collect();
+        assert_eq!(columns, [11, 12, 13, 13, 13, 13, 13, 17, 18, 19]);
+    }
+}

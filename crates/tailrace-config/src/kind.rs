@@ -1,0 +1,382 @@
+//! How a value of each kind is read: text to number, duration, size, path, list and map. A [`Kind`] is
+//! a marker type; it names the Rust type it gives, reads it from a node, and says what it looks like.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::interpolate::Resolved;
+use crate::node::{Entry, Node, Value};
+use crate::reader::Reader;
+use crate::secret::Secret;
+use crate::section::{Section, Shape};
+use crate::units::{parse_duration, parse_size, write_duration, write_size};
+
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const GIB: u64 = 1 << 30;
+pub(crate) const SECOND: u64 = 1_000;
+pub(crate) const HOUR: u64 = 3_600 * SECOND;
+pub(crate) const DAY: u64 = 24 * HOUR;
+
+/// A way to read a value.
+pub(crate) trait Kind {
+    /// What comes out.
+    type Value;
+
+    /// `key:` without a value is an empty mapping, not a slip.
+    const NULL_IS_EMPTY: bool = false;
+
+    /// What it looks like.
+    fn shape() -> Shape;
+
+    /// Reads it; complains to the reader and gives `None` where it cannot.
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self::Value>;
+}
+
+impl<S: Section> Kind for S {
+    type Value = S;
+    const NULL_IS_EMPTY: bool = true;
+
+    fn shape() -> Shape {
+        Shape::Section(const { &S::INFO })
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<S> {
+        reader.section(node, &[])
+    }
+}
+
+/// A text that is not empty.
+pub(crate) struct Text;
+
+impl Kind for Text {
+    type Value = String;
+
+    fn shape() -> Shape {
+        Shape::Text("text")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+        let resolved = reader.scalar(node, "a text")?;
+        if resolved.text.is_empty() {
+            reader.expected(node, "a text", Some(&resolved));
+            return None;
+        }
+        Some(resolved.text)
+    }
+}
+
+/// A text that may be empty.
+pub(crate) struct AnyText;
+
+impl Kind for AnyText {
+    type Value = String;
+
+    fn shape() -> Shape {
+        Shape::Text("text")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+        Some(reader.scalar(node, "a text")?.text)
+    }
+}
+
+/// A file or directory.
+pub(crate) struct FilePath;
+
+impl Kind for FilePath {
+    type Value = PathBuf;
+
+    fn shape() -> Shape {
+        Shape::Text("path")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<PathBuf> {
+        let resolved = reader.scalar(node, "a path")?;
+        if resolved.text.is_empty() {
+            reader.expected(node, "a path", Some(&resolved));
+            return None;
+        }
+        Some(PathBuf::from(resolved.text))
+    }
+}
+
+/// A glob over file paths: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories.
+pub(crate) struct Glob;
+
+impl Kind for Glob {
+    type Value = String;
+
+    fn shape() -> Shape {
+        Shape::Text("glob")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+        let resolved = reader.scalar(node, "a path or glob")?;
+        if resolved.text.is_empty() {
+            reader.expected(node, "a path or glob", Some(&resolved));
+            return None;
+        }
+        let checked = globset::GlobBuilder::new(&resolved.text).literal_separator(true).build();
+        if let Err(error) = checked {
+            let what = format!("not a valid glob: {}", error.kind());
+            let hint = "write `[[]` for a bracket that is meant as such".to_owned();
+            reader.refuse(node, Some(&resolved), what, Some(hint));
+            return None;
+        }
+        Some(resolved.text)
+    }
+}
+
+/// A text that may be a credential.
+pub(crate) struct SecretText;
+
+impl Kind for SecretText {
+    type Value = Secret;
+
+    fn shape() -> Shape {
+        Shape::Text("text")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Secret> {
+        let resolved = reader.scalar(node, "a text")?;
+        if resolved.text.contains(|c: char| c.is_control() && c != '\t') {
+            let resolved = Resolved { secret: true, ..resolved };
+            let what = "a header value holds a control character or line end".to_owned();
+            reader.refuse(node, Some(&resolved), what, None);
+            return None;
+        }
+        Some(Secret::new(resolved.text))
+    }
+}
+
+/// `true` or `false`.
+pub(crate) struct Boolean;
+
+impl Kind for Boolean {
+    type Value = bool;
+
+    fn shape() -> Shape {
+        Shape::Boolean
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<bool> {
+        let expected = "`true` or `false`";
+        let resolved = reader.scalar(node, expected)?;
+        match resolved.text.as_str() {
+            "true" if typed(&resolved) => Some(true),
+            "false" if typed(&resolved) => Some(false),
+            text => {
+                let hint = match text {
+                    "true" | "false" => Some("remove the quotes".to_owned()),
+                    "yes" | "on" | "True" | "TRUE" | "Yes" | "On" => Some("write `true`".to_owned()),
+                    "no" | "off" | "False" | "FALSE" | "No" | "Off" => Some("write `false`".to_owned()),
+                    _ => None,
+                };
+                reader.refuse_text(node, &resolved, expected, hint);
+                None
+            }
+        }
+    }
+}
+
+/// A whole number within bounds.
+pub(crate) struct Integer<const MIN: u64, const MAX: u64>;
+
+impl<const MIN: u64, const MAX: u64> Kind for Integer<MIN, MAX> {
+    type Value = usize;
+
+    fn shape() -> Shape {
+        Shape::Integer { min: MIN, max: MAX }
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<usize> {
+        let expected = format!("a whole number from {MIN} to {MAX}");
+        let resolved = reader.scalar(node, &expected)?;
+        let digits = resolved.text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = resolved.text.parse::<u64>().ok().filter(|_| digits);
+        match number.filter(|number| (MIN..=MAX).contains(number)) {
+            Some(number) if typed(&resolved) => usize::try_from(number).ok(),
+            _ => {
+                let hint = number.filter(|_| !typed(&resolved)).map(|_| "remove the quotes".to_owned());
+                reader.refuse_text(node, &resolved, &expected, hint);
+                None
+            }
+        }
+    }
+}
+
+/// A number of bytes within bounds.
+pub(crate) struct Size<const MIN: u64, const MAX: u64>;
+
+impl<const MIN: u64, const MAX: u64> Kind for Size<MIN, MAX> {
+    type Value = u64;
+
+    fn shape() -> Shape {
+        Shape::Size { min: MIN, max: MAX }
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<u64> {
+        let resolved = reader.scalar(node, "a size such as `4MiB`")?;
+        let Some(bytes) = parse_size(&resolved.text) else {
+            let hint = Some("units are B, KiB, MiB, GiB and KB, MB, GB; a plain number is bytes".to_owned());
+            reader.refuse_text(node, &resolved, "a size such as `4MiB`", hint);
+            return None;
+        };
+        if (MIN..=MAX).contains(&bytes) {
+            return Some(bytes);
+        }
+        let expected = format!("a size from {} to {}", write_size(MIN), write_size(MAX));
+        reader.refuse_text(node, &resolved, &expected, None);
+        None
+    }
+}
+
+/// A duration within bounds, which are milliseconds.
+pub(crate) struct Time<const MIN: u64, const MAX: u64>;
+
+impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
+    type Value = Duration;
+
+    fn shape() -> Shape {
+        Shape::Duration { min_ms: MIN, max_ms: MAX }
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Duration> {
+        let resolved = reader.scalar(node, "a duration such as `10s`")?;
+        let Some(duration) = parse_duration(&resolved.text) else {
+            let number = resolved.text.parse::<u64>().ok().filter(|_| !resolved.secret);
+            let hint = match number {
+                Some(number) => format!("write `{number}s` for seconds or `{number}ms` for milliseconds"),
+                None => "units are ms, s, m, h and d, the largest first".to_owned(),
+            };
+            reader.refuse_text(node, &resolved, "a duration such as `10s`", Some(hint));
+            return None;
+        };
+        let (min, max) = (Duration::from_millis(MIN), Duration::from_millis(MAX));
+        if (min..=max).contains(&duration) {
+            return Some(duration);
+        }
+        let expected = format!("a duration from {} to {}", write_duration(min), write_duration(max));
+        reader.refuse_text(node, &resolved, &expected, None);
+        None
+    }
+}
+
+/// An IP address and port to listen on.
+pub(crate) struct Address;
+
+impl Kind for Address {
+    type Value = SocketAddr;
+
+    fn shape() -> Shape {
+        Shape::Text("address")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<SocketAddr> {
+        let expected = "an IP address and port such as `127.0.0.1:9464`";
+        let resolved = reader.scalar(node, expected)?;
+        match resolved.text.parse() {
+            Ok(address) => Some(address),
+            Err(_) => {
+                let hint = resolved.text.strip_prefix("localhost:").map(|port| format!("write `127.0.0.1:{port}`"));
+                let hint = hint.or_else(|| resolved.text.strip_prefix(':').map(|port| format!("write `0.0.0.0:{port}` for every interface")));
+                reader.refuse_text(node, &resolved, expected, hint);
+                None
+            }
+        }
+    }
+}
+
+/// A list of at least `MIN` values; one value alone is a list of one.
+pub(crate) struct List<K, const MIN: usize>(PhantomData<K>);
+
+impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
+    type Value = Vec<K::Value>;
+
+    fn shape() -> Shape {
+        Shape::List(Box::new(K::shape()))
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Vec<K::Value>> {
+        let Value::Sequence(items) = &node.value else {
+            return K::read(node, reader).map(|value| vec![value]);
+        };
+        if items.len() < MIN {
+            reader.refuse(node, None, "the list is empty".to_owned(), None);
+            return None;
+        }
+        let read: Vec<Option<K::Value>> = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| reader.within(index.to_string(), |reader| K::read(item, reader)))
+            .collect();
+        read.into_iter().collect()
+    }
+}
+
+/// What the keys of a [`Map`] are.
+pub(crate) trait Key {
+    const WHAT: &'static str;
+
+    /// The key as it is kept, or what is wrong with it and what to do.
+    fn check(key: &str) -> Result<String, (String, Option<String>)>;
+}
+
+/// A mapping with free keys. A value whose expansion came out empty leaves its key out.
+pub(crate) struct Map<K, V>(PhantomData<(K, V)>);
+
+impl<K: Key, V: Kind> Kind for Map<K, V> {
+    type Value = BTreeMap<String, V::Value>;
+    const NULL_IS_EMPTY: bool = true;
+
+    fn shape() -> Shape {
+        Shape::Map(K::WHAT, Box::new(V::shape()))
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self::Value> {
+        let Value::Mapping(entries) = &node.value else {
+            reader.expected(node, "a mapping", None);
+            return None;
+        };
+        let mut map = BTreeMap::new();
+        let mut complete = true;
+        for entry in entries {
+            if reader.expands_to_nothing(&entry.value) {
+                continue;
+            }
+            let key = checked_key::<K>(entry, reader);
+            let value = reader.within(&entry.key, |reader| V::read(&entry.value, reader));
+            match (key, value) {
+                (Some(key), Some(value)) => {
+                    if map.insert(key, value).is_some() {
+                        let message = format!("{}: `{}` is here twice", reader.path(), entry.key);
+                        reader.report(entry.diagnostic(message));
+                        complete = false;
+                    }
+                }
+                _ => complete = false,
+            }
+        }
+        complete.then_some(map)
+    }
+}
+
+fn checked_key<K: Key>(entry: &Entry, reader: &mut Reader<'_>) -> Option<String> {
+    match K::check(&entry.key) {
+        Ok(key) => Some(key),
+        Err((what, hint)) => {
+            let message = format!("{}: {what}", reader.path());
+            reader.report(entry.diagnostic(message).with_hint(hint));
+            None
+        }
+    }
+}
+
+/// True where a text may be read as a number or boolean: written plain, or put in by `${...}`.
+fn typed(resolved: &Resolved) -> bool {
+    resolved.plain || resolved.expanded
+}

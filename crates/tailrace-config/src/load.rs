@@ -1,0 +1,126 @@
+//! Files and directories to one [`Config`]. The only place, beside `${file:...}`, that reads files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::interpolate::plain_error;
+use crate::merge::merge;
+use crate::node::{Node, Value};
+use crate::reader::Reader;
+use crate::root::{self, Config};
+use crate::source::Source;
+use crate::yaml;
+
+/// A larger configuration file is a mistake.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads configuration files and checks everything that can be checked without opening a log file or
+/// a connection.
+///
+/// A path is a file, or a directory whose `*.yaml` and `*.yml` are read in the order of their names
+/// (hidden ones are not). `env` looks up environment variables. Every problem is reported, not only the first.
+pub fn load(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<Config, Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let mut merged: Option<Node> = None;
+    let mut files = Vec::new();
+    for path in paths {
+        match files_of(path) {
+            Ok(found) => files.extend(found),
+            Err(diagnostic) => diagnostics.push(diagnostic),
+        }
+    }
+    for file in files {
+        let tree = match read(&file) {
+            Ok(source) => yaml::parse(&source, &mut diagnostics),
+            Err(diagnostic) => {
+                diagnostics.push(diagnostic);
+                None
+            }
+        };
+        let Some(tree) = tree.and_then(|tree| mapping(tree, &mut diagnostics)) else { continue };
+        match &mut merged {
+            Some(merged) => merge(merged, tree, &mut diagnostics),
+            None => merged = Some(tree),
+        }
+    }
+    if paths.is_empty() {
+        diagnostics.push(Diagnostic::about_file("tailrace", "no configuration file is given"));
+    }
+    let mut config = None;
+    if let Some(merged) = merged {
+        let mut reader = Reader::new(env);
+        config = root::read(&merged, &mut reader);
+        diagnostics.extend(reader.finish());
+    }
+    match config {
+        Some(config) if diagnostics.is_empty() => Ok(config),
+        _ => Err(diagnostics),
+    }
+}
+
+/// The files a path stands for.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let unreadable = |error| cannot_read(path, &error);
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        let hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        let yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        if yaml && !hidden {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let message = "there is no *.yaml or *.yml in this directory";
+        return Err(Diagnostic::about_file(path, message));
+    }
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Arc<Source>, Diagnostic> {
+    let unreadable = |error| cannot_read(path, &error);
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Diagnostic::about_file(path, "this is a directory, not a file"));
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        let message = format!("larger than {} MiB: this is not a configuration file", FILE_BYTES_MAX >> 20);
+        return Err(Diagnostic::about_file(path, message));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(path, text)),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let source = Source::new(path, text);
+            let (line, column) = source.line_column(valid);
+            let position = crate::source::Position::new(&source, line, column);
+            Err(Diagnostic::new(&position, 1, "not UTF-8")
+                .with_hint("save the file as UTF-8".to_owned()))
+        }
+    }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::about_file(path, format!("cannot be read: {}", plain_error(error)))
+}
+
+/// The tree of a file where it is a mapping; nothing at all counts as an empty one.
+fn mapping(tree: Node, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
+    if tree.is_null() {
+        return Some(Node::empty(&tree.position));
+    }
+    if matches!(tree.value, Value::Mapping(_)) {
+        return Some(tree);
+    }
+    let hint = "a configuration begins with a key such as `pipelines:`".to_owned();
+    diagnostics.push(tree.diagnostic("the file is not a mapping").with_hint(hint));
+    None
+}

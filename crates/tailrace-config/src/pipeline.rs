@@ -1,0 +1,274 @@
+//! One pipeline: inputs, a query, outputs, and how much may be under way. Declarations, their reading,
+//! and what must hold between them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::input::Input;
+use crate::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
+use crate::node::Node;
+use crate::output::{Output, OutputKind};
+use crate::reader::{Reader, nearest};
+use crate::section::{Section, Shape};
+use crate::source::Position;
+use crate::sql::Sql;
+use crate::units::write_size;
+
+/// One pipeline, checked.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    /// Where records come from; at least one.
+    pub inputs: Vec<Input>,
+    /// Types of keys where the query leaves them open, or means another one.
+    pub columns: BTreeMap<String, ColumnType>,
+    /// The query.
+    pub transform: Sql,
+    /// Where records go; at least one, with unique names.
+    pub outputs: Vec<Output>,
+    /// How records are put together.
+    pub batch: Batch,
+    /// What may wait to be sent.
+    pub queue: Queue,
+    /// Bounds.
+    pub limits: PipelineLimits,
+    /// Where the pipeline is written down.
+    pub position: Position,
+}
+
+section! {
+    /// A pipeline reads records from its inputs, runs one query on them and sends the result to its outputs.
+    pub(crate) struct PipelineFile {
+        /// Where records come from. `inputs` takes several.
+        input: Option<Input> = Input, unset("`inputs` is given", "{type: stdin}");
+        /// Where records come from: a list.
+        inputs: Option<Vec<Input>> = List<Input, 1>, unset("`input` is given", "[{type: stdin}]");
+        /// Types of keys, where the query leaves them open or you mean another one.
+        columns: BTreeMap<String, ColumnType> = Map<ColumnName, ColumnType>, default("{}", "{status: int64}");
+        /// One SELECT over the table `logs`. Names are exact, case included; `"a.b"` is the key `a.b`, and
+        /// `a->>'b'` reaches into an object. A computed output needs a name (`AS`).
+        transform: Sql = Sql, default("SELECT * FROM logs", "SELECT * FROM logs WHERE level <> 'debug'");
+        /// Where records go. `outputs` takes several.
+        output: Option<Output> = Output, unset("`outputs` is given", "{type: stdout}");
+        /// Where records go: a list.
+        outputs: Option<Vec<Output>> = List<Output, 1>, unset("`output` is given", "[{type: stdout}]");
+        /// How records are put together.
+        batch: Batch = Batch, nested();
+        /// What may wait to be sent.
+        queue: Queue = Queue, nested();
+        /// Bounds.
+        limits: PipelineLimits = PipelineLimits, nested();
+    }
+}
+
+section! {
+    /// Records are read, scanned and encoded in batches: one is full, or old enough, then it goes on.
+    pub struct Batch {
+        /// Bytes of records in a batch, at most.
+        max_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("2MiB");
+        /// How long the first record of a batch waits for more.
+        max_wait: Duration = Time<1, { 60 * SECOND }>, default("1s");
+    }
+}
+
+section! {
+    /// Encoded requests that wait for, or are with, an output. When it is full, reading pauses and the
+    /// data stays in the files.
+    pub struct Queue {
+        /// Bytes of requests per output, as they go over the wire, at most.
+        max_bytes: u64 = Size<{ 64 * KIB }, { 4 * GIB }>, default("8MiB");
+    }
+}
+
+section! {
+    /// Bounds of one pipeline.
+    pub struct PipelineLimits {
+        /// Bytes of one file that may be read but not yet delivered: what is sent again, at most, after a crash.
+        replay: u64 = Size<{ 128 * KIB }, { 16 * GIB }>, default("16MiB");
+        /// Columns that `*` may make out of JSON keys. Further keys stay together in one map, and are counted.
+        columns: usize = Integer<1, 10_000>, default("512");
+    }
+}
+
+section_defaults!(Batch, Queue, PipelineLimits);
+
+choice! {
+    /// The type of a column.
+    pub enum ColumnType {
+        /// Text. Numbers, booleans and nested values keep the way they are written.
+        String = "string",
+        /// A whole number of 64 bits.
+        Int64 = "int64",
+        /// A number.
+        Float64 = "float64",
+        /// `true` or `false`.
+        Boolean = "boolean",
+        /// A point in time, in nanoseconds.
+        Timestamp = "timestamp",
+    }
+}
+
+/// Names of pipelines and outputs: they become metric labels and parts of keys.
+pub(crate) struct Name;
+
+impl Key for Name {
+    const WHAT: &'static str = "name";
+
+    fn check(key: &str) -> Result<String, (String, Option<String>)> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if (1..=NAME_CHARS_MAX).contains(&key.len()) && key.chars().all(fits) {
+            return Ok(key.to_owned());
+        }
+        let hint = format!("1 to {NAME_CHARS_MAX} of a-z, 0-9, `_` and `-`");
+        Err((format!("`{key}` cannot be a name"), Some(hint)))
+    }
+}
+
+const NAME_CHARS_MAX: usize = 64;
+
+impl Kind for Name {
+    type Value = String;
+
+    fn shape() -> Shape {
+        Shape::Text("name")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+        let resolved = reader.scalar(node, "a name")?;
+        match Name::check(&resolved.text) {
+            Ok(name) => Some(name),
+            Err((what, hint)) => {
+                reader.refuse(node, Some(&resolved), what, hint);
+                None
+            }
+        }
+    }
+}
+
+/// Names of columns: any key of a JSON object.
+pub(crate) struct ColumnName;
+
+impl Key for ColumnName {
+    const WHAT: &'static str = "column";
+
+    fn check(key: &str) -> Result<String, (String, Option<String>)> {
+        Ok(key.to_owned())
+    }
+}
+
+impl Kind for Pipeline {
+    type Value = Pipeline;
+
+    fn shape() -> Shape {
+        Shape::Section(const { &PipelineFile::INFO })
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Pipeline> {
+        let file: Option<PipelineFile> = reader.section(node, &[]);
+        let ways = [("input", "inputs", "{type: file, include: [/var/log/app/*.log]}"), ("output", "outputs", "{type: otlp}")];
+        let mut complete = true;
+        for (one, several, example) in ways {
+            complete &= one_of_two(node, one, several, example, reader);
+        }
+        let file = file.filter(|_| complete)?;
+        let pipeline = Pipeline {
+            inputs: file.inputs.or_else(|| file.input.map(|input| vec![input]))?,
+            columns: file.columns,
+            transform: file.transform,
+            outputs: file.outputs.or_else(|| file.output.map(|output| vec![output]))?,
+            batch: file.batch,
+            queue: file.queue,
+            limits: file.limits,
+            position: node.position.clone(),
+        };
+        let named = check_names(&pipeline, node, reader);
+        (check_sizes(&pipeline, node, reader) && named).then_some(pipeline)
+    }
+}
+
+/// `input` or `inputs`, one of them and only one.
+fn one_of_two(node: &Node, one: &str, several: &str, example: &str, reader: &mut Reader<'_>) -> bool {
+    match (node.entry(one), node.entry(several)) {
+        (Some(_), Some(entry)) => {
+            let message = format!("{}: both `{one}` and `{several}`", reader.path());
+            reader.report(entry.diagnostic(message).with_hint(format!("put all of them into `{several}`")));
+            false
+        }
+        (None, None) if node.is_null() || node.keys().all(|key| nearest(key, &[one, several]).is_none()) => {
+            let message = format!("{} has no {one}", reader.path());
+            reader.report(node.diagnostic(message).with_hint(format!("add one, such as `{one}: {example}`")));
+            false
+        }
+        // A misspelt key has been reported.
+        (None, None) => false,
+        _ => true,
+    }
+}
+
+/// Outputs of one pipeline need different names.
+fn check_names(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> bool {
+    let outputs = &pipeline.outputs;
+    let mut sound = true;
+    for (index, output) in outputs.iter().enumerate() {
+        let written = node.get("outputs").and_then(|list| list.item(index));
+        let Some(written) = written.filter(|_| outputs.len() > 1) else { continue };
+        if written.get("name").is_none() {
+            let message = format!("{}: an output without a name", reader.path_of("outputs"));
+            let hint = format!("a pipeline with several outputs names each, such as `name: {}`", output.name);
+            reader.report(written.diagnostic(message).with_hint(hint));
+            sound = false;
+        } else if let Some(first) = outputs[..index].iter().find(|first| first.name == output.name) {
+            let message = format!("{}: two outputs are named `{}`", reader.path_of("outputs"), output.name);
+            let hint = format!("the first one is at {}", first.position);
+            reader.report(written.nearest(&["name"]).diagnostic(message).with_hint(hint));
+            sound = false;
+        }
+    }
+    sound
+}
+
+/// Sizes that would stop the pipeline for ever.
+fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> bool {
+    let mut sound = true;
+    let longest_record = pipeline.inputs.iter().map(Input::max_record_bytes).max().unwrap_or(0);
+    let replay = pipeline.limits.replay;
+    let needs = [(pipeline.batch.max_bytes, "batch.max_bytes"), (longest_record, "max_record_bytes of the inputs")];
+    for (bytes, what) in needs {
+        if replay < 2 * bytes {
+            let path: &[&str] = if has_path(node, &["limits", "replay"]) || !what.starts_with("batch") {
+                &["limits", "replay"]
+            } else {
+                &["batch", "max_bytes"]
+            };
+            let message = format!(
+                "{}: {} is too small: at least twice {what}, {}, is needed",
+                reader.path_of("limits.replay"),
+                write_size(replay),
+                write_size(2 * bytes)
+            );
+            reader.report(node.nearest(path).diagnostic(message));
+            sound = false;
+        }
+    }
+    for output in &pipeline.outputs {
+        let OutputKind::Otlp(otlp) = &output.kind else { continue };
+        if pipeline.queue.max_bytes < otlp.max_request_bytes {
+            let message = format!(
+                "{}: {} is too small for a request of output `{}`, which can have {}",
+                reader.path_of("queue.max_bytes"),
+                write_size(pipeline.queue.max_bytes),
+                output.name,
+                write_size(otlp.max_request_bytes)
+            );
+            reader.report(node.nearest(&["queue", "max_bytes"]).diagnostic(message));
+            sound = false;
+        }
+    }
+    sound
+}
+
+fn has_path(node: &Node, path: &[&str]) -> bool {
+    match path.split_first() {
+        Some((key, rest)) => node.get(key).is_some_and(|node| has_path(node, rest)),
+        None => true,
+    }
+}

@@ -1,0 +1,315 @@
+//! Reads typed values out of a [`Node`] tree and collects everything that is wrong on the way. Takes
+//! nodes and a look-up of variables; gives values, or `None` where a complaint was made. One bad value
+//! never hides the next: all fields of a section are read before it is given up.
+
+use crate::diagnostic::Diagnostic;
+use crate::interpolate::{Environment, Resolved, resolve};
+use crate::kind::Kind;
+use crate::node::{Node, Value};
+use crate::origins::Origins;
+use crate::section::{Choice, Presence, Section, Variants};
+use crate::source::{Position, Source};
+
+/// The state of one reading.
+pub(crate) struct Reader<'a> {
+    env: Environment<'a>,
+    diagnostics: Vec<Diagnostic>,
+    /// The keys that lead to the value being read.
+    path: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(env: Environment<'a>) -> Reader<'a> {
+        Reader { env, diagnostics: Vec::new(), path: Vec::new() }
+    }
+
+    pub(crate) fn env(&self) -> Environment<'a> {
+        self.env
+    }
+
+    /// What was wrong, each thing once (an anchor may be read several times).
+    pub(crate) fn finish(self) -> Vec<Diagnostic> {
+        let mut unique: Vec<Diagnostic> = Vec::new();
+        for diagnostic in self.diagnostics {
+            if !unique.contains(&diagnostic) {
+                unique.push(diagnostic);
+            }
+        }
+        unique
+    }
+
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// The key path of the value being read, such as `pipelines.app.batch`.
+    pub(crate) fn path(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// The key path of a key in the section being read.
+    pub(crate) fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path()) }
+    }
+
+    /// Runs `read` with one more key on the path.
+    pub(crate) fn within<T>(&mut self, key: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(key.into());
+        let value = read(self);
+        self.path.pop();
+        value
+    }
+
+    // --- Fields of a section, by what it means to leave them out ---
+
+    pub(crate) fn required<K: Kind>(&mut self, node: &Node, key: &str, example: &str) -> Option<K::Value> {
+        match self.present::<K>(node, key, &format!("it is required, such as `{key}: {example}`")) {
+            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Refused => None,
+            Present::Absent => {
+                let message = format!("{} is missing", self.path_of(key));
+                let diagnostic = node.diagnostic(message).with_hint(format!("such as `{key}: {example}`"));
+                self.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn defaulted<K: Kind>(&mut self, node: &Node, key: &str, default: &str) -> Option<K::Value> {
+        match self.present::<K>(node, key, &format!("leave the key out for the default, {default}")) {
+            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Refused => None,
+            Present::Absent => {
+                let value = literal(default, &node.position);
+                self.within(key, |reader| K::read(&value, reader))
+            }
+        }
+    }
+
+    pub(crate) fn optional<K: Kind>(&mut self, node: &Node, key: &str) -> Option<Option<K::Value>> {
+        match self.present::<K>(node, key, "leave the key out where it is not wanted") {
+            Present::Node(value) => self.within(key, |reader| K::read(value, reader)).map(Some),
+            Present::Refused => None,
+            Present::Absent => Some(None),
+        }
+    }
+
+    pub(crate) fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
+        let empty = Node::empty(&node.position);
+        let value = node.get(key).unwrap_or(&empty);
+        self.within(key, |reader| K::read(value, reader))
+    }
+
+    /// Whether a key has a value. `key:` has none, which is a slip except where a mapping may be empty;
+    /// an expansion that came out empty counts as a key left out.
+    fn present<'n, K: Kind>(&mut self, node: &'n Node, key: &str, hint: &str) -> Present<'n> {
+        let Some(value) = node.get(key) else { return Present::Absent };
+        if value.is_null() {
+            if K::NULL_IS_EMPTY {
+                return Present::Absent;
+            }
+            let diagnostic = value.diagnostic(format!("{} has no value", self.path_of(key)));
+            self.report(diagnostic.with_hint(hint.to_owned()));
+            return Present::Refused;
+        }
+        if self.expands_to_nothing(value) { Present::Absent } else { Present::Node(value) }
+    }
+
+    /// True for `${NAME:-}` and the like where nothing came out of it.
+    pub(crate) fn expands_to_nothing(&self, node: &Node) -> bool {
+        let Value::Scalar(scalar) = &node.value else { return false };
+        scalar.text.contains('$')
+            && resolve(scalar, self.env).is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
+    }
+
+    // --- Values ---
+
+    /// The expanded text of a scalar; `expected` says what should stand there.
+    pub(crate) fn scalar(&mut self, node: &Node, expected: &str) -> Option<Resolved> {
+        let Value::Scalar(scalar) = &node.value else {
+            self.expected(node, expected, None);
+            return None;
+        };
+        if node.is_null() {
+            self.expected(node, expected, None);
+            return None;
+        }
+        match resolve(scalar, self.env) {
+            Ok(resolved) => Some(resolved),
+            Err(problem) => {
+                let (line, column) = scalar.origins.place(&scalar.text, problem.offset);
+                let position = Position::new(node.position.source(), line, column);
+                self.report(Diagnostic::new(&position, problem.length, problem.message).with_hint(problem.hint));
+                None
+            }
+        }
+    }
+
+    /// Complains that a value is not what was expected there.
+    pub(crate) fn expected(&mut self, node: &Node, expected: &str, resolved: Option<&Resolved>) {
+        let got = got(node, resolved);
+        self.refuse(node, resolved, format!("expected {expected}, got {got}"), None);
+    }
+
+    /// Complains about a value; a line that may hold a secret is cut.
+    pub(crate) fn refuse(&mut self, node: &Node, resolved: Option<&Resolved>, what: String, hint: Option<String>) {
+        let diagnostic = node.diagnostic(format!("{}: {what}", self.path())).with_hint(hint);
+        let from_variable = resolved.is_some_and(|resolved| resolved.secret);
+        self.report(if from_variable { diagnostic.redacted() } else { diagnostic });
+    }
+
+    /// Complains that a text is not what was expected there.
+    pub(crate) fn refuse_text(&mut self, node: &Node, resolved: &Resolved, expected: &str, hint: Option<String>) {
+        let got = got(node, Some(resolved));
+        self.refuse(node, Some(resolved), format!("expected {expected}, got {got}"), hint);
+    }
+
+    /// One of a list of names.
+    pub(crate) fn choice(&mut self, node: &Node, choices: &'static [Choice]) -> Option<&'static str> {
+        let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
+        let expected = format!("one of {}", listed(&names));
+        let resolved = self.scalar(node, &expected)?;
+        if let Some(choice) = choices.iter().find(|choice| choice.name == resolved.text) {
+            return Some(choice.name);
+        }
+        let got = got(node, Some(&resolved));
+        let hint = nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
+        self.refuse(node, Some(&resolved), format!("expected {expected}, got {got}"), hint);
+        None
+    }
+
+    /// A section: a mapping that has no keys but its own, `more` and `x-*`.
+    pub(crate) fn section<S: Section>(&mut self, node: &Node, more: &[&str]) -> Option<S> {
+        if node.is_null() {
+            return S::read_fields(&Node::empty(&node.position), self);
+        }
+        let Value::Mapping(_) = &node.value else {
+            self.expected(node, "a mapping", None);
+            return None;
+        };
+        let keys: Vec<&str> = more.iter().copied().chain(S::INFO.fields.iter().map(|field| field.key)).collect();
+        self.refuse_unknown_keys(node, &keys);
+        S::read_fields(node, self)
+    }
+
+    fn refuse_unknown_keys(&mut self, node: &Node, keys: &[&str]) {
+        let Value::Mapping(entries) = &node.value else { return };
+        for entry in entries {
+            if keys.contains(&entry.key.as_str()) || entry.key.starts_with("x-") {
+                continue;
+            }
+            let place = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path()) };
+            let message = format!("unknown key `{}`{place}", entry.key);
+            let hint = match nearest(&entry.key, keys) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("the keys here are {}", listed(keys)),
+            };
+            self.report(entry.diagnostic(message).with_hint(hint));
+        }
+    }
+
+    /// The `type` of a mapping that has one.
+    pub(crate) fn variant(&mut self, node: &Node, info: &'static Variants) -> Option<&'static str> {
+        let names: Vec<&'static str> = info.variants.iter().map(|variant| variant.name).collect();
+        if !matches!(node.value, Value::Mapping(_)) {
+            self.expected(node, "a mapping with a `type`", None);
+            return None;
+        }
+        let Some(tag) = node.get("type") else {
+            let message = format!("{} is missing", self.path_of("type"));
+            let diagnostic = node.diagnostic(message).with_hint(format!("one of {}", listed(&names)));
+            self.report(diagnostic);
+            return None;
+        };
+        self.within("type", |reader| {
+            let expected = format!("one of {}", listed(&names));
+            let resolved = reader.scalar(tag, &expected)?;
+            let found = names.iter().copied().find(|name| *name == resolved.text);
+            if found.is_none() {
+                let hint = nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
+                let got = got(tag, Some(&resolved));
+                reader.refuse(tag, Some(&resolved), format!("expected {expected}, got {got}"), hint);
+            }
+            found
+        })
+    }
+}
+
+enum Present<'n> {
+    Node(&'n Node),
+    Refused,
+    Absent,
+}
+
+/// A section as if nothing were written.
+pub(crate) fn defaults<S: Section>() -> S {
+    let env = |_: &str| None;
+    let mut reader = Reader::new(&env);
+    let source = Source::new("defaults", String::new());
+    let section = S::read_fields(&Node::empty(&Position::new(&source, 1, 1)), &mut reader);
+    section.expect("a test reads the default of every option")
+}
+
+/// The node of a default, placed where the section stands.
+fn literal(text: &str, position: &Position) -> Node {
+    let source = Source::new("defaults", text.to_owned());
+    let node = crate::yaml::parse(&source, &mut Vec::new());
+    let mut node = node.expect("a test parses the default of every option");
+    node.position = position.clone();
+    if let Value::Scalar(scalar) = &mut node.value {
+        scalar.origins = Origins::fixed(position.line(), position.column());
+    }
+    node
+}
+
+/// What stands at a node, in words. A text from a file may be a secret and is not shown.
+fn got(node: &Node, resolved: Option<&Resolved>) -> String {
+    match (&node.value, resolved) {
+        (Value::Sequence(_), _) => "a list".to_owned(),
+        (Value::Mapping(_), _) => "a mapping".to_owned(),
+        (Value::Scalar(_), Some(resolved)) if resolved.secret => "something else (not shown)".to_owned(),
+        (Value::Scalar(_), Some(resolved)) => quoted(&resolved.text),
+        (Value::Scalar(_), None) if node.is_null() => "nothing".to_owned(),
+        (Value::Scalar(scalar), None) => quoted(&scalar.text),
+    }
+}
+
+/// A text between backticks, cut where it is long.
+fn quoted(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    if text.chars().count() <= CHARS_MAX {
+        return format!("`{text}`");
+    }
+    format!("`{}...`", text.chars().take(CHARS_MAX).collect::<String>())
+}
+
+/// `a`, `b` or `c`.
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} or `{last}`", first.join(", "))
+        }
+    }
+}
+
+/// The name that was probably meant: at most a third of its characters away, or different only in case.
+pub(crate) fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+    let text = text.to_lowercase();
+    let distance = |name: &str| strsim::osa_distance(&text, &name.to_lowercase());
+    let (name, far) = names.iter().map(|name| (*name, distance(name))).min_by_key(|&(_, far)| far)?;
+    let longest = name.chars().count().max(text.chars().count());
+    (far <= longest / 3 || far == 0).then_some(name)
+}
+
+/// A field's presence in words, for the reference.
+pub(crate) fn presence_text(presence: &Presence) -> String {
+    match presence {
+        Presence::Required { .. } => "required".to_owned(),
+        Presence::Default { text, .. } => format!("`{text}`"),
+        Presence::Unset { meaning, .. } => format!("unset: {meaning}"),
+        Presence::Nested => String::new(),
+    }
+}

@@ -1,0 +1,127 @@
+//! The whole configuration: what stands at the top of the file, and what must hold between pipelines.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::input::Input;
+use crate::kind::{Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, Size, Time};
+use crate::node::Node;
+use crate::pipeline::{Name, Pipeline};
+use crate::reader::Reader;
+use crate::section::{Info, Section, Shape};
+
+section! {
+    /// A checked configuration: every value in it is valid.
+    pub struct Config {
+        /// The version of the configuration's format.
+        version: u64 = Version, default("1");
+        /// The directory in which progress is kept. Nothing else is written.
+        data_dir: PathBuf = FilePath, default("/var/lib/tailrace");
+        /// The pipelines, by name. They are independent of one another.
+        pipelines: BTreeMap<String, Pipeline> = Map<Name, Pipeline>, required("{app: {input: {type: stdin}, output: {type: stdout}}}");
+        /// Health and metrics over HTTP.
+        admin: Admin = Admin, nested();
+        /// Resource attributes of everything that is sent, by name. One whose value is an expansion
+        /// that came out empty is left out.
+        resource: BTreeMap<String, String> = Map<AttributeName, AnyText>, default("{}", "{service.namespace: shop, k8s.cluster.name: '${K8S_CLUSTER_NAME:-}'}");
+        /// The end of the process.
+        shutdown: Shutdown = Shutdown, nested();
+        /// Bounds of the process.
+        limits: Limits = Limits, nested();
+        /// Threads that scan and encode.
+        workers: Option<usize> = Integer<1, 256>, unset("as many as memory and the CPU quota allow", "2");
+    }
+}
+
+pub(crate) const INFO: Info = <Config as Section>::INFO;
+
+section! {
+    /// The admin endpoint: `/metrics` (Prometheus), `/livez` and `/readyz`.
+    pub struct Admin {
+        /// The address to listen on.
+        listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");
+    }
+}
+
+section! {
+    /// What happens on SIGTERM and SIGINT. A second signal ends the process at once.
+    pub struct Shutdown {
+        /// How long what was read may take to be delivered. What is left is sent after the next start.
+        grace: Duration = Time<0, { HOUR }>, default("30s");
+    }
+}
+
+section! {
+    /// Bounds of the whole process.
+    pub struct Limits {
+        /// Memory to plan with: buffers and workers are measured out of it.
+        memory: Option<u64> = Size<{ 32 * MIB }, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
+    }
+}
+
+section_defaults!(Admin, Shutdown, Limits);
+
+/// The version of the format that this build reads.
+const VERSION: u64 = 1;
+
+struct Version;
+
+impl Kind for Version {
+    type Value = u64;
+
+    fn shape() -> Shape {
+        Shape::Integer { min: VERSION, max: VERSION }
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<u64> {
+        let resolved = reader.scalar(node, "a version")?;
+        if resolved.text == VERSION.to_string() {
+            return Some(VERSION);
+        }
+        let hint = format!("this build reads version {VERSION}");
+        reader.refuse_text(node, &resolved, "a known version", Some(hint));
+        None
+    }
+}
+
+struct AttributeName;
+
+impl Key for AttributeName {
+    const WHAT: &'static str = "attribute";
+
+    fn check(key: &str) -> Result<String, (String, Option<String>)> {
+        if key.is_empty() {
+            return Err(("an attribute needs a name".to_owned(), None));
+        }
+        Ok(key.to_owned())
+    }
+}
+
+/// Reads and checks the merged tree of all files.
+pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
+    let config: Config = reader.section(node, &[])?;
+    let pipelines = node.nearest(&["pipelines"]);
+    if config.pipelines.is_empty() {
+        let hint = "add one, such as `pipelines: {app: {input: {type: stdin}, output: {type: stdout}}}`".to_owned();
+        reader.report(pipelines.diagnostic("there is no pipeline").with_hint(hint));
+        return None;
+    }
+    only_one_stdin(&config, reader).then_some(config)
+}
+
+/// Two readers of one pipe would each get half of it.
+fn only_one_stdin(config: &Config, reader: &mut Reader<'_>) -> bool {
+    let inputs = config.pipelines.values().flat_map(|pipeline| &pipeline.inputs);
+    let mut stdins = inputs.filter(|input| matches!(input, Input::Stdin(..)));
+    let first = stdins.next();
+    let mut sound = true;
+    for second in stdins {
+        let message = "the standard input is read twice";
+        let hint = first.map(|first| format!("the first time at {}", first.position()));
+        reader.report(Node::empty(second.position()).diagnostic(message).with_hint(hint));
+        sound = false;
+    }
+    sound
+}

@@ -1,0 +1,72 @@
+//! The query of a pipeline and the way from a place in it back to the YAML file. Never parses SQL.
+
+use crate::diagnostic::Diagnostic;
+use crate::kind::Kind;
+use crate::node::{Node, Value};
+use crate::origins::Origins;
+use crate::reader::Reader;
+use crate::section::Shape;
+use crate::source::Position;
+
+/// A query as the SQL parser sees it, with the place of each character in the YAML file.
+#[derive(Clone, Debug)]
+pub struct Sql {
+    /// The text, after YAML's folding and `${...}`.
+    pub text: String,
+    position: Position,
+    origins: Origins,
+}
+
+impl Sql {
+    /// The place in the YAML file of a place in the text: line from 1, column in characters from 1, as
+    /// the SQL planner counts them. Places outside the text give its nearest end. Text that a `${...}`
+    /// put in stands where the `${...}` stands, and a query that is not written down where its pipeline is.
+    pub fn position(&self, line: usize, column: usize) -> Position {
+        let (line, column) = self.origins.place(&self.text, self.offset(line, column));
+        Position::new(self.position.source(), line, column)
+    }
+
+    /// A diagnostic about `length` characters of the query.
+    pub fn diagnostic(&self, line: usize, column: usize, length: usize, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(&self.position(line, column), length, message)
+    }
+
+    /// Where the query begins.
+    pub fn start(&self) -> &Position {
+        &self.position
+    }
+
+    /// The byte offset of a place in the text.
+    fn offset(&self, line: usize, column: usize) -> usize {
+        let mut start = 0;
+        for _ in 1..line.max(1) {
+            match self.text[start..].find('\n') {
+                Some(end) => start += end + 1,
+                None => return self.text.trim_end().len(),
+            }
+        }
+        let text = &self.text[start..];
+        let text = &text[..text.find('\n').unwrap_or(text.len())];
+        let within = text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+        start + within
+    }
+}
+
+impl Kind for Sql {
+    type Value = Sql;
+
+    fn shape() -> Shape {
+        Shape::Text("SQL")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Sql> {
+        let resolved = reader.scalar(node, "a query, such as `SELECT * FROM logs`")?;
+        let Value::Scalar(_) = &node.value else { return None };
+        if resolved.text.trim().is_empty() {
+            let hint = "leave the key out to pass everything".to_owned();
+            reader.refuse(node, Some(&resolved), "the query is empty".to_owned(), Some(hint));
+            return None;
+        }
+        Some(Sql { text: resolved.text, position: node.position.clone(), origins: resolved.origins })
+    }
+}

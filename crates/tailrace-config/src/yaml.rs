@@ -1,0 +1,325 @@
+//! Text to a [`Node`] tree. Takes the text of one file, gives the tree and everything that is wrong
+//! with it as YAML: syntax, duplicate keys, tags, anchors out of bounds. Aliases are copied in place and
+//! merge keys (`<<`) are applied here. Never types a value, never expands `${...}`.
+//!
+//! Aliases can make a small file huge (the "billion laughs"): what they copy is counted, and beyond
+//! [`COPIED_NODES_MAX`] nodes or [`COPIED_BYTES_MAX`] bytes the file is refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+
+use crate::diagnostic::Diagnostic;
+use crate::node::{Entry, Node, Scalar, Value};
+use crate::origins::{Origins, trace};
+use crate::source::{Position, Source};
+
+/// Nesting beyond this is refused.
+const DEPTH_MAX: usize = 48;
+const COPIED_NODES_MAX: usize = 20_000;
+const COPIED_BYTES_MAX: usize = 1 << 20;
+
+/// Parses one file. The tree is `None` where nothing could be made of the text; an empty file is an
+/// empty mapping.
+pub(crate) fn parse(source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
+    if let Some(diagnostic) = forbidden_character(source) {
+        diagnostics.push(diagnostic);
+        return None;
+    }
+    let text = source.text();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut builder = Builder {
+        source,
+        chars: text.chars().collect(),
+        diagnostics,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        root: None,
+        documents: 0,
+        copied_nodes: 0,
+        copied_bytes: 0,
+    };
+    let mut parser = Parser::new_from_str(text);
+    let complete = builder.take_events(&mut parser);
+    let root = builder.root.take();
+    complete.then(|| root.unwrap_or_else(|| Node::empty(&Position::new(source, 1, 1))))
+}
+
+/// YAML knows no control characters but tab and line ends. The parser would take NUL for the end.
+fn forbidden_character(source: &Arc<Source>) -> Option<Diagnostic> {
+    let (offset, c) =
+        source.text().char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}'))?;
+    let (line, column) = source.line_column(offset);
+    let message = format!("control character U+{:04X} in a YAML file", c as u32);
+    Some(
+        Diagnostic::new(&Position::new(source, line, column), 1, message)
+            .with_hint("write it as an escape in double quotes, such as \"\\x1b\"".to_owned()),
+    )
+}
+
+struct Builder<'a> {
+    source: &'a Arc<Source>,
+    chars: Vec<char>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    open: Vec<Open>,
+    /// Complete nodes by anchor.
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+    documents: usize,
+    copied_nodes: usize,
+    copied_bytes: usize,
+}
+
+/// A sequence or mapping whose end has not come.
+struct Open {
+    position: Position,
+    anchor: usize,
+    kind: OpenKind,
+}
+
+enum OpenKind {
+    Sequence(Vec<Node>),
+    Mapping { entries: Vec<Entry>, merges: Vec<Node>, key: Key },
+}
+
+/// What a mapping waits for.
+enum Key {
+    /// A key.
+    Missing,
+    /// The value of this key.
+    Plain { text: String, position: Position },
+    /// The value of `<<`.
+    Merge,
+    /// A value that is dropped: its key was refused.
+    Refused,
+}
+
+impl Builder<'_> {
+    /// False where the text is not YAML.
+    fn take_events(&mut self, parser: &mut Parser<'_, StrInput<'_>>) -> bool {
+        loop {
+            let (event, span) = match parser.next_event() {
+                None => return true,
+                Some(Ok(pair)) => pair,
+                Some(Err(error)) => {
+                    let position = self.position(*error.marker());
+                    self.report(&position, 1, format!("not valid YAML: {}", error.info()), syntax_hint(&position));
+                    return false;
+                }
+            };
+            if !self.take_event(event, span) {
+                return false;
+            }
+        }
+    }
+
+    fn take_event(&mut self, event: Event<'_>, span: Span) -> bool {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let position = self.position(span.start);
+                    let hint = "put it into a file of its own and give both with -c".to_owned();
+                    self.report(&position, 3, "a second YAML document in one file", Some(hint));
+                    return false;
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let scalar = self.scalar(&text, style, tag.as_deref(), span);
+                return self.complete(scalar, anchor);
+            }
+            Event::SequenceStart(anchor, tag) => {
+                return self.start(OpenKind::Sequence(Vec::new()), anchor, tag.as_deref(), span);
+            }
+            Event::MappingStart(anchor, tag) => {
+                let kind = OpenKind::Mapping { entries: Vec::new(), merges: Vec::new(), key: Key::Missing };
+                return self.start(kind, anchor, tag.as_deref(), span);
+            }
+            Event::SequenceEnd | Event::MappingEnd => return self.end(),
+            Event::Alias(anchor) => return self.alias(anchor, span),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+        }
+        true
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
+        let position = self.position(span.start);
+        let mut plain = style == ScalarStyle::Plain;
+        if let Some(tag) = tag {
+            if tag.is_yaml_core_schema() && tag.suffix == "str" {
+                plain = false;
+            } else {
+                self.refuse_tag(tag, &position);
+            }
+        }
+        let one_line = span.start.line() == span.end.line();
+        let origins = if style == ScalarStyle::Plain && one_line {
+            Origins::verbatim(position.line(), position.column())
+        } else {
+            trace(text, style, &self.chars, span.start.index(), position.line(), position.column())
+        };
+        let length = if one_line { span.end.index() - span.start.index() } else { 1 };
+        let scalar = Scalar { text: text.to_owned(), plain, origins };
+        Node { position, length: length.max(1), value: Value::Scalar(scalar) }
+    }
+
+    fn start(&mut self, kind: OpenKind, anchor: usize, tag: Option<&Tag>, span: Span) -> bool {
+        let position = self.position(span.start);
+        if let Some(tag) = tag {
+            self.refuse_tag(tag, &position);
+        }
+        if self.open.len() >= DEPTH_MAX {
+            self.report(&position, 1, format!("nested deeper than {DEPTH_MAX} levels"), None);
+            return false;
+        }
+        self.open.push(Open { position, anchor, kind });
+        true
+    }
+
+    fn end(&mut self) -> bool {
+        let Some(open) = self.open.pop() else { return true };
+        let value = match open.kind {
+            OpenKind::Sequence(items) => Value::Sequence(items),
+            OpenKind::Mapping { entries, merges, .. } => {
+                let mut entries = entries;
+                for merged in merges {
+                    self.merge_key(&mut entries, merged);
+                }
+                Value::Mapping(entries)
+            }
+        };
+        self.complete(Node { position: open.position, length: 1, value }, open.anchor)
+    }
+
+    /// Puts a finished node where it belongs: a list, a key, a value, or the root.
+    fn complete(&mut self, node: Node, anchor: usize) -> bool {
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root.get_or_insert(node);
+            return true;
+        };
+        match &mut open.kind {
+            OpenKind::Sequence(items) => items.push(node),
+            OpenKind::Mapping { entries, merges, key } => match std::mem::replace(key, Key::Missing) {
+                Key::Missing => {
+                    let (next, complaint) = key_of(node, entries);
+                    *key = next;
+                    self.diagnostics.extend(complaint);
+                }
+                Key::Plain { text, position } => {
+                    entries.push(Entry { key: text, key_position: position, value: node });
+                }
+                Key::Merge => merges.push(node),
+                Key::Refused => {}
+            },
+        }
+        true
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> bool {
+        let position = self.position(span.start);
+        let Some(node) = self.anchors.get(&anchor).cloned() else {
+            self.report(&position, 1, "an alias inside the value that it stands for", None);
+            return false;
+        };
+        let (nodes, bytes, depth) = measure(&node);
+        self.copied_nodes += nodes;
+        self.copied_bytes += bytes;
+        if self.copied_nodes > COPIED_NODES_MAX || self.copied_bytes > COPIED_BYTES_MAX {
+            self.report(&position, 1, "aliases copy too much", None);
+            return false;
+        }
+        if self.open.len() + depth > DEPTH_MAX {
+            self.report(&position, 1, format!("nested deeper than {DEPTH_MAX} levels"), None);
+            return false;
+        }
+        self.complete(node, 0)
+    }
+
+    /// `<<: *a` or `<<: [*a, *b]`: adds the entries that are not there yet.
+    fn merge_key(&mut self, entries: &mut Vec<Entry>, merged: Node) {
+        match merged.value {
+            Value::Mapping(more) => {
+                for entry in more {
+                    if !entries.iter().any(|present| present.key == entry.key) {
+                        entries.push(entry);
+                    }
+                }
+            }
+            Value::Sequence(items) if items.iter().all(|item| matches!(item.value, Value::Mapping(_))) => {
+                for item in items {
+                    self.merge_key(entries, item);
+                }
+            }
+            _ => {
+                let hint = "write `<<: *anchor`".to_owned();
+                let complaint = merged.diagnostic("the merge key `<<` takes a mapping").with_hint(hint);
+                self.diagnostics.push(complaint);
+            }
+        }
+    }
+
+    fn refuse_tag(&mut self, tag: &Tag, position: &Position) {
+        let known = tag.is_yaml_core_schema()
+            && matches!(tag.suffix.as_str(), "str" | "int" | "float" | "bool" | "null" | "seq" | "map");
+        if !known {
+            self.report(position, 1, format!("the tag `{tag}` has no meaning here"), None);
+        }
+    }
+
+    fn report(&mut self, position: &Position, length: usize, message: impl Into<String>, hint: Option<String>) {
+        self.diagnostics.push(Diagnostic::new(position, length, message).with_hint(hint));
+    }
+
+    fn position(&self, marker: Marker) -> Position {
+        Position::new(self.source, marker.line().max(1), marker.col() + 1)
+    }
+}
+
+/// A node in the place of a key: what the mapping waits for next, and what is wrong with the key.
+fn key_of(node: Node, entries: &[Entry]) -> (Key, Option<Diagnostic>) {
+    let Value::Scalar(scalar) = &node.value else {
+        return (Key::Refused, Some(node.diagnostic("a key must be a text")));
+    };
+    if scalar.plain && scalar.text == "<<" {
+        return (Key::Merge, None);
+    }
+    if let Some(first) = entries.iter().find(|entry| entry.key == scalar.text) {
+        let message = format!("key `{}` is here a second time", scalar.text);
+        let hint = format!("the first one is at {}", first.key_position);
+        return (Key::Refused, Some(node.diagnostic(message).with_hint(hint)));
+    }
+    (Key::Plain { text: scalar.text.clone(), position: node.position }, None)
+}
+
+/// Nodes, bytes of text and depth of a tree.
+fn measure(node: &Node) -> (usize, usize, usize) {
+    let mut total = (1, 0, 0);
+    let mut add = |node: &Node, key_bytes: usize| {
+        let (nodes, bytes, depth) = measure(node);
+        total = (total.0 + nodes, total.1 + bytes + key_bytes, total.2.max(depth));
+    };
+    match &node.value {
+        Value::Scalar(scalar) => return (1, scalar.text.len(), 0),
+        Value::Sequence(items) => items.iter().for_each(|item| add(item, 0)),
+        Value::Mapping(entries) => entries.iter().for_each(|entry| add(&entry.value, entry.key.len())),
+    }
+    (total.0, total.1, total.2 + 1)
+}
+
+/// The usual slips, by what stands at the place of the error.
+fn syntax_hint(position: &Position) -> Option<String> {
+    let line = position.line_text();
+    let indent = &line[..line.len() - line.trim_start().len()];
+    if indent.contains('\t') {
+        return Some("YAML is indented with spaces, not with tabs".to_owned());
+    }
+    let value = line.split_once(": ").map_or("", |(_, value)| value.trim_start());
+    if value.starts_with(['@', '`', '%', '*', '&', '!']) || value.contains(": ") {
+        return Some("a text with such characters needs quotes".to_owned());
+    }
+    None
+}
