@@ -1,1 +1,46 @@
 //! Records to a RecordBatch of the wanted columns.
+//!
+//! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
+//! them, `SELECT *`), string values being views of the buffers. One pass per record: check and repair UTF-8
+//! ([`text`](self)), find the structural characters outside strings ([`index`](self)), check the record's shape, walk
+//! its members with the order of keys predicted, read the wanted values.
+//!
+//! * A record's shape never depends on what is asked for: outside whitespace it starts with `{`, its strings and
+//!   brackets close, and it ends at the closing `}`. Anything else is malformed and becomes one row with the raw record
+//!   as its body.
+//! * Tokens are checked only where they are read. A wanted value that is no JSON value is NULL and counted.
+//! * Of duplicate keys the first wins. Types come from the caller, never from the data.
+//!
+//! Never does I/O, never knows SQL, never fails: bad input is data. The only crate with `unsafe` code, in two modules:
+//! the AVX2 index and the text that was checked once and is not checked again.
+
+mod config;
+mod records;
+mod scanned;
+mod scanner;
+
+mod text;
+
+mod index;
+mod shape;
+
+mod keys;
+mod plan;
+mod walker;
+
+mod columns;
+mod convert;
+mod overflow;
+mod reserved;
+mod rows;
+mod token;
+
+#[cfg(test)]
+mod naive;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Column, Config, Isa, Source, Star, Type};
+pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
+pub use scanned::{Scanned, StarColumn, Stats};
+pub use scanner::Scanner;

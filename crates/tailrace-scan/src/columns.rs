@@ -1,0 +1,191 @@
+//! Columns under construction: one slot per record.
+//!
+//! Takes values row by row in any order of columns, gives arrays. A slot that is never set is NULL. Never reorders,
+//! never allocates per row.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, TimestampNanosecondArray,
+    UInt8Array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, TimeUnit};
+use tailrace_model::json::Kind;
+
+use crate::config::Type;
+use crate::convert;
+use crate::text::{Finished, View, Views};
+
+/// A value, ready for any column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell<'a> {
+    pub(crate) kind: Kind,
+    /// Its text: of a string the unescaped text.
+    pub(crate) text: &'a str,
+    /// Where that text is.
+    pub(crate) view: View,
+}
+
+/// One column of a batch.
+#[derive(Debug)]
+pub(crate) struct Column {
+    values: Values,
+    /// Per row 0 for absent, else the kind's tag plus 1. Where that is 1 (JSON null) the value is NULL.
+    states: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Values {
+    Open(Views),
+    Text(Views),
+    Int64(Vec<i64>),
+    Float64(Vec<f64>),
+    Boolean(Vec<bool>),
+    Timestamp(Vec<i64>),
+}
+
+impl Column {
+    /// A column of this type for `rows` records.
+    pub(crate) fn new(ty: Type, rows: usize) -> Column {
+        let values = match ty {
+            Type::Open => Values::Open(Views::new(rows)),
+            Type::Text => Values::Text(Views::new(rows)),
+            Type::Int64 => Values::Int64(vec![0; rows]),
+            Type::Float64 => Values::Float64(vec![0.0; rows]),
+            Type::Boolean => Values::Boolean(vec![false; rows]),
+            Type::Timestamp => Values::Timestamp(vec![0; rows]),
+        };
+        Column {
+            values,
+            states: vec![0; rows],
+        }
+    }
+
+    /// Sets a row. False if the value does not fit the column's type: then it stays NULL.
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, cell: &Cell<'_>, offset_s: i32) -> bool {
+        if cell.kind == Kind::Null {
+            self.states[row] = state(Kind::Null);
+            return true;
+        }
+        let fits = match &mut self.values {
+            Values::Open(views) | Values::Text(views) => {
+                views.set(row, cell.view);
+                true
+            }
+            Values::Int64(values) => put(values, row, convert::int64(cell.kind, cell.text)),
+            Values::Float64(values) => put(values, row, convert::float64(cell.kind, cell.text)),
+            Values::Boolean(values) => put(values, row, convert::boolean(cell.kind, cell.text)),
+            Values::Timestamp(values) => put(
+                values,
+                row,
+                convert::timestamp(cell.kind, cell.text, offset_s),
+            ),
+        };
+        if fits {
+            self.states[row] = state(cell.kind);
+        }
+        fits
+    }
+
+    /// Sets a row of a Timestamp column.
+    pub(crate) fn set_timestamp(&mut self, row: usize, time_ns: i64) {
+        if let Values::Timestamp(values) = &mut self.values {
+            values[row] = time_ns;
+            self.states[row] = state(Kind::Integer);
+        }
+    }
+
+    /// Whether any row holds a value, JSON null included.
+    pub(crate) fn has_values(&self) -> bool {
+        self.states.iter().any(|&state| state != 0)
+    }
+
+    /// The array and, of an open column, the kinds.
+    pub(crate) fn finish(self, buffers: &Finished) -> (ArrayRef, Option<UInt8Array>) {
+        let nulls = nulls_below(&self.states, state(Kind::Null) + 1);
+        match self.values {
+            Values::Open(views) => (
+                Arc::new(buffers.array(views, nulls)) as ArrayRef,
+                Some(kinds(self.states)),
+            ),
+            Values::Text(views) => (Arc::new(buffers.array(views, nulls)), None),
+            Values::Int64(values) => (
+                Arc::new(Int64Array::new(ScalarBuffer::from(values), nulls)),
+                None,
+            ),
+            Values::Float64(values) => (
+                Arc::new(Float64Array::new(ScalarBuffer::from(values), nulls)),
+                None,
+            ),
+            Values::Boolean(values) => (
+                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+                None,
+            ),
+            Values::Timestamp(values) => {
+                let array = TimestampNanosecondArray::new(ScalarBuffer::from(values), nulls);
+                (Arc::new(array.with_timezone(UTC)), None)
+            }
+        }
+    }
+
+    /// The array and the kinds of an open column.
+    pub(crate) fn finish_open(self, buffers: &Finished) -> Option<(StringViewArray, UInt8Array)> {
+        let Values::Open(views) = self.values else {
+            return None;
+        };
+        let nulls = nulls_below(&self.states, state(Kind::Null) + 1);
+        Some((buffers.array(views, nulls), kinds(self.states)))
+    }
+
+    /// The array of a text column.
+    pub(crate) fn finish_text(self, buffers: &Finished) -> Option<StringViewArray> {
+        let Values::Text(views) = self.values else {
+            return None;
+        };
+        Some(buffers.array(views, nulls_below(&self.states, state(Kind::Null) + 1)))
+    }
+}
+
+/// The Arrow type of a column.
+pub(crate) fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Open | Type::Text => DataType::Utf8View,
+        Type::Int64 => DataType::Int64,
+        Type::Float64 => DataType::Float64,
+        Type::Boolean => DataType::Boolean,
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(UTC.into())),
+    }
+}
+
+/// The name of the time zone in the type of times.
+const UTC: &str = "UTC";
+
+#[inline]
+fn put<T>(values: &mut [T], row: usize, value: Option<T>) -> bool {
+    let fits = value.is_some();
+    if let Some(value) = value {
+        values[row] = value;
+    }
+    fits
+}
+
+#[inline]
+const fn state(kind: Kind) -> u8 {
+    kind as u8 + 1
+}
+
+/// NULL where the state is below `least`; `None` if it nowhere is.
+fn nulls_below(states: &[u8], least: u8) -> Option<NullBuffer> {
+    let valid = BooleanBuffer::collect_bool(states.len(), |row| states[row] >= least);
+    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
+}
+
+fn kinds(mut states: Vec<u8>) -> UInt8Array {
+    let nulls = nulls_below(&states, state(Kind::Null));
+    for tag in &mut states {
+        *tag = tag.saturating_sub(1);
+    }
+    UInt8Array::new(ScalarBuffer::from(states), nulls)
+}

@@ -1,0 +1,90 @@
+//! What a scanner is asked for: columns, their sources and types, and whether all keys are wanted.
+//!
+//! Takes nothing, gives the plain structs a caller fills in. Never holds SQL: the caller has analysed its query.
+
+use tailrace_model::json::Step;
+use tailrace_model::reserved::Reserved;
+
+/// What one scanner extracts.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The columns of the batch, in this order. One key may feed several columns of different types.
+    pub columns: Vec<Column>,
+    /// `SELECT *`: every key of every record becomes an open column beside the batch.
+    pub star: Option<Star>,
+    /// Offset from UTC in seconds for times that name no zone.
+    pub offset_s: i32,
+    /// Which instructions the index uses.
+    pub isa: Isa,
+}
+
+/// One physical column: a (source, type) pair.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The column's name in the batch, unique in it.
+    pub name: String,
+    /// Where its values come from.
+    pub source: Source,
+    /// What they are turned into.
+    pub ty: Type,
+}
+
+/// Where a column's values come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A top-level key (the first step) and, with more steps, a path into its value. An empty path and a path that
+    /// starts with an index lead to nothing.
+    Key(Vec<Step>),
+    /// A reserved column. Only those that a record by itself decides: not file, Kubernetes and container facts, which
+    /// are NULL here.
+    Reserved(Reserved),
+}
+
+/// What a value is turned into. What does not fit is NULL and counted in
+/// [`Stats::type_mismatches`](crate::Stats::type_mismatches).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Utf8View of any value's text as written, with the value's own kind beside it.
+    Open,
+    /// Utf8View of any value's text as written: strings unescaped, objects and arrays as their JSON.
+    Text,
+    /// Integers that fit exactly (`200`, `200.0`, `2e2`), and strings that are such a number.
+    Int64,
+    /// Numbers, rounded correctly, and strings that are a number. Beyond the range of `f64` does not fit.
+    Float64,
+    /// `true`, `false`, `"true"`, `"false"`.
+    Boolean,
+    /// Nanoseconds since the Unix epoch, UTC: RFC 3339 text, or a number whose magnitude tells its unit.
+    Timestamp,
+}
+
+/// All keys wanted.
+#[derive(Clone, Debug)]
+pub struct Star {
+    /// Keys left out.
+    pub except: Vec<String>,
+    /// How many different keys become columns in the life of a scanner; members with further keys go to
+    /// [`Scanned::overflow`](crate::Scanned::overflow).
+    pub columns_max: usize,
+}
+
+impl Default for Star {
+    fn default() -> Star {
+        Star {
+            except: Vec::new(),
+            columns_max: 512,
+        }
+    }
+}
+
+/// Which instructions the index uses. What the machine lacks falls back to [`Isa::Scalar`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isa {
+    /// The best the machine has.
+    #[default]
+    Auto,
+    /// Plain Rust.
+    Scalar,
+    /// AVX2 with PCLMULQDQ.
+    Avx2,
+}

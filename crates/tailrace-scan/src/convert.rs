@@ -1,0 +1,168 @@
+//! From a value's text to a column's type, exactly.
+//!
+//! Takes a kind and its text (of a string the unescaped text), gives the number, boolean or time, or `None` where the
+//! value does not fit. Never rounds an integer, never goes through `f64` for one.
+
+use tailrace_model::json::Kind;
+use tailrace_model::time;
+
+use crate::token::number_kind;
+
+/// The integer that a number, or a string that is exactly a number, is.
+#[inline]
+pub(crate) fn int64(kind: Kind, text: &str) -> Option<i64> {
+    match number(kind, text)? {
+        // The grammar is checked, so this fails only where the integer is out of range.
+        Kind::Integer => text.parse().ok(),
+        _ => exact_integer(text),
+    }
+}
+
+/// The nearest `f64` to a number, or to a string that is exactly a number; `None` beyond its range.
+#[inline]
+pub(crate) fn float64(kind: Kind, text: &str) -> Option<f64> {
+    number(kind, text)?;
+    fast_float2::parse(text)
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+}
+
+/// The truth of `true` or `false`, or of a string that is exactly one of them.
+#[inline]
+pub(crate) fn boolean(kind: Kind, text: &str) -> Option<bool> {
+    match (kind, text) {
+        (Kind::Bool | Kind::String, "true") => Some(true),
+        (Kind::Bool | Kind::String, "false") => Some(false),
+        _ => None,
+    }
+}
+
+/// The time that a string or a number names, nanoseconds since the Unix epoch; text without a zone is `offset_s`
+/// seconds east of UTC.
+#[inline]
+pub(crate) fn timestamp(kind: Kind, text: &str, offset_s: i32) -> Option<i64> {
+    match kind {
+        Kind::String | Kind::Integer | Kind::Float => time::parse(text, offset_s),
+        _ => None,
+    }
+}
+
+/// The kind of number that the text is, if the value is a number or a string that is one.
+#[inline]
+fn number(kind: Kind, text: &str) -> Option<Kind> {
+    match kind {
+        Kind::Integer | Kind::Float => Some(kind),
+        Kind::String => number_kind(text.as_bytes()),
+        _ => None,
+    }
+}
+
+/// The integer that a number with a fraction or an exponent is exactly, if it is one.
+fn exact_integer(text: &str) -> Option<i64> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (negative, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or((false, mantissa), |rest| (true, rest));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = || whole.bytes().chain(fraction.bytes());
+    let Some(last) = digits().rposition_nonzero() else {
+        return Some(0);
+    };
+    // An exponent that is no i64 moves the point further than any text has digits.
+    let exponent: i64 = exponent.parse().ok()?;
+    // Powers of ten that the digits up to the last one that is not 0 are to be multiplied by.
+    let power = exponent
+        .checked_add(i64::try_from(whole.len()).ok()?)?
+        .checked_sub(i64::try_from(last + 1).ok()?)?;
+    let power = u32::try_from(power).ok()?;
+    let magnitude = digits().take(last + 1).try_fold(0_i128, |value, digit| {
+        let value = value * 10 + i128::from(digit - b'0');
+        (value <= 1 << 64).then_some(value)
+    })?;
+    let magnitude = magnitude.checked_mul(10_i128.checked_pow(power)?)?;
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+trait LastNonzero {
+    /// Place of the last digit that is not 0.
+    fn rposition_nonzero(self) -> Option<usize>;
+}
+
+impl<I: Iterator<Item = u8>> LastNonzero for I {
+    fn rposition_nonzero(self) -> Option<usize> {
+        self.enumerate()
+            .filter(|(_, digit)| *digit != b'0')
+            .last()
+            .map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        let cases = [
+            ("200", Some(200)),
+            ("200.0", Some(200)),
+            ("2e2", Some(200)),
+            ("20000e-2", Some(200)),
+            ("2.5e1", Some(25)),
+            ("200.5", None),
+            ("2e-1", None),
+            ("-0", Some(0)),
+            ("-0.0e99999999999999999999", Some(0)),
+            ("0e-99999999999999999999", Some(0)),
+            ("1e99999999999999999999", None),
+            ("1e-99999999999999999999", None),
+            ("1e9223372036854775807", None),
+            ("1.5e-9223372036854775808", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("-9223372036854775808.0", Some(i64::MIN)),
+            ("-9223372036854775809", None),
+            ("9.223372036854775807e18", Some(i64::MAX)),
+            ("9.223372036854775808e18", None),
+            ("1e18", Some(1_000_000_000_000_000_000)),
+            ("1e19", None),
+            ("100000000000000000000000000000000000000000e-40", Some(10)),
+            ("0.00000000000000000000000000000000000000001e41", Some(1)),
+        ];
+        for (text, expect) in cases {
+            let kind = number_kind(text.as_bytes()).expect("a number");
+            assert_eq!(int64(kind, text), expect, "{text}");
+            assert_eq!(int64(Kind::String, text), expect, "\"{text}\"");
+        }
+        for text in ["", " 1", "1 ", "+1", "01", "1_0", "0x10", "١"] {
+            assert_eq!(int64(Kind::String, text), None, "{text:?}");
+        }
+        assert_eq!(int64(Kind::Bool, "true"), None);
+        assert_eq!(int64(Kind::Array, "[1]"), None);
+    }
+
+    #[test]
+    fn floats() {
+        for text in [
+            "0.1",
+            "-0",
+            "123456789012345678901234567890",
+            "5e-324",
+            "1.7976931348623157e308",
+            "1e-400",
+        ] {
+            let expect: f64 = text.parse().expect("a float");
+            let kind = number_kind(text.as_bytes()).expect("a number");
+            assert_eq!(
+                float64(kind, text).map(f64::to_bits),
+                Some(expect.to_bits()),
+                "{text}"
+            );
+        }
+        assert_eq!(float64(Kind::Float, "1e400"), None);
+        for text in ["inf", "NaN", "1.", ".5", "1e", ""] {
+            assert_eq!(float64(Kind::String, text), None, "{text:?}");
+        }
+    }
+}

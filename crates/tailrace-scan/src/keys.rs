@@ -1,0 +1,328 @@
+//! The keys a scanner knows: which of them are wanted, and which one comes next.
+//!
+//! Takes keys as they are met, gives what is to be done with their values. Log lines of one program repeat their keys
+//! in one order: each key remembers which one followed it last, so that the next key costs one compare at the place
+//! where it should be; only a miss looks a key up. Keys nobody wants are remembered too, as they too are predicted, but
+//! only a bounded number of them: when it is reached they are all forgotten. Never remembers unboundedly many keys.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What stands before a record's first key.
+pub(crate) const START: u32 = u32::MAX - 1;
+/// No known key.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Longest key that becomes a column of its own in `SELECT *`; members with longer ones overflow.
+pub(crate) const KEY_BYTES_MAX: usize = 1024;
+/// How many keys that have no column are remembered.
+const FORGETTABLE_MAX: usize = 1024;
+/// The longest of them.
+const FORGETTABLE_BYTES_MAX: usize = 256;
+
+/// What `SELECT *` does with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Star {
+    /// Nothing: not all keys are wanted, or not this one.
+    Out,
+    /// Wanted, and not met yet.
+    Unmet,
+    /// Its own column, by number in order of first appearance.
+    Column(u32),
+    /// The overflow column.
+    Overflow,
+}
+
+/// The keys a scanner knows.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    names: Interner,
+    /// Parallel to `names`. The first `kept` stay, the others can be forgotten.
+    entries: Vec<Entry>,
+    kept: usize,
+    /// The key that the last record started with.
+    first: u32,
+    /// The keys of `SELECT *` that have a column, in order of first appearance.
+    columns: Vec<Arc<str>>,
+    /// How many of them there may be; `None` if not all keys are wanted.
+    columns_max: Option<usize>,
+}
+
+/// One known key.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The first 16 bytes of the key with its quotes, and which of them count.
+    head: u128,
+    head_mask: u128,
+    /// Length with quotes; 0 if the key cannot be written without an escape, so that it is never predicted.
+    quoted_len: usize,
+    /// The key that followed last time.
+    next: u32,
+    /// The last record that had this key, by number.
+    pub(crate) seen: u64,
+    /// The targets of its value, in the plan's list.
+    pub(crate) targets: Range<usize>,
+    pub(crate) star: Star,
+}
+
+impl Keys {
+    /// `wanted` are the keys wanted by name, with their targets. If `columns_max` is given, `SELECT *` wants all keys
+    /// but those in `except`.
+    pub(crate) fn new<'a>(
+        wanted: impl IntoIterator<Item = (&'a str, Range<usize>)>,
+        except: &[String],
+        columns_max: Option<usize>,
+    ) -> Keys {
+        let mut keys = Keys {
+            names: Interner::default(),
+            entries: Vec::new(),
+            kept: 0,
+            first: NONE,
+            columns: Vec::new(),
+            columns_max,
+        };
+        let unmet = if columns_max.is_some() {
+            Star::Unmet
+        } else {
+            Star::Out
+        };
+        for (name, targets) in wanted {
+            keys.insert(name, targets, unmet);
+        }
+        for name in except {
+            match keys.names.find(name) {
+                Some(id) => keys.entries[id as usize].star = Star::Out,
+                None => _ = keys.insert(name, 0..0, Star::Out),
+            }
+        }
+        keys.kept = keys.entries.len();
+        keys
+    }
+
+    /// Whether all keys are wanted.
+    #[inline]
+    pub(crate) fn wants_all(&self) -> bool {
+        self.columns_max.is_some()
+    }
+
+    /// The keys of `SELECT *` that have a column, in order of first appearance.
+    pub(crate) fn star_columns(&self) -> &[Arc<str>] {
+        &self.columns
+    }
+
+    /// A known key's name.
+    pub(crate) fn name(&self, id: u32) -> &str {
+        self.names.get(id)
+    }
+
+    /// A known key.
+    #[inline]
+    pub(crate) fn entry(&mut self, id: u32) -> &mut Entry {
+        &mut self.entries[id as usize]
+    }
+
+    /// The key that follows `previous`, if `reach` starts with it: its number and its length with quotes.
+    #[inline]
+    pub(crate) fn predict(&self, previous: u32, reach: &[u8]) -> Option<(u32, usize)> {
+        let id = match self.entries.get(previous as usize) {
+            Some(entry) => entry.next,
+            None if previous == START => self.first,
+            None => NONE,
+        };
+        let entry = self.entries.get(id as usize)?;
+        let len = entry.quoted_len;
+        let head_matches = reach
+            .first_chunk::<16>()
+            .is_some_and(|head| u128::from_le_bytes(*head) & entry.head_mask == entry.head);
+        if len == 0 || !head_matches {
+            return None;
+        }
+        let matches = len <= 16
+            || reach.get(1..len - 1) == Some(self.names.get(id).as_bytes())
+                && reach[len - 1] == b'"';
+        matches.then_some((id, len))
+    }
+
+    /// The number of a key met behind `previous`, which from now on predicts it; [`NONE`] if it is not remembered,
+    /// which means that it is wanted for nothing but the overflow of `SELECT *`.
+    pub(crate) fn meet(&mut self, previous: u32, name: &str) -> u32 {
+        let id = match self.names.find(name) {
+            Some(id) => {
+                if self.entries[id as usize].star == Star::Unmet {
+                    self.entries[id as usize].star = self.new_star(name);
+                }
+                id
+            }
+            None => self.learn(name),
+        };
+        match self.entries.get_mut(previous as usize) {
+            Some(entry) => entry.next = id,
+            None if previous == START => self.first = id,
+            None => {}
+        }
+        id
+    }
+
+    fn learn(&mut self, name: &str) -> u32 {
+        let star = if self.wants_all() {
+            self.new_star(name)
+        } else {
+            Star::Out
+        };
+        if let Star::Column(_) = star {
+            // It stays, so it has to stand before all that can be forgotten.
+            self.forget();
+            self.kept += 1;
+        } else if name.len() > FORGETTABLE_BYTES_MAX {
+            return NONE;
+        } else if self.entries.len() - self.kept >= FORGETTABLE_MAX {
+            self.forget();
+        }
+        self.insert(name, 0..0, star)
+    }
+
+    fn new_star(&mut self, name: &str) -> Star {
+        let fits = name.len() <= KEY_BYTES_MAX
+            && self.columns_max.is_some_and(|max| self.columns.len() < max);
+        if !fits {
+            return Star::Overflow;
+        }
+        self.columns.push(name.into());
+        Star::Column(self.columns.len() as u32 - 1)
+    }
+
+    fn forget(&mut self) {
+        if self.entries.len() > self.kept {
+            self.entries.truncate(self.kept);
+            self.names.truncate(self.kept);
+        }
+    }
+
+    fn insert(&mut self, name: &str, targets: Range<usize>, star: Star) -> u32 {
+        self.entries.push(Entry::new(name, targets, star));
+        self.names.insert(name)
+    }
+}
+
+impl Entry {
+    fn new(name: &str, targets: Range<usize>, star: Star) -> Entry {
+        let plain = !name
+            .bytes()
+            .any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+        let mut head = [0; 16];
+        let mut mask = [0; 16];
+        let quoted = [b'"'].into_iter().chain(name.bytes()).chain([b'"']);
+        for (i, byte) in quoted.take(16).enumerate() {
+            head[i] = byte;
+            mask[i] = 0xff;
+        }
+        Entry {
+            head: u128::from_le_bytes(head),
+            head_mask: u128::from_le_bytes(mask),
+            quoted_len: if plain { name.len() + 2 } else { 0 },
+            next: NONE,
+            seen: 0,
+            targets,
+            star,
+        }
+    }
+
+    /// Whether the value is wanted for anything.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.targets.is_empty() || self.star != Star::Out
+    }
+}
+
+/// A set of texts, numbered in order of insertion. One allocation each for text, ends and table.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    text: String,
+    ends: Vec<u32>,
+    /// Open addressing, a power of two long and at most half full: a number plus 1, or 0 for free.
+    table: Vec<u32>,
+    hasher: RandomState,
+}
+
+impl Interner {
+    /// How many texts there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The text with this number.
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> &str {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.text[start as usize..self.ends[id] as usize]
+    }
+
+    /// The number of a text, if it is in the set.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        let mut slot = self.hasher.hash_one(text) as usize;
+        while let Some(id) = self
+            .table
+            .get(slot & self.table.len().wrapping_sub(1))?
+            .checked_sub(1)
+        {
+            if self.get(id) == text {
+                return Some(id);
+            }
+            slot = slot.wrapping_add(1);
+        }
+        None
+    }
+
+    /// Adds a text that is not in the set.
+    pub(crate) fn insert(&mut self, text: &str) -> u32 {
+        let id = self.ends.len() as u32;
+        self.text.push_str(text);
+        self.ends.push(self.text.len() as u32);
+        if self.ends.len() * 2 > self.table.len() {
+            self.rebuild((self.table.len() * 2).max(TABLE_MIN));
+        } else {
+            self.place(id);
+        }
+        id
+    }
+
+    /// Leaves the first `len` texts. Costs what they cost, and the memory of many more is given back.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        if len >= self.ends.len() {
+            return;
+        }
+        self.ends.truncate(len);
+        let text_len = self.ends.last().map_or(0, |&end| end as usize);
+        self.text.truncate(text_len);
+        let table_len = (len * 2).next_power_of_two().max(TABLE_MIN);
+        if self.table.len() > 16 * table_len {
+            self.table = Vec::new();
+            self.text.shrink_to(text_len.max(TABLE_MIN));
+        }
+        self.rebuild(self.table.len().max(table_len));
+    }
+
+    fn rebuild(&mut self, table_len: usize) {
+        self.table.clear();
+        self.table.resize(table_len, 0);
+        for id in 0..self.ends.len() as u32 {
+            self.place(id);
+        }
+    }
+
+    fn place(&mut self, id: u32) {
+        let mask = self.table.len() - 1;
+        let mut slot = self.hasher.hash_one(self.get(id)) as usize & mask;
+        while self.table[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.table[slot] = id + 1;
+    }
+}
+
+const TABLE_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests;

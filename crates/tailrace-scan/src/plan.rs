@@ -1,0 +1,131 @@
+//! What a [`Config`] means for the walk: per key the places its value goes to.
+//!
+//! Takes the config once, gives the lists that walker and rows read. Never changes afterwards.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use tailrace_model::json::Step;
+use tailrace_model::reserved::{self, Reserved};
+
+use crate::columns::data_type;
+use crate::config::{Config, Source, Type};
+
+/// Where a key's value goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The column with this number.
+    Column(usize),
+    /// What stands at the end of the path inside the value, to the column with this number.
+    Path(usize, Box<[Step]>),
+    /// A candidate for a reserved column.
+    Candidate(Candidates, u8),
+}
+
+/// The lists of keys that feed reserved columns: of each list the first key that the record has counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Candidates {
+    Body,
+    Timestamp,
+    Severity,
+    SeverityNumber,
+}
+
+/// How many lists there are.
+pub(crate) const CANDIDATES: usize = 4;
+
+/// A config, prepared.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) schema: SchemaRef,
+    pub(crate) types: Vec<Type>,
+    /// The targets of all keys, those of one key side by side.
+    pub(crate) targets: Vec<Target>,
+    /// The keys that have targets.
+    pub(crate) keys: Vec<(String, Range<usize>)>,
+    /// The reserved columns: number and which.
+    pub(crate) reserved: Vec<(usize, Reserved)>,
+    pub(crate) offset_s: i32,
+}
+
+impl Plan {
+    /// Prepares a config.
+    pub(crate) fn new(config: &Config) -> Plan {
+        let fields = config
+            .columns
+            .iter()
+            .map(|column| Field::new(&column.name, data_type(column.ty), true));
+        let mut wanted = Wanted::default();
+        let mut reserved = Vec::new();
+        for (number, column) in config.columns.iter().enumerate() {
+            match &column.source {
+                Source::Key(path) => wanted.path(number, path),
+                Source::Reserved(which) => {
+                    reserved.push((number, *which));
+                    wanted.reserved(*which);
+                }
+            }
+        }
+        let mut targets = Vec::new();
+        let mut keys = Vec::new();
+        for (key, of_key) in wanted.0 {
+            let start = targets.len();
+            targets.extend(of_key);
+            keys.push((key, start..targets.len()));
+        }
+        Plan {
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            types: config.columns.iter().map(|column| column.ty).collect(),
+            targets,
+            keys,
+            reserved,
+            offset_s: config.offset_s,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Wanted(BTreeMap<String, Vec<Target>>);
+
+impl Wanted {
+    fn path(&mut self, number: usize, path: &[Step]) {
+        if let [Step::Key(key), inner @ ..] = path {
+            let target = if inner.is_empty() {
+                Target::Column(number)
+            } else {
+                Target::Path(number, inner.into())
+            };
+            self.0.entry(key.clone()).or_default().push(target);
+        }
+    }
+
+    fn reserved(&mut self, which: Reserved) {
+        match which {
+            Reserved::Body => self.candidates(Candidates::Body, &reserved::BODY_KEYS),
+            Reserved::Timestamp => {
+                self.candidates(Candidates::Timestamp, &reserved::TIMESTAMP_KEYS)
+            }
+            Reserved::SeverityText => {
+                self.candidates(Candidates::Severity, &reserved::SEVERITY_KEYS)
+            }
+            Reserved::SeverityNumber => {
+                self.candidates(Candidates::Severity, &reserved::SEVERITY_KEYS);
+                self.candidates(Candidates::SeverityNumber, &reserved::SEVERITY_NUMBER_KEYS);
+            }
+            _ => {}
+        }
+    }
+
+    fn candidates(&mut self, list: Candidates, keys: &[&str]) {
+        for (rank, key) in (0_u8..).zip(keys) {
+            let targets = self.0.entry((*key).to_string()).or_default();
+            let is_there =
+                |target: &Target| matches!(target, Target::Candidate(other, _) if *other == list);
+            if !targets.iter().any(is_there) {
+                targets.push(Target::Candidate(list, rank));
+            }
+        }
+    }
+}

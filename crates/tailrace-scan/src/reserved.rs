@@ -1,0 +1,169 @@
+//! The reserved columns of one row.
+//!
+//! Takes a row whose members are all delivered (or a record that is no object), gives the values of `body`,
+//! `timestamp` and their like. Of a list of keys the first that the record has counts, also if its value is null or
+//! bad: what a column holds must not depend on the value. Never changes a column of a key.
+
+use tailrace_model::json::{self, Kind};
+use tailrace_model::reserved::Reserved;
+use tailrace_model::{severity, time};
+
+use crate::columns::Cell;
+use crate::config::Type;
+use crate::convert;
+use crate::plan::Candidates;
+use crate::rows::{Row, Shape, raw_cell};
+use crate::text::{Side, View};
+use crate::token;
+
+/// What is known of a record besides its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) shape: Shape,
+    pub(crate) truncated: bool,
+    /// The envelope's time, 0 for none.
+    pub(crate) time_ns: i64,
+    /// 1 for stdout, 2 for stderr.
+    pub(crate) stream: u8,
+    pub(crate) observed_ns: i64,
+}
+
+/// Sets the reserved columns of a row.
+pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
+    let plan = row.rows.plan;
+    for &(column, which) in &plan.reserved {
+        match which {
+            Reserved::Body if facts.shape != Shape::Object => {
+                let cell = raw_cell(&row.record);
+                row.rows.set(column, row.row, &cell);
+            }
+            Reserved::Body => set_candidate(row, column, Candidates::Body),
+            Reserved::SeverityText => set_candidate(row, column, Candidates::Severity),
+            Reserved::SeverityNumber => {
+                let number = severity_number(row);
+                if number > 0 {
+                    set_text(row, column, Kind::Integer, &number.to_string());
+                }
+            }
+            Reserved::Timestamp => {
+                let own = own_time(row);
+                if let Some(time_ns) = own.or(Some(facts.time_ns).filter(|&time_ns| time_ns != 0)) {
+                    set_time(row, column, time_ns);
+                }
+            }
+            Reserved::ObservedTimestamp => set_time(row, column, facts.observed_ns),
+            Reserved::Malformed => set_bool(row, column, facts.shape == Shape::Malformed),
+            Reserved::Truncated => set_bool(row, column, facts.truncated),
+            Reserved::Json => {
+                if facts.shape == Shape::Object {
+                    set_json(row, column);
+                }
+            }
+            Reserved::Iostream => match facts.stream {
+                1 => set_text(row, column, Kind::String, "stdout"),
+                2 => set_text(row, column, Kind::String, "stderr"),
+                _ => {}
+            },
+            Reserved::FileName
+            | Reserved::FilePath
+            | Reserved::Kubernetes
+            | Reserved::Container => {}
+        }
+    }
+}
+
+/// The value of the first key of the list that the record has.
+fn candidate<'a>(row: &'a Row<'_, '_>, list: Candidates) -> Option<Cell<'a>> {
+    let value = row.candidates[list as usize]?.value?;
+    Some(value.cell(&row.record, &row.rows.side))
+}
+
+fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: Candidates) {
+    let Some(value) = row.candidates[list as usize].and_then(|candidate| candidate.value) else {
+        return;
+    };
+    let cell = value.cell(&row.record, &row.rows.side);
+    if !row.rows.columns[column].set(row.row, &cell, row.rows.plan.offset_s) {
+        row.rows.stats.type_mismatches += 1;
+    }
+}
+
+/// The time in the record; one that cannot be read is counted.
+fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
+    let cell = candidate(row, Candidates::Timestamp).filter(|cell| cell.kind != Kind::Null)?;
+    let time_ns = convert::timestamp(cell.kind, cell.text, row.rows.plan.offset_s);
+    row.rows.stats.type_mismatches += u64::from(time_ns.is_none());
+    time_ns
+}
+
+/// 1 to 24 as the record says it, else from its level, else 0.
+fn severity_number(row: &Row<'_, '_>) -> u8 {
+    let stated = candidate(row, Candidates::SeverityNumber)
+        .and_then(|cell| convert::int64(cell.kind, cell.text))
+        .and_then(|number| u8::try_from(number).ok())
+        .filter(|number| (1..=24).contains(number));
+    stated.unwrap_or_else(|| match candidate(row, Candidates::Severity) {
+        Some(Cell {
+            kind: Kind::String,
+            text,
+            ..
+        }) => severity::number_of_text(text),
+        Some(Cell {
+            kind: Kind::Integer,
+            text,
+            ..
+        }) => text.parse().map_or(0, severity::number_of_integer),
+        _ => 0,
+    })
+}
+
+/// A time as the column's type wants it: as text it is RFC 3339, as a number nanoseconds.
+fn set_time(row: &mut Row<'_, '_>, column: usize, time_ns: i64) {
+    match row.rows.plan.types[column] {
+        Type::Timestamp => row.rows.columns[column].set_timestamp(row.row, time_ns),
+        Type::Int64 | Type::Float64 => set_text(row, column, Kind::Integer, &time_ns.to_string()),
+        Type::Open | Type::Text | Type::Boolean => {
+            let mut text = Vec::new();
+            time::write_rfc3339(time_ns, &mut text);
+            set_text(row, column, Kind::String, &String::from_utf8_lossy(&text));
+        }
+    }
+}
+
+fn set_bool(row: &mut Row<'_, '_>, column: usize, value: bool) {
+    set_text(
+        row,
+        column,
+        Kind::Bool,
+        if value { "true" } else { "false" },
+    );
+}
+
+/// The whole record, if it is JSON to its bottom.
+fn set_json(row: &mut Row<'_, '_>, column: usize) {
+    let (start, end) = token::trim(row.record.bytes(), 0, row.record.bytes().len());
+    let text = &row.record.text()[start..end];
+    if json::parse_value(text).is_none() {
+        row.rows.stats.bad_values += 1;
+        return;
+    }
+    let cell = Cell {
+        kind: Kind::Object,
+        text,
+        view: row.record.view(start, end),
+    };
+    row.rows.set(column, row.row, &cell);
+}
+
+/// A text that does not stand in the record.
+fn set_text(row: &mut Row<'_, '_>, column: usize, kind: Kind, text: &str) {
+    let Some(view) = View::inline(text).or_else(|| push(&mut row.rows.side, text)) else {
+        return;
+    };
+    row.rows.set(column, row.row, &Cell { kind, text, view });
+}
+
+fn push(side: &mut Side, text: &str) -> Option<View> {
+    let text = side.push(text)?;
+    Some(side.view(text))
+}

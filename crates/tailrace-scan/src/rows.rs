@@ -1,0 +1,381 @@
+//! The rows of one batch under construction.
+//!
+//! Takes records one by one, each with what the scanner made of it (object, text or malformed) and the members the
+//! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it.
+//! Never looks for members.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, StringViewArray};
+use arrow::record_batch::RecordBatch;
+use tailrace_model::json::{self, Kind, Step, Unescaped};
+
+use crate::columns::{Cell, Column};
+use crate::config::Type;
+use crate::index::Index;
+use crate::keys::{Keys, Star};
+use crate::overflow::Overflow;
+use crate::plan::{CANDIDATES, Plan, Target};
+use crate::scanned::{Scanned, StarColumn, Stats};
+use crate::text::{Buffers, RecordText, Side, SideText};
+use crate::token;
+use crate::walker::Sink;
+
+/// The columns of one batch.
+#[derive(Debug)]
+pub(crate) struct Rows<'p> {
+    pub(crate) plan: &'p Plan,
+    rows: usize,
+    pub(crate) columns: Vec<Column>,
+    /// By number of the key's column, made when the key is first met in the batch.
+    star: Vec<Option<Column>>,
+    overflow: Option<Column>,
+    raw: Option<Column>,
+    malformed: Option<Vec<bool>>,
+    truncated: Option<Vec<bool>>,
+    pub(crate) side: Side,
+    pub(crate) stats: Stats,
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Object,
+    Text,
+    Malformed,
+}
+
+impl<'p> Rows<'p> {
+    /// For this many records.
+    pub(crate) fn new(plan: &'p Plan, rows: usize, side: Side) -> Rows<'p> {
+        Rows {
+            plan,
+            rows,
+            columns: plan.types.iter().map(|&ty| Column::new(ty, rows)).collect(),
+            star: Vec::new(),
+            overflow: None,
+            raw: None,
+            malformed: None,
+            truncated: None,
+            side,
+            stats: Stats {
+                records: rows as u64,
+                ..Stats::default()
+            },
+        }
+    }
+
+    /// Keeps a record that is no object as it is.
+    pub(crate) fn keep_raw(&mut self, row: usize, record: &RecordText<'_>, shape: Shape) {
+        if shape == Shape::Malformed {
+            self.stats.malformed += 1;
+            self.malformed.get_or_insert_with(|| vec![false; self.rows])[row] = true;
+        } else {
+            self.stats.text += 1;
+        }
+        let raw = self
+            .raw
+            .get_or_insert_with(|| Column::new(Type::Text, self.rows));
+        raw.set(row, &raw_cell(record), 0);
+    }
+
+    /// Marks a record as cut at the size limit.
+    pub(crate) fn mark_truncated(&mut self, row: usize) {
+        self.stats.truncated += 1;
+        self.truncated.get_or_insert_with(|| vec![false; self.rows])[row] = true;
+    }
+
+    /// Sets a column's row, and counts what does not fit.
+    #[inline]
+    pub(crate) fn set(&mut self, column: usize, row: usize, cell: &Cell<'_>) {
+        if !self.columns[column].set(row, cell, self.plan.offset_s) {
+            self.stats.type_mismatches += 1;
+        }
+    }
+
+    /// Ends an object's row: its overflow.
+    pub(crate) fn finish_object(&mut self, row: usize, overflow: &mut Overflow) {
+        if overflow.is_empty() {
+            return;
+        }
+        overflow.finish(|object| {
+            let written = self.side.append(|out| {
+                out.extend_from_slice(object);
+                Some(())
+            });
+            if let Some((text, ())) = written {
+                let cell = Cell {
+                    kind: Kind::String,
+                    text: self.side.text(text),
+                    view: self.side.view(text),
+                };
+                self.overflow
+                    .get_or_insert_with(|| Column::new(Type::Text, self.rows))
+                    .set(row, &cell, 0);
+            }
+        });
+    }
+
+    /// The batch.
+    pub(crate) fn finish(self, buffers: Buffers, keys: &Keys) -> Scanned {
+        let stats = Stats {
+            repaired: buffers.repaired(),
+            ..self.stats
+        };
+        let buffers = buffers.finish(self.side);
+        let (columns, kinds): (Vec<ArrayRef>, _) = self
+            .columns
+            .into_iter()
+            .map(|column| column.finish(&buffers))
+            .unzip();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let batch = RecordBatch::try_new_with_options(
+            Arc::clone(&self.plan.schema),
+            columns,
+            &options,
+        )
+        .expect("every column has one slot per record and the type that the schema was made from");
+        let star = self
+            .star
+            .into_iter()
+            .zip(keys.star_columns())
+            .filter_map(|(column, key)| {
+                let (values, kinds) = column.filter(Column::has_values)?.finish_open(&buffers)?;
+                Some(StarColumn {
+                    key: Arc::clone(key),
+                    values,
+                    kinds,
+                })
+            });
+        let text = |column: Option<Column>| -> Option<StringViewArray> {
+            column.and_then(|it| it.finish_text(&buffers))
+        };
+        Scanned {
+            batch,
+            kinds,
+            star: star.collect(),
+            overflow: text(self.overflow),
+            raw: text(self.raw),
+            malformed: self.malformed.map(BooleanArray::from),
+            truncated: self.truncated.map(BooleanArray::from),
+            stats,
+        }
+    }
+}
+
+fn star_column(columns: &mut Vec<Option<Column>>, number: u32, rows: usize) -> &mut Column {
+    let number = number as usize;
+    if columns.len() <= number {
+        columns.resize_with(number + 1, || None);
+    }
+    columns[number].get_or_insert_with(|| Column::new(Type::Open, rows))
+}
+
+/// The whole record as a string.
+pub(crate) fn raw_cell<'a>(record: &RecordText<'a>) -> Cell<'a> {
+    Cell {
+        kind: Kind::String,
+        text: record.text(),
+        view: record.view(0, record.text().len()),
+    }
+}
+
+/// A value that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value {
+    kind: Kind,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Record { start: usize, end: usize },
+    Side(SideText),
+}
+
+impl Value {
+    /// The value, ready for columns.
+    #[inline]
+    pub(crate) fn cell<'a>(&self, record: &RecordText<'a>, side: &'a Side) -> Cell<'a> {
+        let (text, view) = match self.place {
+            Place::Record { start, end } => (&record.text()[start..end], record.view(start, end)),
+            Place::Side(text) => (side.text(text), side.view(text)),
+        };
+        Cell {
+            kind: self.kind,
+            text,
+            view,
+        }
+    }
+}
+
+/// Of one list of keys the best that the record has: its place in the list, and its value unless that is bad.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    rank: u8,
+    pub(crate) value: Option<Value>,
+}
+
+/// One record's row: where the walk delivers its members.
+#[derive(Debug)]
+pub(crate) struct Row<'r, 'p> {
+    pub(crate) rows: &'r mut Rows<'p>,
+    pub(crate) row: usize,
+    pub(crate) record: RecordText<'r>,
+    index: &'r Index,
+    overflow: &'r mut Overflow,
+    /// Keys wanted by name that the record had not so far.
+    missing: usize,
+    pub(crate) candidates: [Option<Candidate>; CANDIDATES],
+}
+
+impl<'r, 'p> Row<'r, 'p> {
+    /// A row before its first member.
+    pub(crate) fn new(
+        rows: &'r mut Rows<'p>,
+        row: usize,
+        record: RecordText<'r>,
+        index: &'r Index,
+        overflow: &'r mut Overflow,
+    ) -> Row<'r, 'p> {
+        let missing = rows.plan.keys.len();
+        Row {
+            rows,
+            row,
+            record,
+            index,
+            overflow,
+            missing,
+            candidates: [None; CANDIDATES],
+        }
+    }
+
+    /// Reads the value in a span of the record; `None`, counted, if it is none.
+    #[inline]
+    fn read(&mut self, (start, end): (usize, usize)) -> Option<Value> {
+        let value = token::read(&self.record, self.index, start, end).and_then(|token| {
+            if token.escaped {
+                return self.unescape(&self.record.text()[token.start..token.end]);
+            }
+            Some(Value {
+                kind: token.kind,
+                place: Place::Record {
+                    start: token.start,
+                    end: token.end,
+                },
+            })
+        });
+        self.rows.stats.bad_values += u64::from(value.is_none());
+        value
+    }
+
+    fn unescape(&mut self, raw: &str) -> Option<Value> {
+        let written = self.rows.side.append(|out| match json::unescape(raw, out) {
+            Unescaped::Done { replaced } => Some(replaced),
+            Unescaped::Invalid => None,
+        });
+        let (text, replaced) = written?;
+        self.rows.stats.replaced_surrogates += u64::from(replaced);
+        Some(Value {
+            kind: Kind::String,
+            place: Place::Side(text),
+        })
+    }
+
+    #[inline]
+    fn deliver(&mut self, target: &Target, value: Option<Value>) {
+        match target {
+            Target::Column(column) => {
+                if let Some(value) = value {
+                    let cell = value.cell(&self.record, &self.rows.side);
+                    if !self.rows.columns[*column].set(self.row, &cell, self.rows.plan.offset_s) {
+                        self.rows.stats.type_mismatches += 1;
+                    }
+                }
+            }
+            Target::Path(column, path) => {
+                if let Some(inner) = value.and_then(|value| self.follow(value, path)) {
+                    self.deliver(&Target::Column(*column), Some(inner));
+                }
+            }
+            Target::Candidate(list, rank) => {
+                let best = &mut self.candidates[*list as usize];
+                if best.is_none_or(|best| *rank < best.rank) {
+                    *best = Some(Candidate { rank: *rank, value });
+                }
+            }
+        }
+    }
+
+    /// What stands at the end of a path inside an object or array.
+    fn follow(&mut self, value: Value, path: &[Step]) -> Option<Value> {
+        let Place::Record { start, end } = value.place else {
+            return None;
+        };
+        let outer = json::Value {
+            kind: value.kind,
+            text: &self.record.text()[start..end],
+            escaped: false,
+        };
+        let inner = json::get_path(outer, path)?;
+        if inner.escaped {
+            return self.unescape(inner.text);
+        }
+        let start = inner.text.as_ptr() as usize - self.record.text().as_ptr() as usize;
+        Some(Value {
+            kind: inner.kind,
+            place: Place::Record {
+                start,
+                end: start + inner.text.len(),
+            },
+        })
+    }
+
+    /// Adds a member to the overflow unless its value is bad, which is counted unless it already `was_read`.
+    fn overflow(&mut self, name: &str, (start, end): (usize, usize), was_read: bool) {
+        if self.overflow.is_duplicate(name) {
+            return;
+        }
+        let (start, end) = token::trim(self.record.bytes(), start, end);
+        let text = &self.record.text()[start..end];
+        if json::parse_value(text).is_some() {
+            self.overflow.push(name, text);
+            self.rows.stats.overflow_members += 1;
+        } else if !was_read {
+            self.rows.stats.bad_values += 1;
+        }
+    }
+}
+
+impl Sink for Row<'_, '_> {
+    #[inline]
+    fn known(&mut self, keys: &mut Keys, id: u32, span: (usize, usize)) -> bool {
+        let entry = keys.entry(id);
+        let (targets, star) = (entry.targets.clone(), entry.star);
+        let is_targeted = !targets.is_empty();
+        if is_targeted || star != Star::Overflow {
+            let value = self.read(span);
+            let plan = self.rows.plan;
+            for target in &plan.targets[targets] {
+                self.deliver(target, value);
+            }
+            if let (Star::Column(number), Some(value)) = (star, value) {
+                let cell = value.cell(&self.record, &self.rows.side);
+                star_column(&mut self.rows.star, number, self.rows.rows).set(self.row, &cell, 0);
+            }
+        }
+        if star == Star::Overflow {
+            self.overflow(keys.name(id), span, is_targeted);
+        }
+        self.missing -= usize::from(is_targeted);
+        self.missing > 0 || keys.wants_all()
+    }
+
+    fn unknown(&mut self, name: &str, span: (usize, usize)) {
+        self.overflow(name, span, false);
+    }
+
+    fn bad_member(&mut self) {
+        self.rows.stats.bad_members += 1;
+    }
+}

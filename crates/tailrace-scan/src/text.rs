@@ -1,0 +1,381 @@
+//! Text that was checked once, and views of it.
+//!
+//! Takes the batch's buffers and ranges; checks every record's UTF-8 once, repairs what is invalid (U+FFFD, as
+//! `String::from_utf8_lossy` does) into a buffer of its own; gives records as `&str`, views of parts of them, and in
+//! the end `StringViewArray`s that are not validated again. Never copies valid text.
+//!
+//! Why the arrays are valid without a second check:
+//!
+//! * A [`Checked`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
+//!   that lives as long as [`Buffers`]; `Bytes` are immutable.
+//! * A [`View`] is only made here, from `&text[start..end]` of such a record, which panics off a character boundary,
+//!   or from a [`SideText`], a range of [`Side`] that was found valid after it was written and that nothing truncates.
+//! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
+//!   then the repaired text, then the side buffer. One scanner makes views for one batch at a time and drops
+//!   them with it. Debug builds check every array in full.
+
+#![allow(
+    unsafe_code,
+    reason = "text is validated once per record, not again per value and array"
+)]
+
+use std::sync::Arc;
+
+use arrow::array::{Array, StringViewArray};
+use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
+use bytes::Bytes;
+
+use crate::records::Records;
+
+/// Longest text that lies in its view.
+const INLINE_BYTES_MAX: usize = 12;
+
+/// The buffers of one batch: the caller's and the repaired text.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// The caller's buffers, in his order, then the repaired text.
+    buffers: Vec<Bytes>,
+    /// Where each record lies.
+    records: Vec<Checked>,
+    repaired: u64,
+}
+
+/// A range of a buffer that is valid UTF-8.
+#[derive(Clone, Copy, Debug)]
+struct Checked {
+    buffer: u32,
+    start: u32,
+    end: u32,
+}
+
+impl Buffers {
+    /// Checks the text of all records and repairs what is invalid.
+    pub(crate) fn check(records: &Records<'_>) -> Buffers {
+        let mut buffers = records.buffers.to_vec();
+        let mut checked = Vec::with_capacity(records.records.len());
+        let mut repair = Repair {
+            buffer: buffers.len() as u32,
+            bytes: Vec::new(),
+            count: 0,
+        };
+        let mut rest = records.records;
+        while let Some(first) = rest.first() {
+            // Records that follow each other in a buffer are checked at once.
+            let bytes = records
+                .buffers
+                .get(first.buffer as usize)
+                .map_or(&[][..], |buffer| buffer);
+            let in_bounds = |start: u32, end: u32| start <= end && end as usize <= bytes.len();
+            let mut end = first.start;
+            let mut count = 0;
+            for record in rest {
+                if record.buffer != first.buffer
+                    || record.start < end
+                    || !in_bounds(record.start, record.end)
+                {
+                    break;
+                }
+                end = record.end;
+                count += 1;
+            }
+            if count == 0 {
+                // A range that does not exist is an empty record.
+                checked.push(Checked {
+                    buffer: repair.buffer,
+                    start: 0,
+                    end: 0,
+                });
+                rest = &rest[1..];
+                continue;
+            }
+            let (run, behind) = rest.split_at(count);
+            rest = behind;
+            let run_is_valid =
+                simdutf8::basic::from_utf8(&bytes[first.start as usize..end as usize]).is_ok();
+            for record in run {
+                let text = &bytes[record.start as usize..record.end as usize];
+                let is_valid = if run_is_valid {
+                    // A range of valid text is valid if it does not cut a character at either end.
+                    let cuts = |at: u32| {
+                        bytes
+                            .get(at as usize)
+                            .is_some_and(|byte| byte & 0xc0 == 0x80)
+                    };
+                    text.is_empty()
+                        || !(cuts(record.start) || cuts(record.end) && record.end != end)
+                } else {
+                    simdutf8::basic::from_utf8(text).is_ok()
+                };
+                checked.push(if is_valid {
+                    Checked {
+                        buffer: record.buffer,
+                        start: record.start,
+                        end: record.end,
+                    }
+                } else {
+                    repair.push(text)
+                });
+            }
+        }
+        buffers.push(repair.bytes.into());
+        Buffers {
+            buffers,
+            records: checked,
+            repaired: repair.count,
+        }
+    }
+
+    /// How many records were repaired.
+    pub(crate) fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    /// The text of record `i`.
+    #[inline]
+    pub(crate) fn record(&self, i: usize) -> RecordText<'_> {
+        let Checked { buffer, start, end } = self.records[i];
+        let reach = &self.buffers[buffer as usize][start as usize..];
+        let bytes = &reach[..(end - start) as usize];
+        // SAFETY: `check` made this range after it found these bytes valid, or wrote them by the repair.
+        let text = unsafe { std::str::from_utf8_unchecked(bytes) };
+        debug_assert!(std::str::from_utf8(bytes).is_ok());
+        RecordText {
+            text,
+            reach,
+            buffer,
+            base: start,
+        }
+    }
+
+    /// The side buffer of this batch, still empty.
+    pub(crate) fn side(&self) -> Side {
+        Side {
+            buffer: self.buffers.len() as u32,
+            bytes: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// What the arrays of this batch refer to.
+    pub(crate) fn finish(self, side: Side) -> Finished {
+        let buffers = self.buffers.into_iter().map(Buffer::from);
+        Finished(buffers.chain([Buffer::from_vec(side.bytes)]).collect())
+    }
+}
+
+struct Repair {
+    buffer: u32,
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Repair {
+    fn push(&mut self, text: &[u8]) -> Checked {
+        self.count += 1;
+        let start = self.bytes.len();
+        self.bytes
+            .extend_from_slice(String::from_utf8_lossy(text).as_bytes());
+        match (u32::try_from(start), u32::try_from(self.bytes.len())) {
+            (Ok(start), Ok(end)) => Checked {
+                buffer: self.buffer,
+                start,
+                end,
+            },
+            // More than 4 GiB of repaired text in one batch cannot be referred to.
+            _ => {
+                self.bytes.truncate(start);
+                Checked {
+                    buffer: self.buffer,
+                    start: 0,
+                    end: 0,
+                }
+            }
+        }
+    }
+}
+
+/// The text of one record, and where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordText<'a> {
+    text: &'a str,
+    /// From the record's first byte to the buffer's end.
+    reach: &'a [u8],
+    buffer: u32,
+    base: u32,
+}
+
+impl<'a> RecordText<'a> {
+    /// The record.
+    #[inline]
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The record's bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    /// From the record's first byte to the buffer's end.
+    #[inline]
+    pub(crate) fn reach(&self) -> &'a [u8] {
+        self.reach
+    }
+
+    /// A view of bytes `start..end` of the record.
+    #[inline]
+    pub(crate) fn view(&self, start: usize, end: usize) -> View {
+        let text = &self.text[start..end];
+        if text.len() > INLINE_BYTES_MAX {
+            return View::long(text, self.buffer, self.base + start as u32);
+        }
+        match self.reach[start..].first_chunk::<16>() {
+            Some(block) => {
+                let used = (1_u128 << (8 * text.len())) - 1;
+                View((u128::from_le_bytes(*block) & used) << 32 | text.len() as u128)
+            }
+            None => View::short(text),
+        }
+    }
+}
+
+/// Text that stands in no record: unescaped strings, text that was put together.
+#[derive(Debug)]
+pub(crate) struct Side {
+    buffer: u32,
+    bytes: Vec<u8>,
+    /// What is being written: it joins `bytes` once it is found valid.
+    scratch: Vec<u8>,
+}
+
+/// A piece of a [`Side`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SideText {
+    start: u32,
+    end: u32,
+}
+
+impl Side {
+    /// Appends what `write` writes. `None`, and nothing is appended, if it gives `None` or what it wrote is no text
+    /// or lies beyond the 4 GiB that a view can refer to.
+    #[inline]
+    pub(crate) fn append<T>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<T>,
+    ) -> Option<(SideText, T)> {
+        self.scratch.clear();
+        let wrote = write(&mut self.scratch)?;
+        simdutf8::basic::from_utf8(&self.scratch).ok()?;
+        let start = u32::try_from(self.bytes.len()).ok()?;
+        let end = u32::try_from(self.bytes.len() + self.scratch.len()).ok()?;
+        self.bytes.extend_from_slice(&self.scratch);
+        Some((SideText { start, end }, wrote))
+    }
+
+    /// Appends `text`.
+    pub(crate) fn push(&mut self, text: &str) -> Option<SideText> {
+        self.append(|out| {
+            out.extend_from_slice(text.as_bytes());
+            Some(())
+        })
+        .map(|(text, ())| text)
+    }
+
+    /// The text of a piece.
+    #[inline]
+    pub(crate) fn text(&self, text: SideText) -> &str {
+        let bytes = &self.bytes[text.start as usize..text.end as usize];
+        debug_assert!(std::str::from_utf8(bytes).is_ok());
+        // SAFETY: `append` made this range after it found these bytes valid; later calls only append.
+        unsafe { std::str::from_utf8_unchecked(bytes) }
+    }
+
+    /// A view of a piece.
+    #[inline]
+    pub(crate) fn view(&self, text: SideText) -> View {
+        let start = text.start;
+        let text = self.text(text);
+        if text.len() > INLINE_BYTES_MAX {
+            View::long(text, self.buffer, start)
+        } else {
+            View::short(text)
+        }
+    }
+}
+
+/// Where a text is, as Arrow's string views say it: length and either the text itself (up to 12 bytes) or its first
+/// four bytes, its buffer and its offset there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct View(u128);
+
+impl View {
+    #[inline]
+    fn long(text: &str, buffer: u32, offset: u32) -> View {
+        let prefix = text
+            .as_bytes()
+            .first_chunk::<4>()
+            .map_or(0, |prefix| u32::from_le_bytes(*prefix));
+        let high = u64::from(buffer) | u64::from(offset) << 32;
+        View(u128::from(high) << 64 | u128::from(prefix) << 32 | text.len() as u128)
+    }
+
+    /// A view of a text that lies in the view itself; `None` if it is too long for that.
+    pub(crate) fn inline(text: &str) -> Option<View> {
+        (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text))
+    }
+
+    fn short(text: &str) -> View {
+        let mut block = [0; 16];
+        block[4..4 + text.len()].copy_from_slice(text.as_bytes());
+        View(u128::from_le_bytes(block) | text.len() as u128)
+    }
+}
+
+/// The views of one column: one slot per record, empty until set.
+#[derive(Debug)]
+pub(crate) struct Views(Vec<u128>);
+
+impl Views {
+    /// Slots for `rows` records.
+    pub(crate) fn new(rows: usize) -> Views {
+        Views(vec![0; rows])
+    }
+
+    /// Puts a view into a slot.
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize, view: View) {
+        self.0[row] = view.0;
+    }
+}
+
+/// The buffers of a batch whose views are all made.
+#[derive(Debug)]
+pub(crate) struct Finished(Arc<[Buffer]>);
+
+impl Finished {
+    /// The array of these views.
+    pub(crate) fn array(&self, views: Views, nulls: Option<NullBuffer>) -> StringViewArray {
+        let views = ScalarBuffer::from(views.0);
+        assert!(
+            nulls
+                .as_ref()
+                .is_none_or(|nulls| nulls.len() == views.len())
+        );
+        // SAFETY: see the module's text: every view is zero (an empty text) or was made by `View` for a range of valid
+        // text in the buffer that has its number here. `nulls` is as long as the views.
+        let array = unsafe { StringViewArray::new_unchecked(views, Arc::clone(&self.0), nulls) };
+        debug_assert!(
+            StringViewArray::try_new(
+                array.views().clone(),
+                array.data_buffers().to_vec(),
+                array.nulls().cloned()
+            )
+            .is_ok()
+        );
+        array
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Reading one value of a record's top level.
+//!
+//! Takes the span between a colon and the comma or brace that ends the member, gives what the value is if it is one
+//! JSON value with nothing but whitespace around it, by the grammar of RFC 8259 to its bottom. Never unescapes, never
+//! converts.
+
+use tailrace_model::json::{self, Kind};
+
+use crate::index::Index;
+use crate::text::RecordText;
+
+/// One JSON value of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    /// First byte of its text in the record: of a string what stands between the quotes.
+    pub(crate) start: usize,
+    /// The byte behind it.
+    pub(crate) end: usize,
+    /// A string with a backslash.
+    pub(crate) escaped: bool,
+}
+
+/// The value in bytes `start..end` of the record; `None` if that is not exactly one value.
+#[inline]
+pub(crate) fn read(
+    record: &RecordText<'_>,
+    index: &Index,
+    start: usize,
+    end: usize,
+) -> Option<Token> {
+    let bytes = record.bytes();
+    let (start, end) = trim(bytes, start, end);
+    let token = |kind| {
+        Some(Token {
+            kind,
+            start,
+            end,
+            escaped: false,
+        })
+    };
+    match bytes[start..end].first()? {
+        b'"' => string(bytes, index, start, end),
+        b'-' | b'0'..=b'9' => token(number_kind(&bytes[start..end])?),
+        b'{' | b'[' => token(json::parse_value(&record.text()[start..end])?.kind),
+        b't' if bytes[start..end] == *b"true" => token(Kind::Bool),
+        b'f' if bytes[start..end] == *b"false" => token(Kind::Bool),
+        b'n' if bytes[start..end] == *b"null" => token(Kind::Null),
+        _ => None,
+    }
+}
+
+/// The string in bytes `start..end`, quotes included; `None` if that is not exactly one string. Escapes are not looked
+/// at: whoever undoes them finds the bad ones.
+#[inline]
+pub(crate) fn string(bytes: &[u8], index: &Index, start: usize, end: usize) -> Option<Token> {
+    if bytes.get(start) != Some(&b'"') || index.next_quote(start + 1)? + 1 != end {
+        return None;
+    }
+    let (start, end) = (start + 1, end - 1);
+    let inner = &bytes[start..end];
+    if index.has_control() && inner.iter().any(|&byte| byte < 0x20) {
+        return None;
+    }
+    let escaped = index.has_backslash() && memchr::memchr(b'\\', inner).is_some();
+    Some(Token {
+        kind: Kind::String,
+        start,
+        end,
+        escaped,
+    })
+}
+
+/// Integer or Float if `text` is a number as RFC 8259 writes it, nothing around it.
+#[inline]
+pub(crate) fn number_kind(text: &[u8]) -> Option<Kind> {
+    let digits = |at: usize| {
+        text[at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
+    let mut at = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(at);
+    if whole == 0 || whole > 1 && text[at] == b'0' {
+        return None;
+    }
+    at += whole;
+    if at == text.len() {
+        return Some(Kind::Integer);
+    }
+    if text[at] == b'.' {
+        let fraction = digits(at + 1);
+        if fraction == 0 {
+            return None;
+        }
+        at += 1 + fraction;
+    }
+    if let Some(b'e' | b'E') = text.get(at) {
+        at += 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
+        let exponent = digits(at);
+        if exponent == 0 {
+            return None;
+        }
+        at += exponent;
+    }
+    (at == text.len()).then_some(Kind::Float)
+}
+
+/// `start..end` without the whitespace at both ends.
+#[inline]
+pub(crate) fn trim(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
+    let mut end = end;
+    let start = skip_whitespace(&bytes[..end], start);
+    while end > start && is_whitespace(bytes[end - 1]) {
+        end -= 1;
+    }
+    (start, end)
+}
+
+/// The first byte at or behind `at` that is no whitespace, else the end.
+#[inline]
+pub(crate) fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
+    let mut at = at;
+    while bytes.get(at).is_some_and(|&byte| is_whitespace(byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// JSON's whitespace: space, tab, line feed, carriage return.
+#[inline]
+pub(crate) fn is_whitespace(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        let cases = [
+            (
+                Some(Kind::Integer),
+                &["0", "-0", "7", "-120", "12345678901234567890123"][..],
+            ),
+            (
+                Some(Kind::Float),
+                &["0.0", "-0.5", "1e5", "1E+5", "2.50e-07", "0e0", "1e400"],
+            ),
+            (
+                None,
+                &[
+                    "", "-", "00", "01", "-01", "1.", ".5", "-.5", "1.e5", "1e", "1e+", "+1", "1 ",
+                    "0x1", "1a", "1.5.5",
+                ],
+            ),
+        ];
+        for (kind, texts) in cases {
+            for text in texts {
+                assert_eq!(number_kind(text.as_bytes()), kind, "{text:?}");
+            }
+        }
+    }
+}
