@@ -1,0 +1,306 @@
+//! Compressing requests, and undoing it within a limit.
+//!
+//! Takes bytes, gives bytes. A [`Compressor`] keeps its context from call to call (making one costs as much as compressing a
+//! small request); its result is an exact allocation, since payloads are what is held while in flight. Never gives more than the
+//! caller's limit when decompressing.
+
+use std::io::Read;
+
+use flate2::{Compress, Crc, FlushCompress, Status};
+
+/// How a payload is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// `zstd`
+    Zstd,
+    /// `gzip`
+    Gzip,
+    /// Not at all.
+    None,
+}
+
+impl Compression {
+    /// The value of `content-encoding` and `grpc-encoding`: `identity` for [`Compression::None`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Compression::Zstd => "zstd",
+            Compression::Gzip => "gzip",
+            Compression::None => "identity",
+        }
+    }
+
+    /// The compression of this name in a header.
+    pub fn from_name(name: &str) -> Option<Compression> {
+        [Compression::Zstd, Compression::Gzip, Compression::None]
+            .into_iter()
+            .find(|compression| compression.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The level that is used if none is asked for.
+    pub const fn default_level(self) -> i32 {
+        match self {
+            Compression::Zstd | Compression::Gzip => 1,
+            Compression::None => 0,
+        }
+    }
+}
+
+/// Compresses one request after the other.
+pub struct Compressor {
+    context: Context,
+    /// Where the compressed bytes are made.
+    scratch: Vec<u8>,
+}
+
+enum Context {
+    Zstd(zstd::bulk::Compressor<'static>),
+    Gzip(Compress),
+    None,
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressor")
+            .field("compression", &self.compression())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Compressor {
+    /// A compressor; a level out of the algorithm's range becomes its nearest.
+    pub fn new(compression: Compression, level: i32) -> Compressor {
+        let context = match compression {
+            Compression::Zstd => {
+                let levels = zstd::compression_level_range();
+                let level = level.clamp(*levels.start(), *levels.end());
+                Context::Zstd(
+                    zstd::bulk::Compressor::new(level)
+                        .expect("zstd takes every level of its range"),
+                )
+            }
+            Compression::Gzip => {
+                let level = flate2::Compression::new(level.clamp(0, 9) as u32);
+                Context::Gzip(Compress::new(level, false))
+            }
+            Compression::None => Context::None,
+        };
+        Compressor {
+            context,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// What it makes.
+    pub fn compression(&self) -> Compression {
+        match self.context {
+            Context::Zstd(_) => Compression::Zstd,
+            Context::Gzip(_) => Compression::Gzip,
+            Context::None => Compression::None,
+        }
+    }
+
+    /// Compresses one request.
+    pub fn compress(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.scratch.clear();
+        match &mut self.context {
+            Context::None => return bytes.to_vec(),
+            Context::Gzip(context) => gzip(context, bytes, &mut self.scratch),
+            Context::Zstd(context) => {
+                self.scratch
+                    .reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+                context
+                    .compress_to_buffer(bytes, &mut self.scratch)
+                    .expect("zstd fails only where memory is exhausted, given room for the bound");
+            }
+        }
+        self.scratch.to_vec()
+    }
+}
+
+/// One gzip member (RFC 1952).
+fn gzip(context: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) {
+    // Deflate, no flags, no time, no hints, unknown system.
+    out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+    context.reset();
+    loop {
+        out.reserve((bytes.len() / 4).max(4096));
+        let at = context.total_in() as usize;
+        let status = context.compress_vec(&bytes[at..], out, FlushCompress::Finish);
+        if status.expect("deflate takes every input") == Status::StreamEnd {
+            break;
+        }
+    }
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    out.extend_from_slice(&crc.sum().to_le_bytes());
+    out.extend_from_slice(&crc.amount().to_le_bytes());
+}
+
+/// Why [`decompress`] gave nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct DecompressError(#[from] Cause);
+
+impl DecompressError {
+    /// The data was (or would have become) longer than the limit.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self.0, Cause::TooLong { .. })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error("decompressed body is longer than {max} bytes")]
+    TooLong { max: usize },
+    #[error("body is not valid {encoding}")]
+    Broken {
+        encoding: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Undoes a compression; an error if the result would be longer than `max` bytes, found before it is.
+pub fn decompress(
+    compression: Compression,
+    bytes: &[u8],
+    max: usize,
+) -> Result<Vec<u8>, DecompressError> {
+    let broken = |source| Cause::Broken {
+        encoding: compression.name(),
+        source,
+    };
+    match compression {
+        Compression::None if bytes.len() > max => Err(Cause::TooLong { max }.into()),
+        Compression::None => Ok(bytes.to_vec()),
+        Compression::Gzip => read_to_limit(flate2::read::MultiGzDecoder::new(bytes), max, broken),
+        Compression::Zstd => {
+            // RFC 9659: a content encoding's window is at most 8 MiB, so that no header can make us allocate more.
+            const WINDOW_LOG_MAX: u32 = 23;
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
+            decoder.window_log_max(WINDOW_LOG_MAX).map_err(broken)?;
+            read_to_limit(decoder, max, broken)
+        }
+    }
+}
+
+fn read_to_limit(
+    reader: impl Read,
+    max: usize,
+    broken: impl FnOnce(std::io::Error) -> Cause,
+) -> Result<Vec<u8>, DecompressError> {
+    let mut out = Vec::new();
+    reader
+        .take(max as u64 + 1)
+        .read_to_end(&mut out)
+        .map_err(broken)?;
+    if out.len() > max {
+        return Err(Cause::TooLong { max }.into());
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const ALL: [Compression; 3] = [Compression::Zstd, Compression::Gzip, Compression::None];
+
+    fn sample(len: usize) -> Vec<u8> {
+        (0..len)
+            .map(|at| (at / 7 % 251) as u8 ^ (at % 3) as u8)
+            .collect()
+    }
+
+    #[test]
+    fn what_is_compressed_comes_back_with_a_used_context() {
+        for compression in ALL {
+            for level in [i32::MIN, -1, 0, 1, 6, i32::MAX] {
+                // The highest zstd levels want far more memory than a test should.
+                let level = if compression == Compression::Zstd {
+                    level.clamp(-7, 9)
+                } else {
+                    level
+                };
+                let mut compressor = Compressor::new(compression, level);
+                assert_eq!(compressor.compression(), compression);
+                for len in [0, 1, 100, 70_000, 300_000, 5] {
+                    let bytes = sample(len);
+                    let compressed = compressor.compress(&bytes);
+                    assert_eq!(compressed.capacity(), compressed.len());
+                    assert_eq!(decompress(compression, &compressed, len).unwrap(), bytes);
+                    if len > 0 {
+                        assert!(
+                            decompress(compression, &compressed, len - 1)
+                                .unwrap_err()
+                                .is_too_long()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn compressing_makes_it_shorter() {
+        for compression in [Compression::Zstd, Compression::Gzip] {
+            let compressed = Compressor::new(compression, 1).compress(&sample(100_000));
+            assert!(
+                compressed.len() < 10_000,
+                "{compression:?}: {}",
+                compressed.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_stopped() {
+        let bomb = vec![0; 64 << 20];
+        for compression in [Compression::Zstd, Compression::Gzip] {
+            let compressed = Compressor::new(compression, 1).compress(&bomb);
+            assert!(compressed.len() < 1 << 20);
+            let error = decompress(compression, &compressed, 1 << 20).unwrap_err();
+            assert!(error.is_too_long());
+            assert_eq!(
+                error.to_string(),
+                "decompressed body is longer than 1048576 bytes"
+            );
+        }
+        // A frame header that asks for a window of 1 GiB.
+        let error = decompress(
+            Compression::Zstd,
+            &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa0, 0x01, 0, 0],
+            1 << 20,
+        );
+        assert!(!error.unwrap_err().is_too_long());
+    }
+
+    #[test]
+    fn what_is_not_compressed_is_an_error() {
+        for compression in [Compression::Zstd, Compression::Gzip] {
+            let mut cut = Compressor::new(compression, 1).compress(&sample(1000));
+            cut.pop();
+            for bytes in [&b"{\"resourceLogs\":[]}"[..], &cut] {
+                let error = decompress(compression, bytes, 1 << 20).unwrap_err();
+                assert!(!error.is_too_long());
+                assert_eq!(
+                    error.to_string(),
+                    format!("body is not valid {}", compression.name())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_headers() {
+        for compression in ALL {
+            assert_eq!(
+                Compression::from_name(compression.name()),
+                Some(compression)
+            );
+        }
+        assert_eq!(Compression::from_name("GZIP"), Some(Compression::Gzip));
+        assert_eq!(Compression::from_name("br"), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Columns to lines for people: `TIME LEVEL body key=value ...`.
+//!
+//! Takes what the OTLP encoder takes, emits one line per output row. The time is the record's, else when it was
+//! read; the level is the severity as written, or its short name where a number was written. Control characters are shown escaped, so that a
+//! log cannot steer the terminal. Never adds source facts.
+
+use arrow::array::Array;
+use tailrace_model::json::Members;
+use tailrace_model::severity::short_name;
+use tailrace_model::time::write_rfc3339;
+
+use crate::cell::{Cell, of_json};
+use crate::field::{Field, Mapping};
+use crate::lift::{Lift, Lifted, PartPlan, Prefixes};
+use crate::ndjson::{Lines, write_value};
+use crate::part::{Envelope, Part, Request, Stats, merge_rows};
+
+/// How a [`ConsoleEncoder`] encodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsoleConfig {
+    /// Which columns are time, level and body.
+    pub mapping: Mapping,
+    /// Colours by ANSI escape sequences.
+    pub colour: bool,
+    /// No request is longer than this, unless a single line is.
+    pub request_bytes_max: usize,
+}
+
+impl Default for ConsoleConfig {
+    fn default() -> ConsoleConfig {
+        ConsoleConfig {
+            mapping: Mapping::default(),
+            colour: false,
+            request_bytes_max: 1024 * 1024,
+        }
+    }
+}
+
+/// Encodes query output as lines for people.
+#[derive(Debug)]
+pub struct ConsoleEncoder {
+    config: ConsoleConfig,
+    lines: Lines,
+    lift: Lift,
+    text: Vec<u8>,
+}
+
+impl ConsoleEncoder {
+    /// An encoder for one output.
+    pub fn new(config: ConsoleConfig) -> ConsoleEncoder {
+        let lines = Lines::new(config.request_bytes_max);
+        ConsoleEncoder {
+            config,
+            lines,
+            lift: Lift::default(),
+            text: Vec::new(),
+        }
+    }
+
+    /// Encodes all rows of `parts` and emits requests in order, none of them empty.
+    pub fn encode(
+        &mut self,
+        envelope: &Envelope<'_>,
+        parts: &[Part<'_>],
+        emit: &mut dyn FnMut(&Request),
+    ) -> Stats {
+        let mapping = &self.config.mapping;
+        let mut prefixes = Prefixes::new();
+        let plans: Vec<_> = parts
+            .iter()
+            .map(|part| PartPlan::new(part, mapping, &mut prefixes))
+            .collect();
+        let (lift, text, colour) = (&mut self.lift, &mut self.text, self.config.colour);
+        merge_rows(parts, envelope.records, |part, row, record| {
+            let plan = &plans[part];
+            self.lines.line(record, emit, |out, stats| {
+                let mut lifted = lift.row(plan, row, record, envelope, mapping.offset_s, stats);
+                // Only time, level and body have a place of their own here.
+                for field in [
+                    Field::TraceId,
+                    Field::SpanId,
+                    Field::TraceFlags,
+                    Field::EventName,
+                ] {
+                    lifted.give_back(field);
+                }
+                Line {
+                    plan,
+                    row,
+                    record,
+                    lifted: &lifted,
+                    colour,
+                    text,
+                    out,
+                    stats,
+                }
+                .write(envelope);
+            });
+        });
+        self.lines.finish(emit)
+    }
+}
+
+/// One line being written.
+struct Line<'l> {
+    plan: &'l PartPlan<'l>,
+    row: usize,
+    record: usize,
+    lifted: &'l Lifted,
+    colour: bool,
+    /// Memory for texts that must be made.
+    text: &'l mut Vec<u8>,
+    out: &'l mut Vec<u8>,
+    stats: &'l mut Stats,
+}
+
+const DIM: &str = "\x1b[2m";
+const CYAN: &str = "\x1b[36m";
+const RESET: &str = "\x1b[0m";
+/// Width of `ERROR`, `DEBUG`, `FATAL`.
+const LEVEL_WIDTH: usize = 5;
+
+impl Line<'_> {
+    fn write(&mut self, envelope: &Envelope<'_>) {
+        let time_ns = match self.lifted.time_ns {
+            0 => envelope.observed_ns,
+            time_ns => i64::try_from(time_ns).unwrap_or(i64::MAX),
+        };
+        self.paint(DIM);
+        write_rfc3339(time_ns, self.out);
+        self.paint(RESET);
+        self.out.push(b' ');
+        self.level();
+        let body = self
+            .lifted
+            .column(Field::Body)
+            .map(|column| self.plan.cell(column, self.row, self.record));
+        if let Some(body) = body.or_else(|| envelope.raw(self.record).map(Cell::Str)) {
+            self.out.push(b' ');
+            self.plain(body);
+        }
+        for (at, column) in self.plan.columns.iter().enumerate() {
+            let cell = self.plan.attribute(at, self.row, self.record, self.lifted);
+            if !cell.is_absent() {
+                self.pair(column.name, cell);
+            }
+        }
+        self.overflow();
+        for (name, is_set) in [
+            (crate::MALFORMED, envelope.is_malformed(self.record)),
+            (crate::TRUNCATED, envelope.is_truncated(self.record)),
+        ] {
+            if is_set {
+                self.pair(name, Cell::Bool(true));
+            }
+        }
+    }
+
+    fn overflow(&mut self) {
+        let Some(overflow) = self
+            .plan
+            .overflow
+            .filter(|overflow| overflow.is_valid(self.record))
+        else {
+            return;
+        };
+        for (key, value) in Members::new(overflow.value(self.record)) {
+            // What is escaped stays so: this is shown, not parsed.
+            if !self.plan.has_column(key.text, self.row, self.record) {
+                self.pair(key.text, of_json(value));
+            }
+        }
+    }
+
+    fn level(&mut self) {
+        let number = self.lifted.severity_number;
+        let colour = match number {
+            17.. => "\x1b[31m",
+            13..17 => "\x1b[33m",
+            9..13 => "\x1b[32m",
+            5..9 => "\x1b[34m",
+            _ => DIM,
+        };
+        self.text.clear();
+        if let Some(column) = self.lifted.column(Field::Severity) {
+            self.plan
+                .cell(column, self.row, self.record)
+                .write_text(self.text);
+        }
+        let is_number = self.text.iter().all(u8::is_ascii_digit);
+        if is_number && number > 0 {
+            self.text.clear();
+            self.text.extend_from_slice(short_name(number).as_bytes());
+        }
+        if self.text.is_empty() {
+            self.text.push(b'-');
+        }
+        self.paint(colour);
+        let shown = std::str::from_utf8(self.text).unwrap_or_default();
+        let width = shown.chars().count();
+        write_shown(shown, false, self.out);
+        self.paint(RESET);
+        self.out.extend((width..LEVEL_WIDTH).map(|_| b' '));
+    }
+
+    fn pair(&mut self, key: &str, cell: Cell<'_>) {
+        self.out.push(b' ');
+        self.paint(CYAN);
+        write_shown(key, false, self.out);
+        self.paint(RESET);
+        self.out.push(b'=');
+        match cell {
+            Cell::Str(text) if needs_quotes(text) => {
+                self.out.push(b'"');
+                write_shown(text, true, self.out);
+                self.out.push(b'"');
+            }
+            _ => self.plain(cell),
+        }
+    }
+
+    /// A value without quotes around it.
+    fn plain(&mut self, cell: Cell<'_>) {
+        if let Cell::Str(text) = cell {
+            return write_shown(text, false, self.out);
+        }
+        self.text.clear();
+        if !cell.write_text(self.text) {
+            write_value(cell, self.text, self.stats);
+        }
+        let text = std::str::from_utf8(self.text).unwrap_or_default();
+        write_shown(text, false, self.out);
+    }
+
+    fn paint(&mut self, sequence: &str) {
+        if self.colour {
+            self.out.extend_from_slice(sequence.as_bytes());
+        }
+    }
+}
+
+fn needs_quotes(text: &str) -> bool {
+    text.is_empty()
+        || text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '=')
+}
+
+/// Appends text with control characters escaped, and quotes and backslashes too if `quoted`.
+fn write_shown(text: &str, quoted: bool, out: &mut Vec<u8>) {
+    for c in text.chars() {
+        match c {
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '"' | '\\' if quoted => out.extend([b'\\', c as u8]),
+            c if c.is_control() => out.extend(c.escape_unicode().map(|c| c as u8)),
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}

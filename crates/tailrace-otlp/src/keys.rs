@@ -1,0 +1,186 @@
+//! Keys seen in an object, so that no key is written twice.
+//!
+//! Takes the keys of nested objects as they are met, says which are new. Few keys are compared one by one, many through
+//! a hash table; both compare the whole key. Memory is kept between records. Never drops a first key.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use tailrace_model::json::{Unescaped, Value, unescape};
+
+/// The keys of all objects that are open at the moment, the innermost last.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// The unescaped keys, one behind the other.
+    text: Vec<u8>,
+    /// Where each of them lies in `text`.
+    spans: Vec<(u32, u32)>,
+    /// Of objects with many keys: (object, hash) to an index of `spans`.
+    index: HashMap<(u32, u64), u32>,
+    hasher: RandomState,
+    /// Number of objects opened since the index was cleared.
+    objects: u32,
+}
+
+/// One open object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    first: usize,
+    text: usize,
+    number: u32,
+}
+
+/// Up to so many keys are compared one by one.
+const COMPARED_MAX: usize = 16;
+/// A table grown beyond this by one strange record is given back.
+const INDEX_KEPT_MAX: usize = 4096;
+
+impl Keys {
+    /// Opens an object within the innermost open one.
+    pub(crate) fn open(&mut self) -> Object {
+        self.objects += 1;
+        Object {
+            first: self.spans.len(),
+            text: self.text.len(),
+            number: self.objects,
+        }
+    }
+
+    /// Closes the innermost object.
+    pub(crate) fn close(&mut self, object: Object) {
+        self.spans.truncate(object.first);
+        self.text.truncate(object.text);
+        if !self.spans.is_empty() || object.first > 0 {
+            return;
+        }
+        self.objects = 0;
+        if self.index.capacity() > INDEX_KEPT_MAX {
+            self.index = HashMap::default();
+        }
+        self.index.clear();
+    }
+
+    /// Adds a key to the innermost object and gives it unescaped, or nothing if the object has it already.
+    pub(crate) fn insert(&mut self, object: Object, key: &Value<'_>) -> Option<&[u8]> {
+        let start = self.text.len();
+        if !key.escaped || unescape(key.text, &mut self.text) == Unescaped::Invalid {
+            self.text.extend_from_slice(key.text.as_bytes());
+        }
+        self.insert_written(object, start)
+    }
+
+    /// Adds a key as it is.
+    pub(crate) fn insert_text(&mut self, object: Object, key: &[u8]) -> Option<&[u8]> {
+        let start = self.text.len();
+        self.text.extend_from_slice(key);
+        self.insert_written(object, start)
+    }
+
+    fn key(&self, (start, end): (u32, u32)) -> &[u8] {
+        &self.text[start as usize..end as usize]
+    }
+
+    fn insert_written(&mut self, object: Object, start: usize) -> Option<&[u8]> {
+        let key = &self.text[start..];
+        let count = self.spans.len() - object.first;
+        let compared = &self.spans[object.first..object.first + count.min(COMPARED_MAX)];
+        let is_known = compared.iter().any(|span| self.key(*span) == key);
+        if is_known || (count >= COMPARED_MAX && !self.index_new(object, start)) {
+            self.text.truncate(start);
+            return None;
+        }
+        // A record's keys are far below 4 GiB.
+        self.spans.push((start as u32, self.text.len() as u32));
+        Some(&self.text[start..])
+    }
+
+    /// Enters the key at `start` as the next of `spans` in the index, unless it is there.
+    fn index_new(&mut self, object: Object, start: usize) -> bool {
+        let key = &self.text[start..];
+        let mut hash = self.hasher.hash_one(key);
+        let next = self.spans.len() as u32;
+        loop {
+            let known = *self.index.entry((object.number, hash)).or_insert(next);
+            if known == next {
+                return true;
+            }
+            let (known_start, known_end) = self.spans[known as usize];
+            if &self.text[known_start as usize..known_end as usize] == key {
+                return false;
+            }
+            hash = hash.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+    use tailrace_model::json::Kind;
+
+    proptest! {
+        #[test]
+        fn first_keys_are_new_and_later_ones_are_not(keys in prop::collection::vec("[ab]{0,6}", 0..200)) {
+            let mut known = Keys::default();
+            for _ in 0..2 {
+                let object = known.open();
+                let mut seen = HashSet::new();
+                for key in &keys {
+                    let is_new = seen.insert(key.clone());
+                    // Every key has an object of its own inside, with keys that must not be mixed up with these.
+                    prop_assert_eq!(known.insert_text(object, key.as_bytes()), is_new.then_some(key.as_bytes()));
+                    let inner = known.open();
+                    for other in keys.iter().take(3).collect::<HashSet<_>>() {
+                        prop_assert!(known.insert_text(inner, other.as_bytes()).is_some());
+                    }
+                    known.close(inner);
+                }
+                known.close(object);
+                prop_assert!(known.spans.is_empty() && known.text.is_empty() && known.index.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_compared_unescaped() {
+        let mut known = Keys::default();
+        let object = known.open();
+        let escaped = Value {
+            kind: Kind::String,
+            text: r"\u0061",
+            escaped: true,
+        };
+        assert_eq!(known.insert(object, &escaped).unwrap(), b"a");
+        assert_eq!(
+            known.insert(
+                object,
+                &Value {
+                    kind: Kind::String,
+                    text: "a",
+                    escaped: false
+                }
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn an_object_of_many_keys_is_quick_and_leaves_nothing() {
+        let mut known = Keys::default();
+        let object = known.open();
+        for round in 0..2 {
+            for key in 0..100_000u32 {
+                assert_eq!(
+                    known.insert_text(object, &key.to_le_bytes()).is_some(),
+                    round == 0
+                );
+            }
+        }
+        known.close(object);
+        assert!(known.index.capacity() <= INDEX_KEPT_MAX);
+    }
+}

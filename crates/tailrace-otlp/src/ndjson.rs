@@ -1,0 +1,287 @@
+//! Columns to lines of JSON: one object per output row.
+//!
+//! Takes what the OTLP encoder takes, emits lines in requests of bounded size. Columns come in output order under their own names
+//! (nothing is lifted, source facts are not added), values with their own kind; a record that is text or malformed has its raw
+//! text as `body`. Never writes a newline within a line.
+
+use arrow::array::Array;
+use tailrace_model::json::{self, Kind, Members};
+use tailrace_model::reserved::{BODY, BODY_KEYS};
+
+use crate::cell::Cell;
+use crate::field::Mapping;
+use crate::keys::Keys;
+use crate::lift::{Lifted, PartPlan, Prefixes};
+use crate::part::{Envelope, Part, Request, Stats, merge_rows};
+
+/// How an [`NdjsonEncoder`] encodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NdjsonConfig {
+    /// No request is longer than this, unless a single line is.
+    pub request_bytes_max: usize,
+}
+
+impl Default for NdjsonConfig {
+    fn default() -> NdjsonConfig {
+        NdjsonConfig {
+            request_bytes_max: 1024 * 1024,
+        }
+    }
+}
+
+/// Encodes query output as newline-delimited JSON.
+#[derive(Debug)]
+pub struct NdjsonEncoder {
+    lines: Lines,
+    keys: Keys,
+}
+
+impl NdjsonEncoder {
+    /// An encoder for one output.
+    pub fn new(config: NdjsonConfig) -> NdjsonEncoder {
+        NdjsonEncoder {
+            lines: Lines::new(config.request_bytes_max),
+            keys: Keys::default(),
+        }
+    }
+
+    /// Encodes all rows of `parts` and emits requests in order, none of them empty.
+    pub fn encode(
+        &mut self,
+        envelope: &Envelope<'_>,
+        parts: &[Part<'_>],
+        emit: &mut dyn FnMut(&Request),
+    ) -> Stats {
+        let mapping = Mapping::default();
+        let mut prefixes = Prefixes::new();
+        let plans: Vec<_> = parts
+            .iter()
+            .map(|part| PartPlan::new(part, &mapping, &mut prefixes))
+            .collect();
+        let keys = &mut self.keys;
+        merge_rows(parts, envelope.records, |part, row, record| {
+            let plan = &plans[part];
+            self.lines.line(record, emit, |out, stats| {
+                write_row(plan, row, record, envelope, keys, out, stats);
+            });
+        });
+        self.lines.finish(emit)
+    }
+}
+
+fn write_row(
+    plan: &PartPlan<'_>,
+    row: usize,
+    record: usize,
+    envelope: &Envelope<'_>,
+    keys: &mut Keys,
+    out: &mut Vec<u8>,
+    stats: &mut Stats,
+) {
+    out.push(b'{');
+    let start = out.len();
+    let has_body = || {
+        BODY_KEYS
+            .iter()
+            .any(|name| plan.has_column(name, row, record))
+    };
+    if let Some(raw) = envelope.raw(record)
+        && !has_body()
+    {
+        write_key(BODY, start, out);
+        json::write_string(raw, out);
+    }
+    for (at, column) in plan.columns.iter().enumerate() {
+        let cell = plan.attribute(at, row, record, &Lifted::NOTHING);
+        if !cell.is_absent() {
+            write_key(column.name, start, out);
+            write_value(cell, out, stats);
+        }
+    }
+    if let Some(overflow) = plan.overflow.filter(|overflow| overflow.is_valid(record)) {
+        let object = keys.open();
+        for (key, value) in Members::new(overflow.value(record)) {
+            let Some(key) = keys
+                .insert(object, &key)
+                .and_then(|key| std::str::from_utf8(key).ok())
+            else {
+                stats.duplicate_keys += 1;
+                continue;
+            };
+            if !plan.has_column(key, row, record) {
+                write_key(key, start, out);
+                write_json(value, out);
+            }
+        }
+        keys.close(object);
+    }
+    out.push(b'}');
+}
+
+fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {
+    if out.len() > start {
+        out.push(b',');
+    }
+    json::write_string(key, out);
+    out.push(b':');
+}
+
+/// Appends a value as JSON on one line. Bytes are base64, as in OTLP's JSON; numbers that JSON lacks are strings.
+pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) {
+    match cell {
+        Cell::Absent | Cell::Null => out.extend_from_slice(b"null"),
+        Cell::Bool(_) | Cell::Int(_) | Cell::Uint(_) | Cell::Integer(_) | Cell::Number(_) => {
+            _ = cell.write_text(out)
+        }
+        Cell::Float(value) if value.is_finite() => {
+            out.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
+        }
+        Cell::Str(text) => json::write_string(text, out),
+        Cell::Json(text) => match json::parse_value(text) {
+            Some(value) => write_json(value, out),
+            None => {
+                stats.invalid_json += 1;
+                json::write_string(text, out);
+            }
+        },
+        // What Arrow and we make of these needs no escaping.
+        Cell::Float(_) | Cell::Time(_) | Cell::Day(_) | Cell::Display(..) => {
+            out.push(b'"');
+            cell.write_text(out);
+            out.push(b'"');
+        }
+        Cell::Bytes(bytes) => {
+            out.push(b'"');
+            write_base64(bytes, out);
+            out.push(b'"');
+        }
+        Cell::List(reader, range) => {
+            out.push(b'[');
+            for (at, element) in range.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_value(reader.cell(element), out, stats);
+            }
+            out.push(b']');
+        }
+        Cell::Struct(reader, at) => {
+            out.push(b'{');
+            let start = out.len();
+            for (name, field) in &reader.fields {
+                let cell = field.cell(at);
+                if !cell.is_absent() {
+                    write_key(name, start, out);
+                    write_value(cell, out, stats);
+                }
+            }
+            out.push(b'}');
+        }
+        Cell::Map(entries, range) => {
+            out.push(b'{');
+            let start = out.len();
+            let mut key = Vec::new();
+            for at in range.iter() {
+                key.clear();
+                if entries.0.cell(at).write_text(&mut key) {
+                    write_key(&String::from_utf8_lossy(&key), start, out);
+                    write_value(entries.1.cell(at), out, stats);
+                }
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a JSON value as it is written, on one line: a newline can only be whitespace between its tokens.
+fn write_json(value: json::Value<'_>, out: &mut Vec<u8>) {
+    if value.kind == Kind::String {
+        out.push(b'"');
+        out.extend_from_slice(value.text.as_bytes());
+        out.push(b'"');
+        return;
+    }
+    let start = out.len();
+    out.extend_from_slice(value.text.as_bytes());
+    for byte in &mut out[start..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in bytes.chunks(3) {
+        let at = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let word = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let index = word >> (18 - 6 * digit) & 63;
+            out.push(if digit <= chunk.len() {
+                DIGITS[index as usize]
+            } else {
+                b'='
+            });
+        }
+    }
+}
+
+/// Lines collected into requests of bounded size.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    request: Request,
+    bytes_max: usize,
+    carried: Vec<u8>,
+    stats: Stats,
+}
+
+impl Lines {
+    pub(crate) fn new(bytes_max: usize) -> Lines {
+        Lines {
+            request: Request::default(),
+            bytes_max,
+            carried: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Adds the line that `write` writes; the newline is added here.
+    pub(crate) fn line(
+        &mut self,
+        record: usize,
+        emit: &mut dyn FnMut(&Request),
+        write: impl FnOnce(&mut Vec<u8>, &mut Stats),
+    ) {
+        let start = self.request.bytes.len();
+        write(&mut self.request.bytes, &mut self.stats);
+        self.request.bytes.push(b'\n');
+        self.stats.log_records += 1;
+        if self.request.bytes.len() > self.bytes_max && !self.request.ends.is_empty() {
+            self.carried.clear();
+            self.carried.extend_from_slice(&self.request.bytes[start..]);
+            self.request.bytes.truncate(start);
+            self.emit(emit);
+            self.request.bytes.extend_from_slice(&self.carried);
+        }
+        // Requests and records are far below 4 GiB.
+        self.request.ends.push(self.request.bytes.len() as u32);
+        self.request.records.push(record as u32);
+    }
+
+    /// Emits what is left.
+    pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(&Request)) -> Stats {
+        if !self.request.ends.is_empty() {
+            self.emit(emit);
+        }
+        std::mem::take(&mut self.stats)
+    }
+
+    fn emit(&mut self, emit: &mut dyn FnMut(&Request)) {
+        self.stats.requests += 1;
+        self.stats.bytes += self.request.bytes.len() as u64;
+        emit(&self.request);
+        self.request.bytes.clear();
+        self.request.ends.clear();
+        self.request.records.clear();
+    }
+}

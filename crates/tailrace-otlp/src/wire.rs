@@ -1,0 +1,393 @@
+//! Protobuf's wire format: varints, and a buffer whose length-delimited fields are closed after they are written.
+//!
+//! Takes bytes and lengths, gives bytes. A length that is not known beforehand gets a guessed number of bytes; closing
+//! the field writes the length minimally and moves the content only where the guess was wrong. Never knows a message.
+
+/// Tag of a field with wire type 0 (varint).
+pub(crate) const fn varint_tag(field: u8) -> u8 {
+    field << 3
+}
+
+/// Tag of a field with wire type 1 (eight bytes).
+pub(crate) const fn fixed64_tag(field: u8) -> u8 {
+    field << 3 | 1
+}
+
+/// Tag of a field with wire type 2 (length-delimited).
+pub(crate) const fn bytes_tag(field: u8) -> u8 {
+    field << 3 | 2
+}
+
+/// Tag of a field with wire type 5 (four bytes).
+pub(crate) const fn fixed32_tag(field: u8) -> u8 {
+    field << 3 | 5
+}
+
+/// Number of bytes that `value` takes as a varint: 1 to 10.
+#[inline]
+pub(crate) const fn varint_len(value: u64) -> usize {
+    // Seven bits per byte; 9/64 is a close enough 1/7 for 1 to 64 bits.
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    (bits * 9 + 64) / 64
+}
+
+/// Appends a varint to a plain vector.
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a length-delimited field to a plain vector.
+pub(crate) fn push_bytes(out: &mut Vec<u8>, field: u8, content: &[u8]) {
+    out.push(bytes_tag(field));
+    push_varint(out, content.len() as u64);
+    out.extend_from_slice(content);
+}
+
+/// Bytes being written. `bytes` is initialised beyond what is written, so that a write is a bounded copy and the
+/// memory of the last request is used again without being cleared.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    /// `bytes[..at]` is written, the rest is old.
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+/// A length-delimited field that is not closed yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    /// Where the length stands.
+    at: usize,
+    /// How many bytes were left for it.
+    width: usize,
+}
+
+/// How far [`Buffer::close`] moved the content: positive towards the end.
+pub(crate) type Shift = isize;
+
+impl Buffer {
+    /// Number of bytes written.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.at
+    }
+
+    /// What is written from `start` on.
+    pub(crate) fn from(&self, start: usize) -> &[u8] {
+        &self.bytes[start..self.at]
+    }
+
+    /// Forgets what is written behind `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        debug_assert!(len <= self.at);
+        self.at = len;
+    }
+
+    /// Hands out what is written as an exact vector. [`Self::restore`] takes the memory back.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.bytes.truncate(self.at);
+        self.at = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Takes memory back for the next use.
+    pub(crate) fn restore(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
+        self.at = 0;
+    }
+
+    /// Makes sure that `count` more bytes can be written, and gives them.
+    #[inline]
+    fn room(&mut self, count: usize) -> &mut [u8] {
+        if self.bytes.len() - self.at < count {
+            self.grow(count);
+        }
+        &mut self.bytes[self.at..self.at + count]
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
+        const STEP: usize = 64 * 1024;
+        self.bytes.resize(self.at + count.max(STEP), 0);
+    }
+
+    #[inline]
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.room(1)[0] = byte;
+        self.at += 1;
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    #[inline]
+    pub(crate) fn varint(&mut self, value: u64) {
+        let room = self.room(VARINT_LEN_MAX);
+        self.at += write_varint(room, value);
+    }
+
+    #[inline]
+    pub(crate) fn fixed64(&mut self, field: u8, value: u64) {
+        let room = self.room(9);
+        room[0] = fixed64_tag(field);
+        room[1..9].copy_from_slice(&value.to_le_bytes());
+        self.at += 9;
+    }
+
+    #[inline]
+    pub(crate) fn fixed32(&mut self, field: u8, value: u32) {
+        let room = self.room(5);
+        room[0] = fixed32_tag(field);
+        room[1..5].copy_from_slice(&value.to_le_bytes());
+        self.at += 5;
+    }
+
+    /// A whole length-delimited field.
+    #[inline]
+    pub(crate) fn field(&mut self, field: u8, content: &[u8]) {
+        self.byte(bytes_tag(field));
+        self.varint(content.len() as u64);
+        self.bytes(content);
+    }
+
+    /// The fields of a string attribute in one go: `tag`, the length of the KeyValue, `prefix` (the key and the
+    /// AnyValue's tag), and the AnyValue.
+    #[inline]
+    pub(crate) fn string_attribute(&mut self, tag: u8, prefix: &[u8], text: &[u8]) {
+        let any = 1 + varint_len(text.len() as u64) + text.len();
+        let key_value = prefix.len() + varint_len(any as u64) + any;
+        let room = self.room(key_value + 1 + 3 * VARINT_LEN_MAX);
+        room[0] = tag;
+        let mut at = 1;
+        at += write_varint(&mut room[at..], key_value as u64);
+        room[at..at + prefix.len()].copy_from_slice(prefix);
+        at += prefix.len();
+        at += write_varint(&mut room[at..], any as u64);
+        room[at] = bytes_tag(1);
+        at += 1;
+        at += write_varint(&mut room[at..], text.len() as u64);
+        room[at..at + text.len()].copy_from_slice(text);
+        at += text.len();
+        self.at += at;
+    }
+
+    /// Starts a length-delimited field (its tag is written): leaves as many bytes as the length of `guess` bytes
+    /// of content takes.
+    #[inline]
+    pub(crate) fn open(&mut self, guess: usize) -> Open {
+        let width = varint_len(guess as u64);
+        let at = self.at;
+        self.room(width);
+        self.at += width;
+        Open { at, width }
+    }
+
+    /// Ends a field: everything written since [`Self::open`] is its content.
+    #[inline]
+    pub(crate) fn close(&mut self, open: Open) -> Shift {
+        let start = open.at + open.width;
+        let len = self.at - start;
+        let width = varint_len(len as u64);
+        let shift = width as Shift - open.width as Shift;
+        if shift != 0 {
+            self.room(VARINT_LEN_MAX);
+            self.bytes.copy_within(start..self.at, open.at + width);
+            self.at = open.at + width + len;
+        }
+        write_varint(&mut self.bytes[open.at..], len as u64);
+        shift
+    }
+
+    /// Length of the content written since [`Self::open`].
+    pub(crate) fn content_len(&self, open: Open) -> usize {
+        self.at - open.at - open.width
+    }
+}
+
+const VARINT_LEN_MAX: usize = 10;
+
+/// Writes a varint to the front of `out`, gives its length.
+#[inline]
+fn write_varint(out: &mut [u8], mut value: u64) -> usize {
+    let mut at = 0;
+    while value >= 0x80 {
+        out[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
+/// Steps through the fields of one message. After the last field, [`Fields::is_broken`] says whether all of it could be read.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+    broken: bool,
+}
+
+/// The content of one field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Content<'a> {
+    Varint(u64),
+    Fixed64,
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(message: &'a [u8]) -> Fields<'a> {
+        Fields {
+            rest: message,
+            broken: false,
+        }
+    }
+
+    /// The bytes were not a message.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    fn step(&mut self) -> Option<(u32, Content<'a>)> {
+        let key = self.take_varint()?;
+        let field = u32::try_from(key >> 3)
+            .ok()
+            .filter(|field| (1..1 << 29).contains(field))?;
+        let content = match key & 7 {
+            0 => Content::Varint(self.take_varint()?),
+            1 => self.take_bytes(8).map(|_| Content::Fixed64)?,
+            2 => {
+                let len = usize::try_from(self.take_varint()?).ok()?;
+                Content::Bytes(self.take_bytes(len)?)
+            }
+            5 => self.take_bytes(4).map(|_| Content::Fixed32)?,
+            _ => return None,
+        };
+        Some((field, content))
+    }
+
+    fn take_varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for (at, &byte) in self.rest.iter().take(VARINT_LEN_MAX).enumerate() {
+            if at == VARINT_LEN_MAX - 1 && byte > 1 {
+                return None;
+            }
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte < 0x80 {
+                self.rest = &self.rest[at + 1..];
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take_bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u32, Content<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() || self.broken {
+            return None;
+        }
+        let field = self.step();
+        self.broken = field.is_none();
+        field
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_are_minimal_and_read_back() {
+        for shift in 0..64 {
+            for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) + 1, u64::MAX] {
+                let mut expected = Vec::new();
+                prost::encoding::encode_varint(value, &mut expected);
+                let mut buffer = Buffer::default();
+                buffer.varint(value);
+                assert_eq!(buffer.from(0), expected, "{value}");
+                assert_eq!(varint_len(value), expected.len(), "{value}");
+                let mut vector = Vec::new();
+                push_varint(&mut vector, value);
+                assert_eq!(vector, expected);
+                assert_eq!(Fields::new(&expected).take_varint(), Some(value));
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_guess_moves_the_content() {
+        for len in [0, 1, 127, 128, 200, 16383, 16384, 70_000] {
+            for guess in [0, 127, 128, 16384, 3_000_000] {
+                let content: Vec<u8> = (0..len).map(|i| i as u8).collect();
+                let mut buffer = Buffer::default();
+                buffer.byte(bytes_tag(1));
+                let open = buffer.open(guess);
+                buffer.bytes(&content);
+                assert_eq!(buffer.content_len(open), len);
+                let shift = buffer.close(open);
+                assert_eq!(
+                    shift,
+                    varint_len(len as u64) as isize - varint_len(guess as u64) as isize
+                );
+                buffer.byte(0x7f);
+                let mut expected = Vec::new();
+                push_bytes(&mut expected, 1, &content);
+                expected.push(0x7f);
+                assert_eq!(buffer.take(), expected, "{len} bytes, guess {guess}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_reused_and_old_bytes_never_show() {
+        let mut buffer = Buffer::default();
+        buffer.bytes(&[1; 100]);
+        let first = buffer.take();
+        buffer.restore(first);
+        buffer.bytes(&[2; 3]);
+        assert_eq!(buffer.take(), [2; 3]);
+    }
+
+    #[test]
+    fn fields_stop_at_what_is_no_message() {
+        let read = |bytes: &[u8]| {
+            let mut fields = Fields::new(bytes);
+            let count = fields.by_ref().count();
+            (count, fields.is_broken())
+        };
+        assert_eq!(read(&[]), (0, false));
+        assert_eq!(
+            read(&[
+                0x08, 0x01, 0x12, 0x01, 0xff, 0x19, 0, 0, 0, 0, 0, 0, 0, 0, 0x25, 0, 0, 0, 0
+            ]),
+            (4, false)
+        );
+        for broken in [
+            &b"<html>"[..],
+            b"{}",
+            b"OK",
+            &[0x00, 0x01],
+            &[0x08],
+            &[0x12, 0x05, 1],
+            &[0x0b],
+            &[0xff; 11],
+        ] {
+            assert!(read(broken).1, "{broken:?}");
+        }
+    }
+}
