@@ -1,0 +1,181 @@
+//! Lines appended to a file. It follows the path, not the file: a file that was moved away or deleted
+//! is made anew. It never rotates, and never leaves half a payload behind a failed write.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{PATIENCE, WRITTEN, failed};
+use crate::deliver::{Attempt, deliver};
+use crate::outcome::Answered;
+use crate::search::Search;
+use crate::{Delivered, Encoding, Observer, Payload, Recode};
+
+/// Appends payloads to one file, one after the other. Delivered means synced to disk.
+pub struct FileOutput {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl FileOutput {
+    /// For the file at `path`; it is made, with its folder, at the first write.
+    pub fn new(path: impl Into<PathBuf>) -> FileOutput {
+        FileOutput {
+            inner: Arc::new(Inner {
+                path: path.into(),
+                file: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// Where it writes.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Writes until all is written.
+    pub async fn deliver(
+        &self,
+        payload: Payload,
+        recode: &Recode<'_>,
+        observer: &dyn Observer,
+    ) -> Delivered {
+        let search = Search::fixed(Encoding::Identity);
+        deliver(self, &search, &PATIENCE, payload, recode, observer).await
+    }
+}
+
+impl Attempt for FileOutput {
+    async fn attempt(&self, payload: &Payload) -> Answered {
+        let (inner, bytes) = (Arc::clone(&self.inner), payload.bytes.clone());
+        let written = tokio::task::spawn_blocking(move || inner.append(&bytes)).await;
+        let path = self.inner.path.display().to_string();
+        let outcome = match written {
+            Ok(Ok(())) => WRITTEN,
+            Ok(Err(error)) => failed(&path, &error),
+            Err(stopped) => failed(&path, &io::Error::other(stopped)),
+        };
+        outcome.into()
+    }
+}
+
+impl Inner {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = match slot.take() {
+            Some(file) if self.is_at_path(&file) => file,
+            _ => self.open()?,
+        };
+        let metadata = file.metadata()?;
+        let before = metadata.len();
+        let regular = metadata.is_file();
+        let written = file.write_all(bytes).and_then(|()| match regular {
+            true => file.sync_data(),
+            false => Ok(()),
+        });
+        if written.is_err() && regular && file.metadata()?.len() > before {
+            file.set_len(before)?;
+        }
+        *slot = Some(file);
+        written
+    }
+
+    /// Whether the path still leads to this file.
+    fn is_at_path(&self, file: &File) -> bool {
+        match (file.metadata(), std::fs::metadata(&self.path)) {
+            (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+            _ => false,
+        }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::FileOutput;
+    use crate::{Delivered, Encoding, Observer, Payload};
+
+    async fn deliver(
+        output: &FileOutput,
+        text: &'static str,
+        observer: &dyn Observer,
+    ) -> Delivered {
+        let payload = Payload {
+            bytes: Bytes::from_static(text.as_bytes()),
+            encoding: Encoding::Identity,
+            records: 1,
+            uncompressed_bytes: text.len() as u64,
+        };
+        output
+            .deliver(payload, &|payload, _| payload.clone(), observer)
+            .await
+    }
+
+    #[tokio::test]
+    async fn a_moved_or_deleted_file_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/out.ndjson");
+        let output = FileOutput::new(&path);
+        deliver(&output, "1\n", &()).await;
+        deliver(&output, "2\n", &()).await;
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n");
+        let moved = folder.path().join("out.old");
+        std::fs::rename(&path, &moved).unwrap();
+        deliver(&output, "3\n", &()).await;
+        assert_eq!(std::fs::read_to_string(&moved).unwrap(), "1\n2\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
+        std::fs::remove_file(&path).unwrap();
+        deliver(&output, "4\n", &()).await;
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "4\n");
+    }
+
+    /// Puts the folder that stands in the way aside once it is held.
+    struct Repair<'a>(&'a std::path::Path, Mutex<Vec<String>>);
+
+    impl Observer for Repair<'_> {
+        fn holding(&self, reason: &str, _: Duration) {
+            self.1.lock().unwrap().push(reason.to_owned());
+            std::fs::remove_dir(self.0).unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_path_that_cannot_be_written_is_held_until_it_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ndjson");
+        std::fs::create_dir(&path).unwrap();
+        let output = FileOutput::new(&path);
+        let repair = Repair(&path, Mutex::default());
+        let delivered = deliver(&output, "1\n", &repair).await;
+        assert_eq!(delivered.attempts, 2);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
+        let reasons = repair.1.lock().unwrap();
+        assert!(reasons[0].contains("out.ndjson"), "{reasons:?}");
+    }
+
+    #[tokio::test]
+    async fn a_device_is_written_too() {
+        let output = FileOutput::new("/dev/null");
+        assert_eq!(deliver(&output, "1\n", &()).await.attempts, 1);
+    }
+}
