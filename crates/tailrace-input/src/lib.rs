@@ -1,1 +1,31 @@
-//! Finds, identifies and follows log files.
+//! Finds, identifies and follows log files; reads standard input the same way.
+//!
+//! Takes globs and the places where an earlier run stopped, gives bytes in the caller's buffer and
+//! [`FileEvent`]s that say which bytes belong to which file. Never looks inside a record, never
+//! sends anything, never decides when a byte is safe: it reports, the pipeline settles.
+//!
+//! In the order of the data: [`FileConfig`] names the files, [`Follower`] discovers and reads them,
+//! [`StdinReader`] is the other way in, [`checkpoint`] is what survives a restart and [`DataDir`]
+//! the locked directory that holds it.
+//!
+//! Linux only: directories are watched by inotify, with polling where it is not available.
+
+pub mod checkpoint;
+mod data_dir;
+mod discover;
+mod error;
+mod event;
+mod file;
+mod follower;
+mod identity;
+mod pattern;
+mod stdin;
+mod watch;
+
+pub use data_dir::DataDir;
+pub use error::Error;
+pub use event::{FileEvent, LossReason, SkipReason, SourceId};
+pub use follower::{FileConfig, Follower, Resume, SourceStatus, StartAt, WatchMode};
+pub use identity::{FileId, Fingerprint, FingerprintKey};
+pub use stdin::StdinReader;
+pub use watch::Waker;

@@ -1,0 +1,178 @@
+//! The directory an agent keeps its state in, locked against a second agent.
+//!
+//! Takes a path, gives a directory that exists, is writable and is held by this process alone. Never
+//! waits for the lock: two agents on one checkpoint would each undo what the other wrote, so the
+//! second one must not start. The lock is `flock` on a file of its own: it goes with the process,
+//! however that ends.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::{Error, Kind};
+
+/// A locked data directory. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if it is not there (mode 0700) and locks it.
+    ///
+    /// # Errors
+    /// It cannot be made or written, or another agent holds it ([`Error::is_locked`]).
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| Kind::DataDirCreate {
+                path: path.to_owned(),
+                source,
+            })?;
+        let not_writable = |source| Kind::DataDirWrite {
+            path: path.to_owned(),
+            source,
+        };
+        let mut lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path.join("lock"))
+            .map_err(not_writable)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Kind::Locked {
+                    path: path.to_owned(),
+                }
+                .into());
+            }
+            Err(errno) => return Err(not_writable(errno.into()).into()),
+        }
+        // Who holds it is for people only; the write also finds a full or read-only disk now.
+        let holder = format!("{}\n", std::process::id());
+        lock.set_len(0)
+            .and_then(|()| lock.write_all(holder.as_bytes()))
+            .map_err(not_writable)?;
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts `bytes` in place of the file `name`, whole or not at all, also across a power cut:
+    /// write, fsync, rename, fsync of the directory. The file that was there is kept as `previous`.
+    pub(crate) fn replace(&self, name: &str, previous: &str, bytes: &[u8]) -> Result<(), Kind> {
+        let target = self.path.join(name);
+        let temporary = self.path.join(format!("{name}.tmp"));
+        let write = |source| Kind::Write {
+            path: temporary.clone(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&temporary)
+            .map_err(write)?;
+        file.write_all(bytes).map_err(write)?;
+        file.sync_all().map_err(write)?;
+        drop(file);
+        self.keep_previous(&target, &self.path.join(previous))?;
+        rename(&temporary, &target)?;
+        let sync = File::open(&self.path).and_then(|dir| dir.sync_all());
+        sync.map_err(|source| Kind::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// A second link, renamed into place, so that at no moment either name is missing. Filesystems
+    /// without links get a rename: then only the previous file is there for a moment.
+    fn keep_previous(&self, target: &Path, previous: &Path) -> Result<(), Kind> {
+        let link = self.path.join("previous.tmp");
+        let _ = fs::remove_file(&link);
+        match fs::hard_link(target, &link) {
+            Ok(()) => {
+                rename(&link, previous)?;
+                // Two links to one file rename to nothing: the leftover goes.
+                let _ = fs::remove_file(&link);
+                Ok(())
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(_) => rename(target, previous),
+        }
+    }
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Kind> {
+    fs::rename(from, to).map_err(|source| Kind::Rename {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_second_agent_is_refused_until_the_first_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/er");
+        let first = DataDir::open(&path).unwrap();
+        let error = DataDir::open(&path).unwrap_err();
+        assert!(error.is_locked() && !error.is_config(), "{error}");
+        assert!(error.to_string().contains("another tailrace agent"));
+        drop(first);
+        DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn an_unusable_data_dir_is_a_clear_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        for path in [file.join("below"), file.clone(), "/proc/tailrace".into()] {
+            let error = DataDir::open(&path).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
+            assert!(text.contains("data_dir"), "{text}");
+            assert!(std::error::Error::source(&error).is_some(), "{text}");
+        }
+        let lock_is_a_directory = dir.path().join("d");
+        fs::create_dir_all(lock_is_a_directory.join("lock")).unwrap();
+        let error = DataDir::open(&lock_is_a_directory).unwrap_err();
+        assert!(error.to_string().contains("not writable"), "{error}");
+    }
+
+    #[test]
+    fn replacing_keeps_the_previous_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
+        for (bytes, previous) in [("1", None), ("2", Some("1")), ("3", Some("2"))] {
+            data.replace("f", "f.prev", bytes.as_bytes()).unwrap();
+            assert_eq!(read("f").as_deref(), Some(bytes));
+            assert_eq!(read("f.prev").as_deref(), previous);
+            assert_eq!(read("f.tmp"), None);
+        }
+    }
+}

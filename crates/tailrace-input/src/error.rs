@@ -1,0 +1,94 @@
+//! The one error of this crate: opaque outside, its kind inside.
+//!
+//! Takes an operation and its path, gives a message that says what to do next. Never carries log
+//! bytes, and never stands for a bad log file: those are [`crate::FileEvent::Problem`]s.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an input or the data directory could not be set up. The cause is in `source()`.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] Kind);
+
+impl Error {
+    /// Whether the configuration has to change (a bad glob), as opposed to the machine.
+    #[must_use]
+    pub fn is_config(&self) -> bool {
+        matches!(
+            self.0,
+            Kind::Glob { .. } | Kind::GlobShape { .. } | Kind::NoInclude
+        )
+    }
+
+    /// Whether another agent holds the data directory.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(self.0, Kind::Locked { .. })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("glob `{glob}` cannot be read")]
+    Glob {
+        glob: String,
+        #[source]
+        source: globset::Error,
+    },
+    #[error("glob `{glob}` {why}")]
+    GlobShape { glob: String, why: &'static str },
+    #[error("a file input needs at least one include glob")]
+    NoInclude,
+    #[error("the current directory is unknown, so relative globs cannot be used")]
+    CurrentDir {
+        #[source]
+        source: io::Error,
+    },
+    #[error("no eventfd could be made to wake the reader")]
+    Waker {
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "data_dir {path} cannot be created; make it, or set `data_dir` to a writable directory"
+    )]
+    DataDirCreate {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("data_dir {path} is not writable; the agent keeps its checkpoint there")]
+    DataDirWrite {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "data_dir {path} is in use by another tailrace agent; give each agent its own `data_dir`"
+    )]
+    Locked { path: PathBuf },
+    #[error("{path} cannot be read")]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} cannot be written")]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{from} cannot be renamed to {to}")]
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "{path} has checkpoint version {version}, this build knows 1; start the newer tailrace, or move the file away"
+    )]
+    NewerVersion { path: PathBuf, version: u32 },
+}

@@ -1,0 +1,156 @@
+//! What a follower tells its caller: a closed set, so that one `match` covers the life of a file.
+//!
+//! Takes nothing, gives plain values. Never holds log bytes: a chunk is a range of the caller's
+//! buffer.
+//!
+//! The life of a source: `Opened`, then any of `Chunk`, `Grown`, `Identified`, `Renamed`,
+//! `Skipped`, then `Finished`. Its chunks are contiguous: each begins where the last one ended, the
+//! first at the offset of `Opened`. For every source, at any moment,
+//! `size = start offset + chunks + unread`, and what is unread when it ends is in `Lost`.
+
+use std::path::PathBuf;
+
+use crate::identity::FileId;
+
+/// The slot a follower gives to one generation of one file. Never used again in the same follower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(pub u32);
+
+/// What happened to a file. Offsets and sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileEvent {
+    /// Reading of a source begins at `offset`. Sent again for a source that has had no chunk yet if
+    /// `mid_line` turned out differently: the later one replaces the earlier one.
+    Opened {
+        /// The source from here on.
+        source: SourceId,
+        /// What identifies it on disk.
+        id: FileId,
+        /// How many earlier contents this device and inode had since it is known.
+        generation: u32,
+        /// The name it was found under.
+        path: PathBuf,
+        /// Where reading begins.
+        offset: u64,
+        /// Whether the byte before `offset` is something else than a newline.
+        mid_line: bool,
+        /// The size of the file now.
+        size: u64,
+    },
+    /// The fingerprint covers more bytes now. Device, inode and generation are unchanged: the
+    /// checkpoint entry is replaced, not added.
+    Identified {
+        /// Which source.
+        source: SourceId,
+        /// Its identity with the longer fingerprint.
+        id: FileId,
+    },
+    /// The file has another name. Its content goes on where it was.
+    Renamed {
+        /// Which source.
+        source: SourceId,
+        /// Its name now.
+        path: PathBuf,
+    },
+    /// The file was seen with another size.
+    Grown {
+        /// Which source.
+        source: SourceId,
+        /// Its size now.
+        size: u64,
+    },
+    /// Bytes were read.
+    Chunk {
+        /// Which source.
+        source: SourceId,
+        /// Where in the file the first byte stood.
+        offset: u64,
+        /// Start of the bytes in the caller's buffer.
+        start: usize,
+        /// End of the bytes in the caller's buffer.
+        end: usize,
+    },
+    /// The true end of a source: it was deleted, truncated, or renamed out of the globs, and all
+    /// that could be read has been read. An unterminated last line is complete now. Should a renamed
+    /// file grow after all, it comes back as a new source of the same generation.
+    Finished {
+        /// Which source.
+        source: SourceId,
+    },
+    /// Bytes of an opened source that are left out because the configuration says so.
+    Skipped {
+        /// Which source.
+        source: SourceId,
+        /// How many bytes, from the start of the file.
+        bytes: u64,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// Bytes that existed and can no longer be read.
+    Lost {
+        /// The source, where it was ever opened by this follower.
+        source: Option<SourceId>,
+        /// The last known name.
+        path: PathBuf,
+        /// How many bytes; 0 where a file came and went unseen, so that nobody knows.
+        bytes: u64,
+        /// Why.
+        reason: LossReason,
+    },
+    /// The file behind this checkpoint entry is gone: drop the entry once its bytes are settled.
+    Forgotten {
+        /// The identity as last told by `Opened` or `Identified`, or as given in the resume entry.
+        id: FileId,
+        /// The generation that is gone.
+        generation: u32,
+        /// The last known name.
+        path: PathBuf,
+    },
+    /// Something is wrong with a path or a glob. Said once until it is well again; other files go on.
+    Problem {
+        /// The path or glob.
+        path: PathBuf,
+        /// What is wrong and what happens next: lowercase, no full stop.
+        message: String,
+    },
+}
+
+/// Why bytes were left out on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SkipReason {
+    /// `start_at: end` on the first start.
+    StartAtEnd,
+    /// `ignore_older` on the first start.
+    IgnoreOlder,
+}
+
+impl SkipReason {
+    /// The label value in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::StartAtEnd => "start_at_end",
+            Self::IgnoreOlder => "ignore_older",
+        }
+    }
+}
+
+/// Why bytes are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossReason {
+    /// The file was deleted before it was read to its end.
+    Vanished,
+    /// The file was cut, or its content replaced, before it was read to its end.
+    Truncated,
+}
+
+impl LossReason {
+    /// The label value in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Vanished => "vanished",
+            Self::Truncated => "truncated",
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! One followed file: its identity, how far it was read, and the reads themselves.
+//!
+//! Takes a caller's buffer, gives bytes that are certain to continue what was read before. Knows
+//! nothing of other files, of globs or of events.
+//!
+//! Certainty comes from the *tail*: a hash of the last bytes before the offset. Every read begins
+//! that many bytes earlier, in the same system call, and is thrown away if the tail is not what it
+//! was: then the content was replaced (truncated and written again), however large the file is now.
+//! So a replaced file is noticed without a second read, and never read from the middle.
+
+use std::fs;
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::event::{SkipReason, SourceId};
+use crate::identity::{
+    FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, read_full_at,
+};
+
+/// How many bytes before the offset are compared at each read.
+const TAIL_BYTES_MAX: usize = 256;
+
+/// A file that is being followed: one inode, its current generation.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) inode: Inode,
+    pub(crate) source: SourceId,
+    pub(crate) generation: u32,
+    pub(crate) fingerprint: Fingerprint,
+    /// Every name known to lead to it now. Empty: deleted, or moved out of sight.
+    pub(crate) names: Vec<PathBuf>,
+    /// The name last told.
+    pub(crate) path: PathBuf,
+    /// The next byte to read. At most `size`, except between a truncation and its discovery.
+    pub(crate) offset: u64,
+    /// The largest size seen of this generation.
+    pub(crate) size: u64,
+    /// Whether the fingerprint was compared with the disk since this file was found.
+    pub(crate) verified: bool,
+    /// Whether `Opened` was sent and `Finished` was not.
+    pub(crate) told: bool,
+    /// Whether the caller may hold a checkpoint entry for this generation.
+    pub(crate) listed: bool,
+    /// Whether a chunk was sent since `Opened`.
+    pub(crate) chunked: bool,
+    /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
+    pub(crate) flushed: bool,
+    /// What to do with the content found at the first start.
+    pub(crate) skip: Option<SkipReason>,
+    /// Whether one of its names belongs to the globs, or came from one that does by a rename.
+    pub(crate) wanted: bool,
+    /// Whether nothing leads to it any more.
+    pub(crate) gone: bool,
+    /// Whether the caller wants no bytes now.
+    pub(crate) paused: bool,
+    /// Whether it stands in the ready queue.
+    pub(crate) queued: bool,
+    /// Whether it stands in the queue of idle open files.
+    pub(crate) idle_queued: bool,
+    /// When it was last seen to change, for the linger and idle times.
+    pub(crate) active: Instant,
+    /// When to look at it again without being told to, and the timer that is set for that.
+    pub(crate) due: Option<Instant>,
+    pub(crate) timer: Option<Instant>,
+    /// How long to wait after the next error; doubles with each.
+    pub(crate) backoff: Duration,
+    /// The sweep that last saw it.
+    pub(crate) tick: u64,
+    mtime: (i64, i64),
+    tail: Tail,
+    handle: Option<fs::File>,
+}
+
+/// A hash of the `bytes` bytes before the offset.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tail {
+    bytes: usize,
+    hash: u64,
+}
+
+/// What became of opening a file by its names.
+#[derive(Debug)]
+pub(crate) enum Open {
+    /// It is open.
+    Done,
+    /// These names lead to nothing or to another file.
+    Stale(Vec<PathBuf>),
+}
+
+/// What a read gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Slice {
+    /// So many bytes were appended. The fingerprint has changed if the second is true.
+    Bytes(usize, bool),
+    /// The file is not what it was: nothing was appended.
+    Replaced,
+}
+
+/// Size, link count and whether the content may have changed without growing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stat {
+    pub(crate) size: u64,
+    pub(crate) touched: bool,
+}
+
+impl File {
+    /// A file found on disk, to be read from its first byte.
+    pub(crate) fn new(inode: Inode, source: SourceId, generation: u32, path: &Path) -> Self {
+        Self {
+            inode,
+            source,
+            generation,
+            fingerprint: Fingerprint::default(),
+            names: Vec::new(),
+            path: path.to_owned(),
+            offset: 0,
+            size: 0,
+            verified: false,
+            told: false,
+            listed: false,
+            chunked: false,
+            flushed: false,
+            skip: None,
+            wanted: true,
+            gone: false,
+            paused: false,
+            queued: false,
+            idle_queued: false,
+            active: Instant::now(),
+            due: None,
+            timer: None,
+            backoff: Duration::ZERO,
+            tick: 0,
+            mtime: (0, 0),
+            tail: Tail::default(),
+            handle: None,
+        }
+    }
+
+    pub(crate) fn id(&self) -> FileId {
+        self.inode.with(self.fingerprint)
+    }
+
+    pub(crate) fn unread(&self) -> u64 {
+        self.size.saturating_sub(self.offset)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.handle.is_some()
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.handle = None;
+    }
+
+    /// The same inode with new content: everything known about the old one is forgotten.
+    pub(crate) fn next_generation(&mut self, source: SourceId) {
+        self.source = source;
+        self.generation += 1;
+        self.fingerprint = Fingerprint::default();
+        self.offset = 0;
+        self.size = 0;
+        self.tail = Tail::default();
+        self.verified = false;
+        self.told = false;
+        self.listed = false;
+        self.chunked = false;
+        self.flushed = false;
+        self.skip = None;
+    }
+
+    /// Whether a `stat` of one of its names shows anything new.
+    pub(crate) fn differs(&self, meta: &fs::Metadata) -> bool {
+        meta.len() != self.offset || (meta.mtime(), meta.mtime_nsec()) != self.mtime
+    }
+
+    /// Remembers the modification time of a file that is taken as read without opening it.
+    pub(crate) fn note_mtime(&mut self, meta: &fs::Metadata) {
+        self.mtime = (meta.mtime(), meta.mtime_nsec());
+    }
+
+    /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one.
+    pub(crate) fn open(&mut self) -> io::Result<Open> {
+        let mut stale = Vec::new();
+        for name in &self.names {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            // A stat first: opening a pipe or a device could have an effect on its other users.
+            match fs::metadata(name) {
+                Ok(meta) if meta.is_file() && Inode::of(&meta) == self.inode => {}
+                Ok(_) => {
+                    stale.push(name.clone());
+                    continue;
+                }
+                Err(e) if is_absent(&e) => {
+                    stale.push(name.clone());
+                    continue;
+                }
+                Err(e) => return Err(e),
+            }
+            match rustix::fs::open(name, flags, Mode::empty()) {
+                Ok(fd) => {
+                    let handle = fs::File::from(fd);
+                    let meta = handle.metadata()?;
+                    if meta.is_file() && Inode::of(&meta) == self.inode {
+                        self.handle = Some(handle);
+                        return Ok(Open::Done);
+                    }
+                    stale.push(name.clone());
+                }
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => stale.push(name.clone()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(Open::Stale(stale))
+    }
+
+    /// The size now, of the open file.
+    pub(crate) fn stat(&mut self) -> io::Result<Stat> {
+        let meta = self.handle()?.metadata()?;
+        let mtime = (meta.mtime(), meta.mtime_nsec());
+        let touched = mtime != self.mtime;
+        self.mtime = mtime;
+        Ok(Stat {
+            size: meta.len(),
+            touched,
+        })
+    }
+
+    /// Compares the first bytes with the fingerprint and takes it anew over as many as there are;
+    /// then takes the tail before `offset`. `None` if this is not the file that was known, else
+    /// whether the offset is in the middle of a line.
+    pub(crate) fn verify(&mut self, key: FingerprintKey) -> io::Result<Option<bool>> {
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let bytes = read_full_at(self.handle()?, &mut head, 0)?;
+        if !key.matches(&head[..bytes], self.fingerprint) {
+            return Ok(None);
+        }
+        self.fingerprint = key.fingerprint(&head[..bytes]);
+        let mut tail = [0; TAIL_BYTES_MAX];
+        let want = tail_bytes(self.offset);
+        let got = read_full_at(self.handle()?, &mut tail[..want], self.offset - want as u64)?;
+        if got < want {
+            return Ok(None);
+        }
+        self.tail = Tail::of(&tail[..want]);
+        self.verified = true;
+        Ok(Some(
+            tail[..want].last().is_some_and(|&byte| byte != b'\n') && !self.flushed,
+        ))
+    }
+
+    /// Whether the bytes before the offset are still those that were read.
+    pub(crate) fn tail_holds(&self) -> io::Result<bool> {
+        let mut tail = [0; TAIL_BYTES_MAX];
+        let tail = &mut tail[..self.tail.bytes];
+        let from = self.offset - self.tail.bytes as u64;
+        Ok(read_full_at(self.handle()?, tail, from)? == tail.len() && self.tail.is_of(tail))
+    }
+
+    /// Appends up to `want` bytes at the offset to `buffer` and moves the offset.
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        want: usize,
+        key: FingerprintKey,
+    ) -> io::Result<Slice> {
+        let start = buffer.len();
+        let result = self.read_at_end_of(buffer, want, key);
+        match result {
+            Ok(Slice::Bytes(bytes, _)) => buffer.truncate(start + bytes),
+            _ => buffer.truncate(start),
+        }
+        result
+    }
+
+    fn read_at_end_of(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        want: usize,
+        key: FingerprintKey,
+    ) -> io::Result<Slice> {
+        let start = buffer.len();
+        buffer.resize(start + want, 0);
+        let mut before = [0; TAIL_BYTES_MAX];
+        let tail = self.tail.bytes;
+        let got = loop {
+            let mut parts = [
+                IoSliceMut::new(&mut before[..tail]),
+                IoSliceMut::new(&mut buffer[start..]),
+            ];
+            match rustix::io::preadv(self.handle()?, &mut parts, self.offset - tail as u64) {
+                Err(Errno::INTR) => {}
+                other => break other?,
+            }
+        };
+        if got < tail || !self.tail.is_of(&before[..tail]) {
+            return Ok(Slice::Replaced);
+        }
+        let data = &buffer[start..start + got - tail];
+        let mut identified = false;
+        let read_to = self.offset + data.len() as u64;
+        if (self.fingerprint.bytes as usize) < FINGERPRINT_BYTES_MAX
+            && read_to > u64::from(self.fingerprint.bytes)
+        {
+            let mut head = [0; FINGERPRINT_BYTES_MAX];
+            let bytes = if self.offset == 0 {
+                let bytes = data.len().min(head.len());
+                head[..bytes].copy_from_slice(&data[..bytes]);
+                bytes
+            } else {
+                read_full_at(self.handle()?, &mut head, 0)?
+            };
+            if !key.matches(&head[..bytes], self.fingerprint) {
+                return Ok(Slice::Replaced);
+            }
+            self.fingerprint = key.fingerprint(&head[..bytes]);
+            identified = true;
+        }
+        self.tail = Tail::after(&before[..tail], data);
+        self.offset = read_to;
+        Ok(Slice::Bytes(data.len(), identified))
+    }
+
+    /// The path the kernel knows for the open file; `None` where it has none.
+    pub(crate) fn kernel_path(&self) -> Option<PathBuf> {
+        let handle = self.handle.as_ref()?;
+        if handle.metadata().ok()?.nlink() == 0 {
+            return None;
+        }
+        let path = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
+        let meta = fs::symlink_metadata(&path).ok()?;
+        (Inode::of(&meta) == self.inode).then_some(path)
+    }
+
+    fn handle(&self) -> io::Result<&fs::File> {
+        self.handle
+            .as_ref()
+            .ok_or_else(|| io::Error::other("the file is not open"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn replace_handle(&mut self, handle: fs::File) {
+        self.handle = Some(handle);
+    }
+}
+
+impl Tail {
+    fn of(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.len(),
+            hash: xxh3_64(bytes),
+        }
+    }
+
+    fn is_of(self, bytes: &[u8]) -> bool {
+        self.bytes == 0 || xxh3_64(bytes) == self.hash
+    }
+
+    /// The tail behind `data`, which followed `before`.
+    fn after(before: &[u8], data: &[u8]) -> Self {
+        if data.len() >= TAIL_BYTES_MAX {
+            return Self::of(&data[data.len() - TAIL_BYTES_MAX..]);
+        }
+        let mut joined = [0; 2 * TAIL_BYTES_MAX];
+        let end = before.len() + data.len();
+        joined[..before.len()].copy_from_slice(before);
+        joined[before.len()..end].copy_from_slice(data);
+        Self::of(&joined[end.saturating_sub(TAIL_BYTES_MAX)..end])
+    }
+}
+
+fn tail_bytes(offset: u64) -> usize {
+    usize::try_from(offset)
+        .unwrap_or(usize::MAX)
+        .min(TAIL_BYTES_MAX)
+}
+
+/// Whether an error means that there is no such name.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOENT | Errno::NOTDIR)
+    )
+}

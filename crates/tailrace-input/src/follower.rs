@@ -1,0 +1,453 @@
+//! Follows the files of one input: finds them, reads them in turn, through every rotation.
+//!
+//! Takes globs, resume entries and a buffer; gives [`FileEvent`]s and the bytes they speak of.
+//! Never looks inside a line, never says a byte is safe, never blocks on a file: only
+//! [`Follower::wait`] blocks, in one `poll`.
+//!
+//! How a change is noticed: inotify on the directories says which name changed; the changes of 10 ms
+//! are taken together. A sweep walks the globs again and stats every known file, as a net for what
+//! inotify does not tell (other hosts of a network filesystem, a queue that overflowed). It runs every
+//! `scan_interval`, but never takes more than 0.1 % of the time (5 % when it is the only means,
+//! because inotify is not to be had), so twenty thousand idle files cost next to nothing.
+//!
+//! Descriptors: a file is open while it has something to read and for `idle_close` after; then only
+//! its identity is kept and it is opened again when it grows. At most `open_files_max` are open.
+//!
+//! Ends: a deleted file is read to its end, and ends when it has not grown for `linger`. A file
+//! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
+//! `Finished`, but still looked after: should it grow, it comes back at its offset.
+
+mod names;
+mod read;
+mod resume;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::discover::{Discovery, Found};
+use crate::error::{Error, Kind};
+use crate::event::{FileEvent, SkipReason, SourceId};
+use crate::file::File;
+use crate::identity::{FileId, FingerprintKey, Inode};
+use crate::pattern::Patterns;
+use crate::watch::{Changes, Waker, Watcher};
+use timers::Timers;
+
+/// Changes that come within this time are taken together.
+const COALESCE: Duration = Duration::from_millis(10);
+
+/// What to follow, and how.
+#[derive(Clone, Debug)]
+pub struct FileConfig {
+    /// Globs of the files; relative ones start at the current directory. `**` is any number of
+    /// directories.
+    pub include: Vec<String>,
+    /// Globs of files and directories to leave out. Without a `/` they are about names.
+    pub exclude: Vec<String>,
+    /// Where to begin with files present at the first start.
+    pub start_at: StartAt,
+    /// At the first start, begin at the end of files not modified for this long.
+    pub ignore_older: Option<Duration>,
+    /// The least time between two sweeps. Default 2 s.
+    pub scan_interval: Duration,
+    /// How changes are noticed. Default inotify.
+    pub watch: WatchMode,
+    /// How much of one file is read before it is another one's turn. Default 256 KiB.
+    pub slice_bytes_max: usize,
+    /// How many files are open at once. Default a quarter of the process's soft limit, 64 to 8192.
+    pub open_files_max: usize,
+    /// How long a file stays open after its last byte was read. Default 30 s.
+    pub idle_close: Duration,
+    /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
+    /// 2 s. Nothing unread is ever given up by it.
+    pub linger: Duration,
+    /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
+    pub fingerprint_key: FingerprintKey,
+}
+
+impl Default for FileConfig {
+    fn default() -> Self {
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            start_at: StartAt::Beginning,
+            ignore_older: None,
+            scan_interval: Duration::from_secs(2),
+            watch: WatchMode::Inotify,
+            slice_bytes_max: 256 * 1024,
+            open_files_max: open_files_default(),
+            idle_close: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+            fingerprint_key: FingerprintKey::default(),
+        }
+    }
+}
+
+/// Where to begin with a file present at the first start. Later files always begin at byte 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartAt {
+    /// At byte 0.
+    #[default]
+    Beginning,
+    /// Behind what is there.
+    End,
+}
+
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WatchMode {
+    /// By inotify, with sweeps as a net. Without inotify the follower polls, and says so once.
+    #[default]
+    Inotify,
+    /// By sweeps alone: for network filesystems that other hosts write to.
+    Poll,
+}
+
+/// Where an earlier run stopped with one generation of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// Its identity then.
+    pub id: FileId,
+    /// Its generation then.
+    pub generation: u32,
+    /// Its last known name.
+    pub path: PathBuf,
+    /// The first byte to read.
+    pub offset: u64,
+    /// Its last known size; what lies between is lost if the file is gone.
+    pub size: u64,
+}
+
+/// A source as it stands now.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceStatus<'a> {
+    /// Which source.
+    pub source: SourceId,
+    /// Its identity.
+    pub id: FileId,
+    /// Its generation.
+    pub generation: u32,
+    /// Its name.
+    pub path: &'a Path,
+    /// The next byte to read.
+    pub offset: u64,
+    /// The last known size.
+    pub size: u64,
+    /// Whether a descriptor is held.
+    pub is_open: bool,
+    /// Whether [`Follower::pause`] holds it.
+    pub is_paused: bool,
+}
+
+/// Follows the files of one input. Belongs to one thread.
+pub struct Follower {
+    config: FileConfig,
+    discovery: Discovery,
+    waker: Waker,
+    /// The files by slot; a slot is used again when its file is gone for good.
+    files: Vec<Option<File>>,
+    free: Vec<u32>,
+    by_inode: HashMap<Inode, u32>,
+    by_path: HashMap<PathBuf, u32>,
+    by_source: HashMap<SourceId, u32>,
+    /// Links that lead to a path in a watched directory: what happens there happens to them.
+    links: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The next generation of inodes whose earlier ones are finished and not settled.
+    floors: HashMap<Inode, u32>,
+    /// Finished sources that are not settled: inode, generation and end offset.
+    ended: HashMap<SourceId, (Inode, u32, u64)>,
+    /// Resume entries that no file has claimed; empty once the follower is made.
+    resume: HashMap<Inode, Vec<Resume>>,
+    /// Whether files found now were present at the first start.
+    first_start: bool,
+    next_source: u32,
+    /// Files that may have something to read, in turn.
+    ready: VecDeque<u32>,
+    /// Open files that had nothing to read, longest first.
+    idle: VecDeque<u32>,
+    open_files: usize,
+    /// Files that lost their last name and have not been looked for.
+    nameless: Vec<u32>,
+    timers: Timers,
+    /// Events to hand out at the next read.
+    pending: Vec<FileEvent>,
+    /// What was told about a path; false where only success takes it back.
+    problems: HashMap<PathBuf, (String, u64)>,
+    changes: Changes,
+    next_drain: Instant,
+    next_sweep: Instant,
+    tick: u64,
+}
+
+impl Follower {
+    /// Finds the files present now. `resume` is where an earlier run stopped; `first_start` is
+    /// whether there was none, so that `start_at` and `ignore_older` apply.
+    ///
+    /// Every resume entry is answered by `Opened` (same id and generation) or by `Forgotten`, or,
+    /// for a fully read file that now has a name outside the globs, by nothing until it grows or
+    /// goes.
+    ///
+    /// # Errors
+    /// A glob that cannot be read. A directory that is missing or cannot be read is a `Problem`.
+    pub fn new(config: FileConfig, resume: Vec<Resume>, first_start: bool) -> Result<Self, Error> {
+        let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
+        let patterns = Patterns::new(&config.include, &config.exclude, &base)?;
+        let waker = Waker::new().map_err(|source| Kind::Waker { source })?;
+        let mut problem = None;
+        let watcher = match config.watch {
+            WatchMode::Poll => Watcher::blind(),
+            WatchMode::Inotify => Watcher::new().unwrap_or_else(|error| {
+                problem = Some(format!(
+                    "inotify is not available ({error}); files are polled instead, \
+                     raise fs.inotify.max_user_instances and restart"
+                ));
+                Watcher::blind()
+            }),
+        };
+        let now = Instant::now();
+        let mut follower = Self {
+            config,
+            discovery: Discovery::new(patterns, watcher),
+            waker,
+            files: Vec::new(),
+            free: Vec::new(),
+            by_inode: HashMap::new(),
+            by_path: HashMap::new(),
+            by_source: HashMap::new(),
+            links: HashMap::new(),
+            floors: HashMap::new(),
+            ended: HashMap::new(),
+            resume: HashMap::new(),
+            first_start,
+            next_source: 0,
+            ready: VecDeque::new(),
+            idle: VecDeque::new(),
+            open_files: 0,
+            nameless: Vec::new(),
+            timers: Timers::default(),
+            pending: Vec::new(),
+            problems: HashMap::new(),
+            changes: Changes::default(),
+            next_drain: now,
+            next_sweep: now,
+            tick: 0,
+        };
+        if let Some(message) = problem {
+            follower.problem(Path::new("inotify"), message);
+        }
+        follower.take_resume(resume);
+        let found = follower.sweep();
+        follower.tell_empty_globs(&found);
+        follower.resume_unclaimed();
+        follower.first_start = false;
+        Ok(follower)
+    }
+
+    /// Appends at most `bytes_max` bytes to `buffer`, from as many files as have some, and tells
+    /// what happened. The buffer grows only if its spare capacity is smaller. True if there is more
+    /// to read at once; false means [`Self::wait`].
+    pub fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        bytes_max: usize,
+        events: &mut Vec<FileEvent>,
+    ) -> bool {
+        self.refresh();
+        events.append(&mut self.pending);
+        self.read_ready(buffer, bytes_max, events);
+        !self.ready.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Blocks until something changed, a timer of the follower is due, the waker was used, or
+    /// `timeout` has passed. Returns at once when there is something to read.
+    pub fn wait(&mut self, timeout: Duration) {
+        if !self.ready.is_empty() || !self.pending.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let mut deadline = (now + timeout).min(self.next_sweep);
+        if let Some(due) = self.timers.next_due() {
+            deadline = deadline.min(due);
+        }
+        let fd = self.discovery.watcher.poll_fd();
+        if now < self.next_drain && fd.is_some() {
+            // Changes wait a little, so that a busy file costs a hundred wakes a second at most.
+            let before = self.next_drain.min(deadline);
+            self.waker.wait(None, before);
+            if Instant::now() < before || before == deadline {
+                return;
+            }
+        }
+        self.waker.wait(fd, deadline);
+    }
+
+    /// A handle that ends [`Self::wait`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Looks at every directory and every known file now, without waiting to be told.
+    pub fn rescan(&mut self) {
+        self.sweep();
+    }
+
+    /// Reads no more of a source until [`Self::resume`]. Its end is still noticed.
+    pub fn pause(&mut self, source: SourceId) {
+        if let Some(file) = self.file_of(source) {
+            file.paused = true;
+        }
+    }
+
+    /// Reads a paused source again.
+    pub fn resume(&mut self, source: SourceId) {
+        if let Some(&slot) = self.by_source.get(&source)
+            && let Some(file) = &mut self.files[slot as usize]
+            && file.paused
+        {
+            file.paused = false;
+            self.mark_ready(slot);
+        }
+    }
+
+    /// Says that all outputs have settled every byte of `source` below `offset`. A finished source
+    /// settled to its end is forgotten: its inode may begin at generation 0 again, so the
+    /// checkpoint entry must be dropped first.
+    pub fn settled(&mut self, source: SourceId, offset: u64) {
+        let Some(&(inode, generation, end)) = self.ended.get(&source) else {
+            return;
+        };
+        if offset < end {
+            return;
+        }
+        self.ended.remove(&source);
+        if self.floors.get(&inode) == Some(&(generation + 1)) {
+            self.floors.remove(&inode);
+        }
+    }
+
+    /// How many files hold a descriptor.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        self.open_files
+    }
+
+    /// How many files are followed, open or not.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.by_inode.len()
+    }
+
+    /// Bytes known to exist and not read. Takes time in the number of files.
+    #[must_use]
+    pub fn unread_bytes(&self) -> u64 {
+        self.sources()
+            .map(|s| s.size.saturating_sub(s.offset))
+            .sum()
+    }
+
+    /// Every followed file as it stands. A file that was not yet opened is among them.
+    pub fn sources(&self) -> impl Iterator<Item = SourceStatus<'_>> {
+        self.files.iter().flatten().map(|file| SourceStatus {
+            source: file.source,
+            id: file.id(),
+            generation: file.generation,
+            path: &file.path,
+            offset: file.offset,
+            size: file.size.max(file.offset),
+            is_open: file.is_open(),
+            is_paused: file.paused,
+        })
+    }
+
+    /// Whether changes are found by sweeps alone.
+    #[must_use]
+    pub fn is_polling(&self) -> bool {
+        self.discovery.watcher.is_blind()
+    }
+
+    fn file_of(&mut self, source: SourceId) -> Option<&mut File> {
+        let slot = *self.by_source.get(&source)?;
+        self.files[slot as usize].as_mut()
+    }
+
+    fn mark_ready(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize]
+            && !file.queued
+        {
+            file.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    fn new_source(&mut self) -> SourceId {
+        let source = SourceId(self.next_source);
+        self.next_source += 1;
+        source
+    }
+
+    /// Tells what is wrong with a path, unless that is what was told last.
+    fn problem(&mut self, path: &Path, message: String) {
+        match self.problems.get_mut(path) {
+            Some((known, tick)) if *known == message => *tick = self.tick,
+            _ => {
+                self.problems
+                    .insert(path.to_owned(), (message.clone(), self.tick));
+                self.pending.push(FileEvent::Problem {
+                    path: path.to_owned(),
+                    message,
+                });
+            }
+        }
+    }
+
+    fn tell_empty_globs(&mut self, matched: &[bool]) {
+        let texts: Vec<String> = self.discovery.patterns.texts().map(str::to_owned).collect();
+        for (index, text) in texts.iter().enumerate() {
+            if matched.get(index) == Some(&true) {
+                continue;
+            }
+            let dir = self.discovery.patterns.fixed_dir(index);
+            let message = if dir.is_dir() {
+                "matches no file yet; files that appear are read from their first byte".to_owned()
+            } else {
+                format!(
+                    "matches no file: there is no directory {} yet; it is waited for",
+                    dir.display()
+                )
+            };
+            self.problem(Path::new(text), message);
+        }
+    }
+
+    fn skip_at_first_start(&self, meta: &std::fs::Metadata) -> Option<SkipReason> {
+        if !self.first_start {
+            return None;
+        }
+        if self.config.start_at == StartAt::End {
+            return Some(SkipReason::StartAtEnd);
+        }
+        let age = SystemTime::now()
+            .duration_since(meta.modified().ok()?)
+            .ok()?;
+        (age > self.config.ignore_older?).then_some(SkipReason::IgnoreOlder)
+    }
+
+    fn report(&mut self, found: &mut Found) {
+        for (path, message) in found.problems.drain(..) {
+            self.problem(&path, message);
+        }
+    }
+}
+
+fn open_files_default() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    usize::try_from(limit.unwrap_or(u64::MAX) / 4)
+        .unwrap_or(usize::MAX)
+        .clamp(64, 8192)
+}

@@ -1,0 +1,493 @@
+//! Names and inodes: which name leads to which file, as inotify and the sweeps tell it.
+//!
+//! Takes paths, asks the disk, and keeps `by_path`, `by_inode` and each file's names true. Reads no
+//! log byte. A name is only ever a hint: a file's identity is its inode, and a name that leads to
+//! another inode is taken away from the old file and given to the new one, while the old one is
+//! read on.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::{DirEntryExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::Follower;
+use crate::discover::Found;
+use crate::event::{FileEvent, LossReason};
+use crate::file::{File, is_absent};
+use crate::identity::Inode;
+use crate::watch::{ChangeKind, Changes};
+
+/// How many times the kernel's queue is emptied before files get their turn.
+const DRAINS_MAX: usize = 4;
+
+/// What one batch of changes has to remember.
+#[derive(Default)]
+struct Batch {
+    /// Renames whose first half was seen: whether that name belonged to the input.
+    moves: HashMap<u32, bool>,
+    /// Names that a wanted file was renamed to, but was gone from when looked at.
+    inherited: HashSet<PathBuf>,
+    rescan: bool,
+}
+
+impl Follower {
+    /// Takes in what changed, and what is due.
+    pub(super) fn refresh(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_drain {
+            self.take_changes();
+            self.next_drain = now + super::COALESCE;
+        }
+        if now >= self.next_sweep {
+            self.sweep();
+        }
+        while let Some(slot) = self.timers.pop(now) {
+            let Some(file) = &mut self.files[slot as usize] else {
+                continue;
+            };
+            file.timer = None;
+            match file.due {
+                Some(due) if due <= now => {
+                    file.due = None;
+                    self.mark_ready(slot);
+                }
+                Some(due) => self.set_due(slot, due),
+                None => {}
+            }
+        }
+    }
+
+    /// Walks the globs and looks at every known file. Gives which globs matched.
+    pub(super) fn sweep(&mut self) -> Vec<bool> {
+        let begin = Instant::now();
+        self.tick += 1;
+        let mut found = Found::default();
+        self.discovery.walk_all(&mut found);
+        self.report(&mut found);
+        let mut matched = vec![false; self.discovery.patterns.texts().count()];
+        for (path, pattern) in std::mem::take(&mut found.files) {
+            if self.appeared(&path, true) {
+                matched[usize::from(pattern)] = true;
+            }
+        }
+        for slot in 0..self.files.len() {
+            self.sweep_file(slot);
+        }
+        self.resolve_nameless();
+        let tick = self.tick;
+        self.problems
+            .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
+        let cost = begin.elapsed();
+        let share = if self.is_polling() { 20 } else { 1000 };
+        let pause = (cost * share).max(self.config.scan_interval);
+        self.next_sweep = begin + pause.max(Duration::from_millis(1));
+        matched
+    }
+
+    /// Tells a problem that only a successful read takes back.
+    pub(super) fn lasting_problem(&mut self, path: &Path, message: String) {
+        self.problem(path, message);
+        if let Some((_, tick)) = self.problems.get_mut(path) {
+            *tick = u64::MAX;
+        }
+    }
+
+    /// A name leads to no file any more, or to another one than it did.
+    pub(super) fn detach(&mut self, path: &Path) {
+        let Some(slot) = self.by_path.remove(path) else {
+            return;
+        };
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        file.names.retain(|name| name != path);
+        if file.names.is_empty() {
+            self.nameless.push(slot);
+        } else {
+            self.names_changed(slot);
+        }
+    }
+
+    /// Looks for the files that lost their last name: a rename may have taken them where no watch is.
+    pub(super) fn resolve_nameless(&mut self) {
+        while let Some(slot) = self.nameless.pop() {
+            let nameless = self.files[slot as usize]
+                .as_ref()
+                .is_some_and(|file| file.names.is_empty());
+            if nameless && !self.look_for(slot) {
+                if let Some(file) = &mut self.files[slot as usize] {
+                    file.gone = true;
+                    file.active = Instant::now();
+                }
+                self.mark_ready(slot);
+            }
+        }
+    }
+
+    /// Whether a file without a name has one after all: the kernel's for an open file, else one in
+    /// the directory it was last in.
+    pub(super) fn look_for(&mut self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        let path = if file.is_open() {
+            file.kernel_path()
+        } else {
+            file.path
+                .parent()
+                .and_then(|dir| find_inode(dir, file.inode))
+        };
+        match path {
+            Some(path) => {
+                self.attach(slot, &path);
+                self.mark_ready(slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives a file a name; another file that had it loses it.
+    pub(super) fn attach(&mut self, slot: u32, path: &Path) {
+        match self.by_path.get(path) {
+            Some(&known) if known == slot => return,
+            Some(_) => self.detach(path),
+            None => {}
+        }
+        self.by_path.insert(path.to_owned(), slot);
+        if let Some(file) = &mut self.files[slot as usize] {
+            file.names.push(path.to_owned());
+            file.gone = false;
+        }
+        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        let mut found = Found::default();
+        if let Some(dir) = path.parent() {
+            self.discovery.watch_extra(dir, &mut found);
+        }
+        self.report(&mut found);
+        if is_link && let Ok(target) = fs::canonicalize(path) {
+            self.note_link(&target, path);
+            self.attach(slot, &target);
+        }
+        self.names_changed(slot);
+    }
+
+    /// A path exists, or may: finds out what it leads to. True if that is a file that is followed.
+    pub(super) fn appeared(&mut self, path: &Path, wanted: bool) -> bool {
+        let meta = match fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) => {
+                self.detach(path);
+                if wanted {
+                    self.unreadable(path, &error);
+                }
+                return false;
+            }
+        };
+        if !meta.is_file() {
+            self.detach(path);
+            if wanted {
+                self.problem(path, not_regular(meta.file_type()));
+            }
+            return false;
+        }
+        let inode = Inode::of(&meta);
+        let slot = match self.by_inode.get(&inode) {
+            Some(&slot) => slot,
+            None if wanted => self.admit(path, &meta),
+            None => {
+                self.detach(path);
+                return false;
+            }
+        };
+        self.attach(slot, path);
+        self.seen(slot, &meta);
+        true
+    }
+
+    fn take_changes(&mut self) {
+        let mut changes = std::mem::take(&mut self.changes);
+        let mut rescan = false;
+        for _ in 0..DRAINS_MAX {
+            let more = self.discovery.watcher.drain(&mut changes);
+            rescan |= self.apply(&changes);
+            if !more {
+                break;
+            }
+        }
+        self.changes = changes;
+        if rescan {
+            self.sweep();
+        } else {
+            self.resolve_nameless();
+        }
+    }
+
+    /// True if only a sweep can tell what happened.
+    fn apply(&mut self, changes: &Changes) -> bool {
+        let mut batch = Batch::default();
+        let mut path = PathBuf::new();
+        for index in 0..changes.len() {
+            match changes.kind(index) {
+                ChangeKind::Overflow => {
+                    self.lasting_problem(
+                        Path::new("inotify"),
+                        "more changes came than fs.inotify.max_queued_events allows; \
+                         all files are looked at again"
+                            .to_owned(),
+                    );
+                    batch.rescan = true;
+                }
+                ChangeKind::DirGone => {
+                    for dir in self.discovery.watcher.drop_dir(changes, index) {
+                        batch.rescan |= self.discovery.dir_gone(&dir);
+                        self.dir_left(&dir);
+                    }
+                }
+                kind => {
+                    // Only a directory reached by two paths has a second one.
+                    let mut at = 0;
+                    while let Some(dir) = self.discovery.watcher.dirs_of(changes, index).get(at) {
+                        path.push(dir);
+                        path.push(changes.name(index));
+                        self.change(kind, changes.is_dir(index), &path, &mut batch);
+                        at += 1;
+                    }
+                }
+            }
+        }
+        batch.rescan
+    }
+
+    fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path, batch: &mut Batch) {
+        if kind == ChangeKind::Modified {
+            match self.by_path.get(path) {
+                Some(&slot) => self.mark_ready(slot),
+                None if self.discovery.wants(path) => {
+                    self.appeared(path, true);
+                }
+                None => {}
+            }
+            return;
+        }
+        if is_dir {
+            match kind {
+                ChangeKind::Created | ChangeKind::MovedTo { .. } => self.dir_appeared(path),
+                _ => self.dir_left(path),
+            }
+            return;
+        }
+        let wanted = batch.inherited.contains(path) || self.discovery.wants(path);
+        match kind {
+            ChangeKind::Created => {
+                self.appeared(path, wanted);
+                self.link_target_changed(path);
+            }
+            ChangeKind::MovedTo { cookie } => {
+                let wanted = batch.moves.remove(&cookie).unwrap_or(false) || wanted;
+                if !self.appeared(path, wanted) && wanted {
+                    batch.inherited.insert(path.to_owned());
+                }
+                self.link_target_changed(path);
+            }
+            ChangeKind::MovedFrom { cookie } => {
+                batch.inherited.remove(path);
+                batch.moves.insert(cookie, wanted);
+                self.name_left(path);
+            }
+            ChangeKind::Deleted => {
+                batch.inherited.remove(path);
+                if wanted && !self.by_path.contains_key(path) {
+                    // It came and went between two looks.
+                    self.pending.push(FileEvent::Lost {
+                        source: None,
+                        path: path.to_owned(),
+                        bytes: 0,
+                        reason: LossReason::Vanished,
+                    });
+                }
+                self.name_left(path);
+            }
+            ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
+        }
+    }
+
+    fn dir_appeared(&mut self, path: &Path) {
+        let mut found = Found::default();
+        if let Some(parent) = path.parent() {
+            self.discovery.dir_appeared(parent, path, &mut found);
+        }
+        self.report(&mut found);
+        for (file, _) in found.files {
+            self.appeared(&file, true);
+        }
+    }
+
+    /// A directory was deleted or moved: its files may be under other names, or gone.
+    fn dir_left(&mut self, dir: &Path) {
+        let names: Vec<PathBuf> = self
+            .by_path
+            .keys()
+            .filter(|name| name.starts_with(dir))
+            .cloned()
+            .collect();
+        for name in names {
+            self.name_left(&name);
+        }
+    }
+
+    /// A name was unlinked or renamed; it may have been given again since.
+    fn name_left(&mut self, path: &Path) {
+        let Some(&slot) = self.by_path.get(path) else {
+            return;
+        };
+        let inode = self.files[slot as usize].as_ref().map(|file| file.inode);
+        match fs::metadata(path) {
+            Ok(meta) if Some(Inode::of(&meta)) == inode => self.seen(slot, &meta),
+            _ => self.detach(path),
+        }
+    }
+
+    fn link_target_changed(&mut self, path: &Path) {
+        for link in self.links.get(path).cloned().unwrap_or_default() {
+            self.appeared(&link, true);
+        }
+    }
+
+    fn note_link(&mut self, target: &Path, link: &Path) {
+        let links = self.links.entry(target.to_owned()).or_default();
+        if !links.iter().any(|known| known == link) {
+            links.push(link.to_owned());
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
+        if !is_absent(error) {
+            self.problem(path, format!("cannot be looked at: {error}"));
+            return;
+        }
+        let Ok(target) = fs::read_link(path) else {
+            return;
+        };
+        let target = path.parent().unwrap_or(Path::new("/")).join(target);
+        let message = format!(
+            "is a link to {}, which is not there; it is waited for",
+            target.display()
+        );
+        self.problem(path, message);
+        self.note_link(&target, path);
+        let mut found = Found::default();
+        if let Some(dir) = target.parent() {
+            self.discovery.watch_extra(dir, &mut found);
+        }
+        self.report(&mut found);
+    }
+
+    /// A new file. It is opened at its turn.
+    fn admit(&mut self, path: &Path, meta: &fs::Metadata) -> u32 {
+        let inode = Inode::of(meta);
+        let source = self.new_source();
+        let generation = self.floors.get(&inode).copied().unwrap_or(0);
+        let mut file = File::new(inode, source, generation, path);
+        file.size = meta.len();
+        file.skip = self.skip_at_first_start(meta);
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.files.push(None);
+                u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.by_inode.insert(inode, slot);
+        self.by_source.insert(source, slot);
+        let is_read = self.claim_resume(&mut file, meta);
+        self.files[slot as usize] = Some(file);
+        if !is_read {
+            self.mark_ready(slot);
+        }
+        slot
+    }
+
+    /// A `stat` through one of its names.
+    fn seen(&mut self, slot: u32, meta: &fs::Metadata) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        file.tick = self.tick;
+        if file.differs(meta) {
+            self.mark_ready(slot);
+        }
+    }
+
+    /// A file the walk did not come upon: looks at its names one by one.
+    fn sweep_file(&mut self, slot: usize) {
+        let Some(file) = &self.files[slot] else {
+            return;
+        };
+        if file.tick == self.tick {
+            return;
+        }
+        let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+        if file.names.is_empty() {
+            self.mark_ready(slot);
+        }
+        let names = self.files[slot as usize]
+            .as_ref()
+            .map_or_else(Vec::new, |file| file.names.clone());
+        for name in names {
+            self.name_left(&name);
+        }
+    }
+
+    /// Which of the names is told, and whether any belongs to the input.
+    fn names_changed(&mut self, slot: u32) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        let patterns = &self.discovery.patterns;
+        file.wanted = file.names.iter().any(|name| patterns.matches(name));
+        let Some(first) = file.names.first() else {
+            return;
+        };
+        if file.names.contains(&file.path) {
+            return;
+        }
+        file.path.clone_from(first);
+        file.active = Instant::now();
+        if file.told {
+            self.pending.push(FileEvent::Renamed {
+                source: file.source,
+                path: file.path.clone(),
+            });
+        }
+        if !file.wanted {
+            self.mark_ready(slot);
+        }
+    }
+}
+
+/// The path of an inode in a directory.
+pub(super) fn find_inode(dir: &Path, inode: Inode) -> Option<PathBuf> {
+    fs::read_dir(dir).ok()?.flatten().find_map(|entry| {
+        if entry.ino() != inode.inode {
+            return None;
+        }
+        let path = entry.path();
+        let meta = fs::symlink_metadata(&path).ok()?;
+        (meta.is_file() && Inode::of(&meta) == inode).then_some(path)
+    })
+}
+
+fn not_regular(kind: fs::FileType) -> String {
+    let what = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe (FIFO)"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    format!("is {what}, not a regular file, and is left out")
+}

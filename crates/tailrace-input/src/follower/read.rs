@@ -1,0 +1,438 @@
+//! A file's turn: open it, make sure it is what it was, read a slice, or see that it is over.
+//!
+//! Takes slots from the ready queue, gives chunks and the events of a file's life. Never waits: an
+//! error makes the file wait its own backoff while the others go on.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::Follower;
+use crate::event::{FileEvent, LossReason, SourceId};
+use crate::file::{File, Open, Slice};
+
+/// About how many events one read gives, so that a caller with many files gets to act on them.
+const EVENTS_MAX: usize = 1024;
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+impl Follower {
+    /// Gives every ready file its turn, until `bytes_max` bytes are read.
+    pub(super) fn read_ready(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        bytes_max: usize,
+        events: &mut Vec<FileEvent>,
+    ) {
+        let end = buffer.len() + bytes_max;
+        let enough = events.len() + EVENTS_MAX;
+        while buffer.len() < end && events.len() < enough {
+            let Some(slot) = self.ready.pop_front() else {
+                break;
+            };
+            match &mut self.files[slot as usize] {
+                Some(file) => file.queued = false,
+                None => continue,
+            }
+            let bytes_max = end - buffer.len();
+            let again = match self.serve(slot, buffer, bytes_max, events) {
+                Ok(again) => {
+                    self.recovered(slot);
+                    again
+                }
+                Err(error) => self.failed(slot, &error),
+            };
+            if again {
+                self.mark_ready(slot);
+            }
+        }
+    }
+
+    /// One turn. True if the file wants another one at once.
+    fn serve(
+        &mut self,
+        slot: u32,
+        buffer: &mut Vec<u8>,
+        bytes_max: usize,
+        events: &mut Vec<FileEvent>,
+    ) -> io::Result<bool> {
+        let key = self.config.fingerprint_key;
+        let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(false);
+        };
+        if !file.is_open() {
+            match file.open()? {
+                Open::Done => {
+                    self.open_files += 1;
+                    self.limit_open_files();
+                }
+                Open::Stale(names) => return Ok(self.not_there(slot, &names, events)),
+            }
+        }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(false);
+        };
+        let stat = file.stat()?;
+        if file.skip.is_some() && !file.verified {
+            file.offset = stat.size;
+        }
+        if stat.size < file.offset {
+            return Ok(self.replaced(slot, events));
+        }
+        if !file.verified {
+            match file.verify(key)? {
+                None => return Ok(self.replaced(slot, events)),
+                Some(mid_line) => self.tell_opened(slot, stat.size, mid_line, events),
+            }
+        } else if !file.told && stat.size > file.offset {
+            self.come_back(slot, stat.size, events);
+        }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(false);
+        };
+        note_size(file, stat.size, events);
+        if stat.size == file.offset {
+            if stat.touched && !file.tail_holds()? {
+                return Ok(self.replaced(slot, events));
+            }
+            return Ok(self.rest(slot, events));
+        }
+        if file.paused {
+            return Ok(false);
+        }
+        let want = usize::try_from(file.unread()).unwrap_or(usize::MAX);
+        let (start, offset) = (buffer.len(), file.offset);
+        match file.read(buffer, want.min(slice_max), key)? {
+            Slice::Replaced => Ok(self.replaced(slot, events)),
+            Slice::Bytes(bytes, identified) => {
+                if identified {
+                    events.push(FileEvent::Identified {
+                        source: file.source,
+                        id: file.id(),
+                    });
+                }
+                if bytes > 0 {
+                    file.active = Instant::now();
+                    file.chunked = true;
+                    push_chunk(events, file.source, offset, start, start + bytes);
+                }
+                let more = bytes > 0 && file.offset < file.size;
+                Ok(more || self.rest(slot, events))
+            }
+        }
+    }
+
+    /// There is nothing to read now: when to look again, and whether that was the end.
+    fn rest(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        let (linger, idle_close) = (self.config.linger, self.config.idle_close);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        let now = Instant::now();
+        let quiet = now.saturating_duration_since(file.active);
+        if file.gone || !file.wanted {
+            if quiet < linger {
+                let due = file.active + linger;
+                self.set_due(slot, due);
+            } else if !file.gone {
+                self.finish_renamed(slot, events);
+                return false;
+            } else if self.look_for(slot) {
+                return true;
+            } else {
+                self.end(slot, events);
+                return false;
+            }
+        } else if file.is_open() {
+            if quiet >= idle_close {
+                self.close(slot);
+                return false;
+            }
+            let due = file.active + idle_close;
+            self.set_due(slot, due);
+        }
+        if let Some(file) = &mut self.files[slot as usize]
+            && file.is_open()
+            && !file.idle_queued
+        {
+            file.idle_queued = true;
+            self.idle.push_back(slot);
+        }
+        false
+    }
+
+    /// No name led to the file when it was to be opened.
+    fn not_there(
+        &mut self,
+        slot: u32,
+        stale: &[std::path::PathBuf],
+        events: &mut Vec<FileEvent>,
+    ) -> bool {
+        for name in stale {
+            self.detach(name);
+        }
+        self.resolve_nameless();
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        if file.names.is_empty() {
+            self.rest(slot, events)
+        } else {
+            true
+        }
+    }
+
+    /// The content is another one than before: the old generation ends, a new one begins at 0.
+    fn replaced(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        let source = self.new_source();
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        tell_end(file, LossReason::Truncated, events);
+        self.by_source.remove(&file.source);
+        if file.told {
+            self.ended
+                .insert(file.source, (file.inode, file.generation, file.offset));
+        }
+        file.next_generation(source);
+        file.active = Instant::now();
+        self.by_source.insert(source, slot);
+        true
+    }
+
+    /// The file is gone for good: its slot is free.
+    pub(super) fn end(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        self.close(slot);
+        let Some(file) = self.files[slot as usize].take() else {
+            return;
+        };
+        tell_end(&file, LossReason::Vanished, events);
+        if file.told {
+            self.ended
+                .insert(file.source, (file.inode, file.generation, file.offset));
+        }
+        if self.ended.values().any(|(inode, ..)| *inode == file.inode) {
+            self.floors.insert(file.inode, file.generation + 1);
+        }
+        self.by_inode.remove(&file.inode);
+        self.by_source.remove(&file.source);
+        for name in &file.names {
+            self.by_path.remove(name);
+        }
+        self.problems.remove(&file.path);
+        self.free.push(slot);
+    }
+
+    /// A file renamed out of the globs is read and quiet: its source ends, it is still looked after.
+    fn finish_renamed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        self.close(slot);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if !file.told {
+            return;
+        }
+        events.push(FileEvent::Finished {
+            source: file.source,
+        });
+        file.told = false;
+        file.flushed = true;
+        file.paused = false;
+        self.ended
+            .insert(file.source, (file.inode, file.generation, file.offset));
+        self.by_source.remove(&file.source);
+    }
+
+    /// A finished file grew: it goes on as a new source of the same generation.
+    fn come_back(&mut self, slot: u32, size: u64, events: &mut Vec<FileEvent>) {
+        let source = self.new_source();
+        if let Some(file) = &mut self.files[slot as usize] {
+            file.source = source;
+            file.chunked = false;
+            file.active = Instant::now();
+            self.by_source.insert(source, slot);
+        }
+        self.tell_opened(slot, size, false, events);
+    }
+
+    fn tell_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if file.told && (file.chunked || !mid_line) {
+            return;
+        }
+        if size < file.size {
+            tell_lost(file, file.size - size, LossReason::Truncated, events);
+        }
+        file.size = size;
+        file.told = true;
+        file.listed = true;
+        events.push(FileEvent::Opened {
+            source: file.source,
+            id: file.id(),
+            generation: file.generation,
+            path: file.path.clone(),
+            offset: file.offset,
+            mid_line,
+            size,
+        });
+        if let Some(reason) = file.skip.take()
+            && file.offset > 0
+        {
+            events.push(FileEvent::Skipped {
+                source: file.source,
+                bytes: file.offset,
+                reason,
+            });
+        }
+    }
+
+    pub(super) fn close(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize]
+            && file.is_open()
+        {
+            file.close();
+            self.open_files -= 1;
+        }
+    }
+
+    fn limit_open_files(&mut self) {
+        while self.open_files > self.config.open_files_max.max(1) {
+            if !self.close_idle() {
+                break;
+            }
+        }
+    }
+
+    /// Closes the file that has been idle for longest. False if there is none that could be opened
+    /// again.
+    fn close_idle(&mut self) -> bool {
+        while let Some(slot) = self.idle.pop_front() {
+            let Some(file) = &mut self.files[slot as usize] else {
+                continue;
+            };
+            file.idle_queued = false;
+            if file.is_open() && !file.queued && !file.names.is_empty() && file.unread() == 0 {
+                self.close(slot);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn recovered(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize]
+            && file.backoff > Duration::ZERO
+        {
+            file.backoff = Duration::ZERO;
+            self.problems.remove(&file.path);
+        }
+    }
+
+    fn failed(&mut self, slot: u32, error: &io::Error) -> bool {
+        let exhausted = matches!(
+            Errno::from_io_error(error),
+            Some(Errno::MFILE | Errno::NFILE)
+        );
+        if exhausted && self.close_idle() {
+            return true;
+        }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        file.backoff = (file.backoff * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
+        let (due, path) = (Instant::now() + file.backoff, file.path.clone());
+        if !file.names.is_empty() {
+            self.close(slot);
+        }
+        self.set_due(slot, due);
+        self.lasting_problem(&path, format!("cannot be read: {error}; it is tried again"));
+        false
+    }
+
+    pub(super) fn set_due(&mut self, slot: u32, due: Instant) {
+        if let Some(file) = &mut self.files[slot as usize] {
+            file.due = Some(due);
+            if file.timer.is_none_or(|timer| due < timer) {
+                file.timer = Some(due);
+                self.timers.set(due, slot);
+            }
+        }
+    }
+}
+
+fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
+    if size < file.size {
+        // Cut, but not below what was read: only unread bytes are gone.
+        tell_lost(file, file.size - size, LossReason::Truncated, events);
+    }
+    if size != file.size {
+        file.size = size;
+        file.active = Instant::now();
+        if file.told {
+            events.push(FileEvent::Grown {
+                source: file.source,
+                size,
+            });
+        }
+    }
+}
+
+fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
+    tell_lost(file, file.unread(), reason, events);
+    if file.told {
+        events.push(FileEvent::Finished {
+            source: file.source,
+        });
+    }
+    if file.listed {
+        events.push(FileEvent::Forgotten {
+            id: file.id(),
+            generation: file.generation,
+            path: file.path.clone(),
+        });
+    }
+}
+
+fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileEvent>) {
+    if bytes > 0 {
+        events.push(FileEvent::Lost {
+            source: file.told.then_some(file.source),
+            path: file.path.clone(),
+            bytes,
+            reason,
+        });
+    }
+}
+
+/// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
+fn push_chunk(
+    events: &mut Vec<FileEvent>,
+    source: SourceId,
+    offset: u64,
+    start: usize,
+    end: usize,
+) {
+    if let Some(FileEvent::Chunk {
+        source: last,
+        offset: last_offset,
+        start: last_start,
+        end: last_end,
+    }) = events.last_mut()
+        && *last == source
+        && *last_end == start
+        && *last_offset + (*last_end - *last_start) as u64 == offset
+    {
+        *last_end = end;
+        return;
+    }
+    events.push(FileEvent::Chunk {
+        source,
+        offset,
+        start,
+        end,
+    });
+}

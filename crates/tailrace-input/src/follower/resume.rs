@@ -1,0 +1,138 @@
+//! Matching what an earlier run knew with what is on disk now.
+//!
+//! Takes resume entries, gives each a file or says that its file is gone. Device and inode find the
+//! candidate; the fingerprint decides, when the file is opened at its turn. A file whose size is
+//! exactly where it was left is not opened at all until it grows.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+
+use super::{Follower, Resume};
+use crate::event::{FileEvent, LossReason};
+use crate::file::File;
+use crate::identity::Inode;
+
+impl Follower {
+    pub(super) fn take_resume(&mut self, resume: Vec<Resume>) {
+        for entry in resume {
+            self.resume
+                .entry(Inode::from(entry.id))
+                .or_default()
+                .push(entry);
+        }
+        for entries in self.resume.values_mut() {
+            entries.sort_by_key(|entry| entry.generation);
+        }
+    }
+
+    /// Gives a new file the place where its latest generation was left. True if it is read to its
+    /// end as far as its size tells.
+    pub(super) fn claim_resume(&mut self, file: &mut File, meta: &fs::Metadata) -> bool {
+        let Some(mut entries) = self.resume.remove(&file.inode) else {
+            return false;
+        };
+        let Some(latest) = entries.pop() else {
+            return false;
+        };
+        for entry in entries {
+            self.resume_failed(entry, LossReason::Truncated);
+        }
+        file.generation = latest.generation;
+        file.fingerprint = latest.id.fingerprint;
+        file.offset = latest.offset;
+        file.size = latest.size.max(latest.offset);
+        file.listed = true;
+        file.skip = None;
+        if meta.len() != latest.offset || latest.size > latest.offset {
+            return false;
+        }
+        file.note_mtime(meta);
+        if self.discovery.patterns.matches(&file.path) {
+            file.told = true;
+            self.pending.push(FileEvent::Opened {
+                source: file.source,
+                id: file.id(),
+                generation: file.generation,
+                path: file.path.clone(),
+                offset: file.offset,
+                mid_line: false,
+                size: file.offset,
+            });
+        } else {
+            // Rotated, read, and finished by the run before.
+            file.flushed = true;
+        }
+        true
+    }
+
+    /// Looks for the entries that no discovered file claimed, under their old name and then in its
+    /// directory; the rest are gone.
+    pub(super) fn resume_unclaimed(&mut self) {
+        let mut listings: HashMap<PathBuf, HashMap<u64, PathBuf>> = HashMap::new();
+        let mut entries: Vec<Resume> = std::mem::take(&mut self.resume)
+            .into_values()
+            .flatten()
+            .collect();
+        entries.sort_by(|a, b| (&a.path, a.generation).cmp(&(&b.path, b.generation)));
+        self.take_resume(entries.clone());
+        for entry in entries {
+            let inode = Inode::from(entry.id);
+            if !self.resume.contains_key(&inode) {
+                continue;
+            }
+            let path = [Some(entry.path.clone()), listed(&mut listings, &entry)]
+                .into_iter()
+                .flatten()
+                .find(|path| {
+                    fs::metadata(path).is_ok_and(|meta| meta.is_file() && Inode::of(&meta) == inode)
+                });
+            if let Some(path) = path {
+                self.appeared(&path, true);
+                continue;
+            }
+            for entry in self.resume.remove(&inode).unwrap_or_default() {
+                self.resume_failed(entry, LossReason::Vanished);
+            }
+        }
+    }
+
+    fn resume_failed(&mut self, entry: Resume, reason: LossReason) {
+        let bytes = entry.size.saturating_sub(entry.offset);
+        if bytes > 0 {
+            self.pending.push(FileEvent::Lost {
+                source: None,
+                path: entry.path.clone(),
+                bytes,
+                reason,
+            });
+        }
+        self.pending.push(FileEvent::Forgotten {
+            id: entry.id,
+            generation: entry.generation,
+            path: entry.path,
+        });
+    }
+}
+
+/// The name an inode has now in the directory where it was: each directory is listed once.
+fn listed(
+    listings: &mut HashMap<PathBuf, HashMap<u64, PathBuf>>,
+    entry: &Resume,
+) -> Option<PathBuf> {
+    let dir = entry.path.parent()?;
+    if !listings.contains_key(dir) {
+        listings.insert(dir.to_owned(), list(dir));
+    }
+    listings.get(dir)?.get(&entry.id.inode).cloned()
+}
+
+fn list(dir: &Path) -> HashMap<u64, PathBuf> {
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| (entry.ino(), entry.path()))
+        .collect()
+}

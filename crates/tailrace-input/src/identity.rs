@@ -1,0 +1,162 @@
+//! Which file is which: device, inode and a keyed hash of the first bytes.
+//!
+//! Takes open files, gives [`FileId`]s. Never keeps a log byte: a fingerprint is a length and a
+//! hash, and the hash needs the key that stands in the checkpoint file.
+//!
+//! A fingerprint covers the first `bytes` of a file, at most [`FINGERPRINT_BYTES_MAX`]; a file that
+//! is still smaller is fingerprinted by what it has, and again when it has grown. Log files only
+//! grow at their end, so the longer fingerprint agrees with the shorter one on the shorter length:
+//! that is the check on resume.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// How many bytes at most a fingerprint covers.
+pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
+
+/// What stays the same when a file is renamed, and differs when another file takes its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// Of the first bytes.
+    pub fingerprint: Fingerprint,
+}
+
+impl FileId {
+    /// The identity of an input that is no file, such as standard input.
+    pub const NONE: Self = Self {
+        device: 0,
+        inode: 0,
+        fingerprint: Fingerprint { bytes: 0, hash: 0 },
+    };
+}
+
+/// A keyed hash of the first `bytes` of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint {
+    /// How many bytes the hash covers: 0 to 1024.
+    pub bytes: u32,
+    /// The hash; 0 where `bytes` is 0.
+    pub hash: u64,
+}
+
+/// The key of the fingerprints of one data directory: random, made with the first checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FingerprintKey(pub u64);
+
+impl FingerprintKey {
+    /// A new random key, from the operating system's randomness.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(
+            std::collections::hash_map::RandomState::new()
+                .build_hasher()
+                .finish(),
+        )
+    }
+
+    /// The fingerprint of the first bytes of a file.
+    pub(crate) fn fingerprint(self, head: &[u8]) -> Fingerprint {
+        let head = &head[..head.len().min(FINGERPRINT_BYTES_MAX)];
+        if head.is_empty() {
+            return Fingerprint::default();
+        }
+        Fingerprint {
+            bytes: u32::try_from(head.len()).unwrap_or(u32::MAX),
+            hash: xxh3_64_with_seed(head, self.0),
+        }
+    }
+
+    /// Whether a file that begins with `head` is the one `known` was taken of.
+    pub(crate) fn matches(self, head: &[u8], known: Fingerprint) -> bool {
+        let bytes = known.bytes as usize;
+        head.len() >= bytes && self.fingerprint(&head[..bytes]) == known
+    }
+}
+
+/// Device and inode: the part of a [`FileId`] that a `stat` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Inode {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl Inode {
+    pub(crate) fn of(meta: &std::fs::Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+        }
+    }
+
+    pub(crate) fn with(self, fingerprint: Fingerprint) -> FileId {
+        FileId {
+            device: self.device,
+            inode: self.inode,
+            fingerprint,
+        }
+    }
+}
+
+impl From<FileId> for Inode {
+    fn from(id: FileId) -> Self {
+        Self {
+            device: id.device,
+            inode: id.inode,
+        }
+    }
+}
+
+/// Reads `buffer.len()` bytes at `offset`, or up to the end of the file. Gives how many.
+pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_longer_head_still_matches_the_shorter_fingerprint() {
+        let key = FingerprintKey(7);
+        let head: Vec<u8> = (0..2000_u32).map(|i| (i % 251) as u8).collect();
+        for bytes in [0, 1, 2, 100, 1023, 1024, 1500] {
+            let known = key.fingerprint(&head[..bytes]);
+            assert_eq!(known.bytes as usize, bytes.min(1024));
+            assert!(key.matches(&head, known), "{bytes}");
+            let mut other = head.clone();
+            if bytes > 0 {
+                other[bytes.min(1024) - 1] ^= 1;
+                assert!(!key.matches(&other, known), "{bytes}");
+                assert!(!key.matches(&head[..known.bytes as usize - 1], known));
+            }
+        }
+    }
+
+    #[test]
+    fn the_hash_depends_on_the_key() {
+        let head = b"secret line";
+        assert_ne!(
+            FingerprintKey(1).fingerprint(head),
+            FingerprintKey(2).fingerprint(head)
+        );
+        assert_ne!(FingerprintKey::random(), FingerprintKey::random());
+    }
+}
