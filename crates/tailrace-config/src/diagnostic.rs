@@ -52,7 +52,15 @@ impl Diagnostic {
     /// A diagnostic about a whole file.
     pub fn about_file(file: impl Into<PathBuf>, message: impl Into<String>) -> Diagnostic {
         let file = file.into();
-        Diagnostic { file, line: 0, column: 0, message: message.into(), hint: None, snippet: None, length: 1 }
+        Diagnostic {
+            file,
+            line: 0,
+            column: 0,
+            message: message.into(),
+            hint: None,
+            snippet: None,
+            length: 1,
+        }
     }
 
     /// The same with a hint; `None` leaves it as it is.
@@ -67,7 +75,11 @@ impl Diagnostic {
     pub(crate) fn redacted(mut self) -> Diagnostic {
         self.length = 1;
         if let Some(line) = &mut self.snippet {
-            *line = line.chars().take(self.column.saturating_sub(1)).chain("[redacted]".chars()).collect();
+            *line = line
+                .chars()
+                .take(self.column.saturating_sub(1))
+                .chain("[redacted]".chars())
+                .collect();
         }
         self
     }
@@ -96,20 +108,48 @@ impl std::error::Error for Diagnostic {}
 /// Characters of a line that are shown at most; of a longer one, those around the column.
 const SNIPPET_CHARS_MAX: usize = 160;
 
-fn write_snippet(f: &mut fmt::Formatter<'_>, line: &str, column: usize, length: usize) -> fmt::Result {
+fn write_snippet(
+    f: &mut fmt::Formatter<'_>,
+    line: &str,
+    column: usize,
+    length: usize,
+) -> fmt::Result {
     let before = column.saturating_sub(1);
     let total = line.chars().count();
-    let skip = if total <= SNIPPET_CHARS_MAX { 0 } else { before.saturating_sub(SNIPPET_CHARS_MAX / 2) };
-    let shown: String = line.chars().skip(skip).take(SNIPPET_CHARS_MAX).map(printable).collect();
-    let indent: String =
-        shown.chars().take(before - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    let carets = length.min(shown.chars().count().saturating_sub(before - skip)).max(1);
-    write!(f, "\n    {}\n    {indent}{}", shown.trim_end(), "^".repeat(carets))
+    let skip = if total <= SNIPPET_CHARS_MAX {
+        0
+    } else {
+        before.saturating_sub(SNIPPET_CHARS_MAX / 2)
+    };
+    let shown: String = line
+        .chars()
+        .skip(skip)
+        .take(SNIPPET_CHARS_MAX)
+        .map(printable)
+        .collect();
+    let indent: String = shown
+        .chars()
+        .take(before - skip)
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
+    let carets = length
+        .min(shown.chars().count().saturating_sub(before - skip))
+        .max(1);
+    write!(
+        f,
+        "\n    {}\n    {indent}{}",
+        shown.trim_end(),
+        "^".repeat(carets)
+    )
 }
 
 /// A terminal must not be steered by a configuration file.
 fn printable(c: char) -> char {
-    if c.is_control() && c != '\t' { '\u{fffd}' } else { c }
+    if c.is_control() && c != '\t' {
+        '\u{fffd}'
+    } else {
+        c
+    }
 }
 
 #[cfg(test)]
@@ -124,12 +164,18 @@ mod tests {
 
     #[test]
     fn carets_stand_under_the_value() {
-        assert_eq!(at("a: 1\nbb: 22\n", 2, 5, 2), "a.yaml:2:5: error: it broke\n    bb: 22\n        ^^");
+        assert_eq!(
+            at("a: 1\nbb: 22\n", 2, 5, 2),
+            "a.yaml:2:5: error: it broke\n    bb: 22\n        ^^"
+        );
     }
 
     #[test]
     fn a_tab_before_the_value_keeps_its_width() {
-        assert_eq!(at("a:\tx", 1, 4, 1), "a.yaml:1:4: error: it broke\n    a:\tx\n      \t^");
+        assert_eq!(
+            at("a:\tx", 1, 4, 1),
+            "a.yaml:1:4: error: it broke\n    a:\tx\n      \t^"
+        );
     }
 
     #[test]
@@ -150,7 +196,12 @@ mod tests {
     #[test]
     fn a_redacted_line_ends_at_the_value() {
         let source = Source::new("a.yaml", "key: hunter2".to_owned());
-        let text = Diagnostic::new(&Position::new(&source, 1, 6), 7, "bad").redacted().to_string();
-        assert_eq!(text, "a.yaml:1:6: error: bad\n    key: [redacted]\n         ^");
+        let text = Diagnostic::new(&Position::new(&source, 1, 6), 7, "bad")
+            .redacted()
+            .to_string();
+        assert_eq!(
+            text,
+            "a.yaml:1:6: error: bad\n    key: [redacted]\n         ^"
+        );
     }
 }

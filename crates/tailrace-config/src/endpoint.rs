@@ -41,7 +41,9 @@ impl Kind for BaseEndpoint {
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
-        read_url(node, reader, |url| check(url).and_then(|()| check_base(url)))
+        read_url(node, reader, |url| {
+            check(url).and_then(|()| check_base(url))
+        })
     }
 }
 
@@ -56,7 +58,11 @@ fn read_url(
     match check(&resolved.text) {
         Ok(()) => Some(resolved.text),
         Err(_) if resolved.secret => {
-            reader.expected(node, "a URL such as `http://localhost:4318`", Some(&resolved));
+            reader.expected(
+                node,
+                "a URL such as `http://localhost:4318`",
+                Some(&resolved),
+            );
             None
         }
         Err((what, hint)) => {
@@ -70,12 +76,21 @@ fn check(url: &str) -> Result<(), Complaint> {
     let Some((scheme, rest)) = url.split_once("://") else {
         let hint = plausible_authority(url).then(|| format!("did you mean `http://{url}`?"));
         let hint = hint.unwrap_or_else(|| "such as `http://localhost:4318`".to_owned());
-        return Err((format!("`{url}` is not a URL: it needs `http://` or `https://`"), Some(hint)));
+        return Err((
+            format!("`{url}` is not a URL: it needs `http://` or `https://`"),
+            Some(hint),
+        ));
     };
     if scheme != "http" && scheme != "https" {
-        return Err((format!("`{scheme}://` is not known, only `http://` and `https://`"), None));
+        return Err((
+            format!("`{scheme}://` is not known, only `http://` and `https://`"),
+            None,
+        ));
     }
-    if let Some(c) = url.chars().find(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
+    if let Some(c) = url
+        .chars()
+        .find(|c| c.is_whitespace() || c.is_control() || !c.is_ascii())
+    {
         return Err((format!("a URL cannot hold {c:?}"), None));
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -84,7 +99,10 @@ fn check(url: &str) -> Result<(), Complaint> {
         return Err(("a URL with a user or password".to_owned(), Some(hint)));
     }
     if !plausible_authority(authority) {
-        return Err((format!("`{authority}` is not a host, or a host and a port"), None));
+        return Err((
+            format!("`{authority}` is not a host, or a host and a port"),
+            None,
+        ));
     }
     if rest.contains('#') {
         return Err(("a URL to send to has no `#`".to_owned(), None));
@@ -96,7 +114,10 @@ fn check_base(url: &str) -> Result<(), Complaint> {
     let path = url.trim_end_matches('/');
     if let Some(base) = path.strip_suffix("/v1/logs") {
         let hint = format!("write `endpoint: {base}`, or `logs_endpoint: {url}`");
-        return Err(("`endpoint` is a base URL, to which `/v1/logs` is added".to_owned(), Some(hint)));
+        return Err((
+            "`endpoint` is a base URL, to which `/v1/logs` is added".to_owned(),
+            Some(hint),
+        ));
     }
     if url.contains('?') {
         let hint = "`logs_endpoint` is taken as it is".to_owned();
@@ -124,10 +145,14 @@ fn plausible_authority(text: &str) -> bool {
     let host_fits = if text.starts_with('[') {
         host.parse::<std::net::Ipv6Addr>().is_ok()
     } else {
-        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        !host.is_empty()
+            && host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
     let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    host_fits && port.is_none_or(|port| digits(port) && port.parse::<u16>().is_ok_and(|port| port > 0))
+    host_fits
+        && port.is_none_or(|port| digits(port) && port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
 #[cfg(test)]
@@ -148,8 +173,22 @@ mod tests {
             assert_eq!(check(url), Ok(()), "{url}");
         }
         let bad = [
-            "", "localhost:4318", "http://", "http://:4318", "http://h:0", "http://h:65536", "http://h:", "http://h:+1",
-            "http://[::1", "http://[::1]x", "http://[zz]", "ftp://h", "http://a b", "http://u:p@h", "http://h/#f", "http://hé",
+            "",
+            "localhost:4318",
+            "http://",
+            "http://:4318",
+            "http://h:0",
+            "http://h:65536",
+            "http://h:",
+            "http://h:+1",
+            "http://[::1",
+            "http://[::1]x",
+            "http://[zz]",
+            "ftp://h",
+            "http://a b",
+            "http://u:p@h",
+            "http://h/#f",
+            "http://hé",
         ];
         for url in bad {
             assert!(check(url).is_err(), "{url}");

@@ -123,13 +123,21 @@ impl Timezone {
         let (hours, minutes) = match digits.len() {
             2 => (digits, "00"),
             4 => digits.split_at_checked(2)?,
-            5 => digits.split_once(':').filter(|(hours, _)| hours.len() == 2)?,
+            5 => digits
+                .split_once(':')
+                .filter(|(hours, _)| hours.len() == 2)?,
             _ => return None,
         };
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i32>().ok())?;
+        let number = |text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| text.parse::<i32>().ok())?
+        };
         let (hours, minutes) = (number(hours)?, number(minutes)?);
         let offset_s = hours * 3600 + minutes * 60;
-        (minutes < 60 && offset_s <= 18 * 3600).then_some(Timezone { offset_s: sign * offset_s })
+        (minutes < 60 && offset_s <= 18 * 3600).then_some(Timezone {
+            offset_s: sign * offset_s,
+        })
     }
 }
 
@@ -145,7 +153,8 @@ impl Kind for Timezone {
         let resolved = reader.scalar(node, expected)?;
         let timezone = Timezone::parse(&resolved.text);
         if timezone.is_none() {
-            let named = resolved.text.contains('/') || resolved.text.starts_with(|c: char| c.is_ascii_alphabetic());
+            let named = resolved.text.contains('/')
+                || resolved.text.starts_with(|c: char| c.is_ascii_alphabetic());
             let hint = named.then(|| "named zones are not known; give the fixed offset".to_owned());
             reader.refuse_text(node, &resolved, expected, hint);
         }
@@ -156,8 +165,14 @@ impl Kind for Timezone {
 static VARIANTS: Variants = Variants {
     common: &[],
     variants: &[
-        Variant { name: "file", info: &<FileInput as Section>::INFO },
-        Variant { name: "stdin", info: &<StdinInput as Section>::INFO },
+        Variant {
+            name: "file",
+            info: &<FileInput as Section>::INFO,
+        },
+        Variant {
+            name: "stdin",
+            info: &<StdinInput as Section>::INFO,
+        },
     ],
 };
 
@@ -171,8 +186,12 @@ impl Kind for Input {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Input> {
         let position = node.position.clone();
         match reader.variant(node, &VARIANTS)? {
-            "file" => reader.section(node, &["type"]).map(|input| Input::File(input, position)),
-            _ => reader.section(node, &["type"]).map(|input| Input::Stdin(input, position)),
+            "file" => reader
+                .section(node, &["type"])
+                .map(|input| Input::File(input, position)),
+            _ => reader
+                .section(node, &["type"])
+                .map(|input| Input::Stdin(input, position)),
         }
     }
 }
@@ -202,7 +221,11 @@ mod tests {
             ("é", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(Timezone::parse(text).map(Timezone::offset_s), expected, "{text}");
+            assert_eq!(
+                Timezone::parse(text).map(Timezone::offset_s),
+                expected,
+                "{text}"
+            );
         }
     }
 }

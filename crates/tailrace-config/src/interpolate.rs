@@ -70,9 +70,16 @@ pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved,
                 hint: Some(ESCAPE_HINT.to_owned()),
             })?;
             let chars = inner[..length].chars().count() + 3;
-            let problem = |(message, hint)| Problem { offset: dollar, length: chars, message, hint };
+            let problem = |(message, hint)| Problem {
+                offset: dollar,
+                length: chars,
+                message,
+                hint,
+            };
             let value = expand(&inner[..length], env, &mut resolved.secret, 0).map_err(problem)?;
-            resolved.origins.push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
+            resolved
+                .origins
+                .push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
             resolved.text.push_str(&value);
             resolved.expanded = true;
             at = dollar + 2 + length + 1;
@@ -93,7 +100,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 fn copy(resolved: &mut Resolved, scalar: &Scalar, start: usize, end: usize) {
     if start < end || (resolved.text.is_empty() && end == scalar.text.len()) {
-        resolved.origins.push_range(resolved.text.len(), &scalar.origins, &scalar.text, start, end);
+        resolved.origins.push_range(
+            resolved.text.len(),
+            &scalar.origins,
+            &scalar.text,
+            start,
+            end,
+        );
         resolved.text.push_str(&scalar.text[start..end]);
     }
 }
@@ -117,7 +130,12 @@ fn closing(inner: &str) -> Option<usize> {
 type Complaint = (String, Option<String>);
 
 /// The value of what stands between `${` and `}`.
-fn expand(inner: &str, env: Environment<'_>, secret: &mut bool, depth: usize) -> Result<String, Complaint> {
+fn expand(
+    inner: &str,
+    env: Environment<'_>,
+    secret: &mut bool,
+    depth: usize,
+) -> Result<String, Complaint> {
     if depth > DEPTH_MAX {
         return Err(("`${...}` nested too deep".to_owned(), None));
     }
@@ -126,16 +144,24 @@ fn expand(inner: &str, env: Environment<'_>, secret: &mut bool, depth: usize) ->
         return read_file(path);
     }
     let named = inner.strip_prefix("env:").unwrap_or(inner);
-    let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(named.len());
+    let end = named
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(named.len());
     let (name, rest) = named.split_at(end);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err((format!("`${{{inner}}}` does not name a variable"), Some(ESCAPE_HINT.to_owned())));
+        return Err((
+            format!("`${{{inner}}}` does not name a variable"),
+            Some(ESCAPE_HINT.to_owned()),
+        ));
     }
     let value = env(name);
     if rest.is_empty() {
         return value.ok_or_else(|| {
             let hint = format!("set {name}, or give a default: `${{{name}:-default}}`");
-            (format!("environment variable {name} is not set"), Some(hint))
+            (
+                format!("environment variable {name} is not set"),
+                Some(hint),
+            )
         });
     }
     let present = value.filter(|value| !value.is_empty());
@@ -143,23 +169,41 @@ fn expand(inner: &str, env: Environment<'_>, secret: &mut bool, depth: usize) ->
         return present.map_or_else(|| expand_default(default, env, secret, depth), Ok);
     }
     if let Some(message) = rest.strip_prefix(":?") {
-        let message = if message.is_empty() { "it must be set" } else { message };
+        let message = if message.is_empty() {
+            "it must be set"
+        } else {
+            message
+        };
         return present.ok_or_else(|| {
-            (format!("environment variable {name} is not set: {message}"), Some(format!("set {name}")))
+            (
+                format!("environment variable {name} is not set: {message}"),
+                Some(format!("set {name}")),
+            )
         });
     }
-    let hint = "the forms are `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:/path}`";
-    Err((format!("`{rest}` after the name {name} means nothing"), Some(hint.to_owned())))
+    let hint =
+        "the forms are `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${file:/path}`";
+    Err((
+        format!("`{rest}` after the name {name} means nothing"),
+        Some(hint.to_owned()),
+    ))
 }
 
 /// A default may hold `${...}` and `$$` itself.
-fn expand_default(text: &str, env: Environment<'_>, secret: &mut bool, depth: usize) -> Result<String, Complaint> {
+fn expand_default(
+    text: &str,
+    env: Environment<'_>,
+    secret: &mut bool,
+    depth: usize,
+) -> Result<String, Complaint> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
         expanded.push_str(&rest[..dollar]);
         let after = &rest[dollar + 1..];
-        let inner = after.strip_prefix('{').and_then(|inner| Some((inner, closing(inner)?)));
+        let inner = after
+            .strip_prefix('{')
+            .and_then(|inner| Some((inner, closing(inner)?)));
         if let Some((inner, length)) = inner {
             expanded.push_str(&expand(&inner[..length], env, secret, depth + 1)?);
             rest = &inner[length + 1..];
@@ -176,7 +220,10 @@ fn read_file(name: &str) -> Result<String, Complaint> {
     let path = Path::new(name);
     if !path.is_absolute() {
         let hint = "write it from the root, such as `${file:/run/secrets/token}`".to_owned();
-        return Err((format!("`${{file:{name}}}` needs an absolute path"), Some(hint)));
+        return Err((
+            format!("`${{file:{name}}}` needs an absolute path"),
+            Some(hint),
+        ));
     }
     let failed = |what: String| (format!("cannot read {name}: {what}"), None);
     let metadata = std::fs::metadata(path).map_err(|error| failed(plain_error(&error)))?;
@@ -185,7 +232,9 @@ fn read_file(name: &str) -> Result<String, Complaint> {
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| failed(plain_error(&error)))?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(plain_error(&error)))?;
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(plain_error(&error)))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(failed(format!("larger than {} MiB", FILE_BYTES_MAX >> 20)));
     }
@@ -204,7 +253,10 @@ pub(crate) fn plain_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+    chars
+        .next()
+        .map(|first| first.to_lowercase().chain(chars).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -220,8 +272,14 @@ mod tests {
     }
 
     fn resolved(text: &str) -> Result<String, String> {
-        let scalar = Scalar { text: text.to_owned(), plain: true, origins: Origins::verbatim(1, 1) };
-        resolve(&scalar, &environment).map(|resolved| resolved.text).map_err(|problem| problem.message)
+        let scalar = Scalar {
+            text: text.to_owned(),
+            plain: true,
+            origins: Origins::verbatim(1, 1),
+        };
+        resolve(&scalar, &environment)
+            .map(|resolved| resolved.text)
+            .map_err(|problem| problem.message)
     }
 
     #[test]
@@ -256,15 +314,27 @@ mod tests {
     fn every_problem() {
         let cases = [
             ("${MISSING}", "environment variable MISSING is not set"),
-            ("${MISSING:?say who}", "environment variable MISSING is not set: say who"),
-            ("${EMPTY:?}", "environment variable EMPTY is not set: it must be set"),
+            (
+                "${MISSING:?say who}",
+                "environment variable MISSING is not set: say who",
+            ),
+            (
+                "${EMPTY:?}",
+                "environment variable EMPTY is not set: it must be set",
+            ),
             ("${A", "`${` without its `}`"),
             ("${}", "`${}` does not name a variable"),
             ("${1}", "`${1}` does not name a variable"),
             ("${A b}", "` b` after the name A means nothing"),
-            ("${vault:secret}", "`:secret` after the name vault means nothing"),
+            (
+                "${vault:secret}",
+                "`:secret` after the name vault means nothing",
+            ),
             ("${file:token}", "`${file:token}` needs an absolute path"),
-            ("${file:/no/such/file}", "cannot read /no/such/file: no such file or directory"),
+            (
+                "${file:/no/such/file}",
+                "cannot read /no/such/file: no such file or directory",
+            ),
             ("${file:/}", "cannot read /: not a regular file"),
         ];
         for (text, expected) in cases {
@@ -280,11 +350,16 @@ mod tests {
 
     #[test]
     fn text_behind_an_expansion_keeps_its_place() {
-        let scalar = Scalar { text: "ab${A}cd".to_owned(), plain: true, origins: Origins::verbatim(7, 11) };
+        let scalar = Scalar {
+            text: "ab${A}cd".to_owned(),
+            plain: true,
+            origins: Origins::verbatim(7, 11),
+        };
         let resolved = resolve(&scalar, &environment).expect("the variable is set");
         assert_eq!(resolved.text, "abalphacd");
-        let columns: Vec<usize> =
-            (0..=resolved.text.len()).map(|at| resolved.origins.place(&resolved.text, at).1).collect();
+        let columns: Vec<usize> = (0..=resolved.text.len())
+            .map(|at| resolved.origins.place(&resolved.text, at).1)
+            .collect();
         assert_eq!(columns, [11, 12, 13, 13, 13, 13, 13, 17, 18, 19]);
     }
 }

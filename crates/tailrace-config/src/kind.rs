@@ -120,7 +120,9 @@ impl Kind for Glob {
             reader.expected(node, "a path or glob", Some(&resolved));
             return None;
         }
-        let checked = globset::GlobBuilder::new(&resolved.text).literal_separator(true).build();
+        let checked = globset::GlobBuilder::new(&resolved.text)
+            .literal_separator(true)
+            .build();
         if let Err(error) = checked {
             let what = format!("not a valid glob: {}", error.kind());
             let hint = "write `[[]` for a bracket that is meant as such".to_owned();
@@ -143,8 +145,14 @@ impl Kind for SecretText {
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Secret> {
         let resolved = reader.scalar(node, "a text")?;
-        if resolved.text.contains(|c: char| c.is_control() && c != '\t') {
-            let resolved = Resolved { secret: true, ..resolved };
+        if resolved
+            .text
+            .contains(|c: char| c.is_control() && c != '\t')
+        {
+            let resolved = Resolved {
+                secret: true,
+                ..resolved
+            };
             let what = "a header value holds a control character or line end".to_owned();
             reader.refuse(node, Some(&resolved), what, None);
             return None;
@@ -172,8 +180,12 @@ impl Kind for Boolean {
             text => {
                 let hint = match text {
                     "true" | "false" => Some("remove the quotes".to_owned()),
-                    "yes" | "on" | "True" | "TRUE" | "Yes" | "On" => Some("write `true`".to_owned()),
-                    "no" | "off" | "False" | "FALSE" | "No" | "Off" => Some("write `false`".to_owned()),
+                    "yes" | "on" | "True" | "TRUE" | "Yes" | "On" => {
+                        Some("write `true`".to_owned())
+                    }
+                    "no" | "off" | "False" | "FALSE" | "No" | "Off" => {
+                        Some("write `false`".to_owned())
+                    }
                     _ => None,
                 };
                 reader.refuse_text(node, &resolved, expected, hint);
@@ -201,7 +213,9 @@ impl<const MIN: u64, const MAX: u64> Kind for Integer<MIN, MAX> {
         match number.filter(|number| (MIN..=MAX).contains(number)) {
             Some(number) if typed(&resolved) => usize::try_from(number).ok(),
             _ => {
-                let hint = number.filter(|_| !typed(&resolved)).map(|_| "remove the quotes".to_owned());
+                let hint = number
+                    .filter(|_| !typed(&resolved))
+                    .map(|_| "remove the quotes".to_owned());
                 reader.refuse_text(node, &resolved, &expected, hint);
                 None
             }
@@ -222,7 +236,9 @@ impl<const MIN: u64, const MAX: u64> Kind for Size<MIN, MAX> {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<u64> {
         let resolved = reader.scalar(node, "a size such as `4MiB`")?;
         let Some(bytes) = parse_size(&resolved.text) else {
-            let hint = Some("units are B, KiB, MiB, GiB and KB, MB, GB; a plain number is bytes".to_owned());
+            let hint = Some(
+                "units are B, KiB, MiB, GiB and KB, MB, GB; a plain number is bytes".to_owned(),
+            );
             reader.refuse_text(node, &resolved, "a size such as `4MiB`", hint);
             return None;
         };
@@ -242,15 +258,24 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
     type Value = Duration;
 
     fn shape() -> Shape {
-        Shape::Duration { min_ms: MIN, max_ms: MAX }
+        Shape::Duration {
+            min_ms: MIN,
+            max_ms: MAX,
+        }
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Duration> {
         let resolved = reader.scalar(node, "a duration such as `10s`")?;
         let Some(duration) = parse_duration(&resolved.text) else {
-            let number = resolved.text.parse::<u64>().ok().filter(|_| !resolved.secret);
+            let number = resolved
+                .text
+                .parse::<u64>()
+                .ok()
+                .filter(|_| !resolved.secret);
             let hint = match number {
-                Some(number) => format!("write `{number}s` for seconds or `{number}ms` for milliseconds"),
+                Some(number) => {
+                    format!("write `{number}s` for seconds or `{number}ms` for milliseconds")
+                }
                 None => "units are ms, s, m, h and d, the largest first".to_owned(),
             };
             reader.refuse_text(node, &resolved, "a duration such as `10s`", Some(hint));
@@ -260,7 +285,11 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
         if (min..=max).contains(&duration) {
             return Some(duration);
         }
-        let expected = format!("a duration from {} to {}", write_duration(min), write_duration(max));
+        let expected = format!(
+            "a duration from {} to {}",
+            write_duration(min),
+            write_duration(max)
+        );
         reader.refuse_text(node, &resolved, &expected, None);
         None
     }
@@ -282,8 +311,16 @@ impl Kind for Address {
         match resolved.text.parse() {
             Ok(address) => Some(address),
             Err(_) => {
-                let hint = resolved.text.strip_prefix("localhost:").map(|port| format!("write `127.0.0.1:{port}`"));
-                let hint = hint.or_else(|| resolved.text.strip_prefix(':').map(|port| format!("write `0.0.0.0:{port}` for every interface")));
+                let hint = resolved
+                    .text
+                    .strip_prefix("localhost:")
+                    .map(|port| format!("write `127.0.0.1:{port}`"));
+                let hint = hint.or_else(|| {
+                    resolved
+                        .text
+                        .strip_prefix(':')
+                        .map(|port| format!("write `0.0.0.0:{port}` for every interface"))
+                });
                 reader.refuse_text(node, &resolved, expected, hint);
                 None
             }

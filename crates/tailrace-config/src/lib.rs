@@ -12,28 +12,32 @@
 //! option stand in one place, and the reference page, the annotated example and the JSON Schema are
 //! printed from there (see [`reference_page`], [`annotated_example`] and [`json_schema`]).
 
-mod load;
-mod source;
 mod diagnostic;
-mod node;
-mod yaml;
-mod origins;
-mod merge;
 mod interpolate;
-mod units;
+mod load;
+mod merge;
+mod node;
+mod origins;
 mod secret;
+mod source;
+mod units;
+mod yaml;
 #[macro_use]
 mod section;
-mod reader;
-mod kind;
-mod root;
-mod pipeline;
-mod sql;
-mod input;
-mod output;
-mod otel_env;
+mod annotated;
 mod endpoint;
+mod input;
+mod kind;
+mod otel_env;
+mod output;
+mod pipeline;
+mod reader;
+mod reference;
+mod root;
+mod schema;
+mod sql;
 
+pub use crate::annotated::annotated_example;
 pub use crate::diagnostic::Diagnostic;
 pub use crate::input::{FileInput, Format, Input, StartAt, StdinInput, Timezone};
 pub use crate::load::load;
@@ -42,7 +46,9 @@ pub use crate::output::{
     StdoutFormat, StdoutOutput, Tls,
 };
 pub use crate::pipeline::{Batch, ColumnType, Pipeline, PipelineLimits, Queue};
+pub use crate::reference::reference_page;
 pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use crate::schema::json_schema;
 pub use crate::secret::Secret;
 pub use crate::source::Position;
 pub use crate::sql::Sql;

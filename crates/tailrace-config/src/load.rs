@@ -21,7 +21,10 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 ///
 /// A path is a file, or a directory whose `*.yaml` and `*.yml` are read in the order of their names
 /// (hidden ones are not). `env` looks up environment variables. Every problem is reported, not only the first.
-pub fn load(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<Config, Vec<Diagnostic>> {
+pub fn load(
+    paths: &[PathBuf],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
     let mut files = Vec::new();
@@ -39,14 +42,19 @@ pub fn load(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<C
                 None
             }
         };
-        let Some(tree) = tree.and_then(|tree| mapping(tree, &mut diagnostics)) else { continue };
+        let Some(tree) = tree.and_then(|tree| mapping(tree, &mut diagnostics)) else {
+            continue;
+        };
         match &mut merged {
             Some(merged) => merge(merged, tree, &mut diagnostics),
             None => merged = Some(tree),
         }
     }
     if paths.is_empty() {
-        diagnostics.push(Diagnostic::about_file("tailrace", "no configuration file is given"));
+        diagnostics.push(Diagnostic::about_file(
+            "tailrace",
+            "no configuration file is given",
+        ));
     }
     let mut config = None;
     if let Some(merged) = merged {
@@ -69,8 +77,12 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();
-        let hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        let yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let hidden = file
+            .file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        let yaml = file
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml");
         if yaml && !hidden {
             files.push(file);
         }
@@ -87,10 +99,16 @@ fn read(path: &Path) -> Result<Arc<Source>, Diagnostic> {
     let unreadable = |error| cannot_read(path, &error);
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
-        return Err(Diagnostic::about_file(path, "this is a directory, not a file"));
+        return Err(Diagnostic::about_file(
+            path,
+            "this is a directory, not a file",
+        ));
     }
     if metadata.len() > FILE_BYTES_MAX {
-        let message = format!("larger than {} MiB: this is not a configuration file", FILE_BYTES_MAX >> 20);
+        let message = format!(
+            "larger than {} MiB: this is not a configuration file",
+            FILE_BYTES_MAX >> 20
+        );
         return Err(Diagnostic::about_file(path, message));
     }
     let bytes = fs::read(path).map_err(unreadable)?;

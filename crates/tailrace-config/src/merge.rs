@@ -11,8 +11,12 @@ pub(crate) fn merge(into: &mut Node, from: Node, diagnostics: &mut Vec<Diagnosti
 }
 
 fn merge_mapping(into: &mut Node, from: Node, path: &str, diagnostics: &mut Vec<Diagnostic>) {
-    let Value::Mapping(entries) = from.value else { return };
-    let Value::Mapping(present) = &mut into.value else { return };
+    let Value::Mapping(entries) = from.value else {
+        return;
+    };
+    let Value::Mapping(present) = &mut into.value else {
+        return;
+    };
     for entry in entries {
         if path.is_empty() && entry.key.starts_with("x-") {
             continue;
@@ -25,20 +29,33 @@ fn merge_mapping(into: &mut Node, from: Node, path: &str, diagnostics: &mut Vec<
 }
 
 fn merge_entry(other: &mut Entry, entry: Entry, path: &str, diagnostics: &mut Vec<Diagnostic>) {
-    let key = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+    let key = if path.is_empty() {
+        entry.key.clone()
+    } else {
+        format!("{path}.{}", entry.key)
+    };
     if path == "pipelines" {
-        let message = format!("pipeline `{}` is in two files: here and at {}", entry.key, other.key_position);
+        let message = format!(
+            "pipeline `{}` is in two files: here and at {}",
+            entry.key, other.key_position
+        );
         let hint = "rename one of them, or give only one of the files".to_owned();
         diagnostics.push(entry.diagnostic(message).with_hint(hint));
         return;
     }
-    let both_mappings = matches!((&other.value.value, &entry.value.value), (Value::Mapping(_), Value::Mapping(_)));
+    let both_mappings = matches!(
+        (&other.value.value, &entry.value.value),
+        (Value::Mapping(_), Value::Mapping(_))
+    );
     if both_mappings {
         merge_mapping(&mut other.value, entry.value, &key, diagnostics);
     } else if other.value.is_null() {
         other.value = entry.value;
     } else if !entry.value.is_null() && !same(&other.value, &entry.value) {
-        let message = format!("{key} has two values: another one is at {}", other.value.position);
+        let message = format!(
+            "{key} has two values: another one is at {}",
+            other.value.position
+        );
         let hint = "files do not override one another; keep one of the two".to_owned();
         diagnostics.push(entry.value.diagnostic(message).with_hint(hint));
     }
@@ -53,7 +70,8 @@ fn same(a: &Node, b: &Node) -> bool {
         }
         (Value::Mapping(a), Value::Mapping(b)) => {
             a.len() == b.len()
-                && a.iter().all(|x| b.iter().any(|y| x.key == y.key && same(&x.value, &y.value)))
+                && a.iter()
+                    .all(|x| b.iter().any(|y| x.key == y.key && same(&x.value, &y.value)))
         }
         _ => false,
     }

@@ -42,7 +42,11 @@ pub(crate) struct Entry {
 impl Node {
     /// A mapping without entries.
     pub(crate) fn empty(position: &Position) -> Node {
-        Node { position: position.clone(), length: 1, value: Value::Mapping(Vec::new()) }
+        Node {
+            position: position.clone(),
+            length: 1,
+            value: Value::Mapping(Vec::new()),
+        }
     }
 
     /// Nothing at all: `key:` or `key: null`.

@@ -24,12 +24,22 @@ struct Segment {
 impl Origins {
     /// Text that stands as it is on one line.
     pub(crate) fn verbatim(line: usize, column: usize) -> Origins {
-        Origins(vec![Segment { start: 0, line, column, fixed: false }])
+        Origins(vec![Segment {
+            start: 0,
+            line,
+            column,
+            fixed: false,
+        }])
     }
 
     /// Text that does not stand in the file, but belongs to one spot of it.
     pub(crate) fn fixed(line: usize, column: usize) -> Origins {
-        Origins(vec![Segment { start: 0, line, column, fixed: true }])
+        Origins(vec![Segment {
+            start: 0,
+            line,
+            column,
+            fixed: true,
+        }])
     }
 
     /// Line and column, both from 1, of the byte at `offset` of `text`, which these origins describe.
@@ -45,28 +55,61 @@ impl Origins {
         let advance = if segment.fixed {
             0
         } else {
-            text.get(segment.start..offset).map_or(0, |between| between.chars().count())
+            text.get(segment.start..offset)
+                .map_or(0, |between| between.chars().count())
         };
         (segment.line, segment.column + advance)
     }
 
     /// Appends the places of `text[start..end]`, which follow at byte `at` of another text.
-    pub(crate) fn push_range(&mut self, at: usize, from: &Origins, text: &str, start: usize, end: usize) {
+    pub(crate) fn push_range(
+        &mut self,
+        at: usize,
+        from: &Origins,
+        text: &str,
+        start: usize,
+        end: usize,
+    ) {
         let (line, column) = from.place(text, start);
-        let fixed = from.0.iter().rfind(|segment| segment.start <= start).is_some_and(|segment| segment.fixed);
-        self.push(Segment { start: at, line, column, fixed });
-        for segment in from.0.iter().filter(|segment| segment.start > start && segment.start < end) {
-            self.push(Segment { start: segment.start - start + at, ..*segment });
+        let fixed = from
+            .0
+            .iter()
+            .rfind(|segment| segment.start <= start)
+            .is_some_and(|segment| segment.fixed);
+        self.push(Segment {
+            start: at,
+            line,
+            column,
+            fixed,
+        });
+        for segment in from
+            .0
+            .iter()
+            .filter(|segment| segment.start > start && segment.start < end)
+        {
+            self.push(Segment {
+                start: segment.start - start + at,
+                ..*segment
+            });
         }
     }
 
     /// Appends a text put in place of something at one spot.
     pub(crate) fn push_fixed(&mut self, at: usize, (line, column): (usize, usize)) {
-        self.push(Segment { start: at, line, column, fixed: true });
+        self.push(Segment {
+            start: at,
+            line,
+            column,
+            fixed: true,
+        });
     }
 
     fn push(&mut self, segment: Segment) {
-        if self.0.last().is_some_and(|last| last.start == segment.start) {
+        if self
+            .0
+            .last()
+            .is_some_and(|last| last.start == segment.start)
+        {
             self.0.pop();
         }
         self.0.push(segment);
@@ -83,7 +126,12 @@ pub(crate) fn trace(
     line: usize,
     column: usize,
 ) -> Origins {
-    let mut written = Written { source, index, line, column };
+    let mut written = Written {
+        source,
+        index,
+        line,
+        column,
+    };
     if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
         written.bump();
     }
@@ -103,23 +151,39 @@ pub(crate) fn trace(
         }
         written.skip_blanks(escapes);
         push_if_new(&mut origins, &mut next, start, &written);
-        let simple = written.peek() == Some(c) && !(style == ScalarStyle::SingleQuoted && c == '\'');
+        let simple =
+            written.peek() == Some(c) && !(style == ScalarStyle::SingleQuoted && c == '\'');
         written.consume(style);
         if !simple {
             next = None;
         }
     }
     if next != Some((written.line, written.column)) || origins.0.is_empty() {
-        origins.push(Segment { start: text.len(), line: written.line, column: written.column, fixed: false });
+        origins.push(Segment {
+            start: text.len(),
+            line: written.line,
+            column: written.column,
+            fixed: false,
+        });
     }
     origins
 }
 
 /// Starts a segment unless the character follows straight on the last one; `next` is where it would.
-fn push_if_new(origins: &mut Origins, next: &mut Option<(usize, usize)>, start: usize, written: &Written<'_>) {
+fn push_if_new(
+    origins: &mut Origins,
+    next: &mut Option<(usize, usize)>,
+    start: usize,
+    written: &Written<'_>,
+) {
     let here = (written.line, written.column);
     if *next != Some(here) {
-        origins.push(Segment { start, line: here.0, column: here.1, fixed: false });
+        origins.push(Segment {
+            start,
+            line: here.0,
+            column: here.1,
+            fixed: false,
+        });
     }
     *next = Some((here.0, here.1 + 1));
 }
@@ -174,7 +238,10 @@ impl Written<'_> {
         while let Some(c) = self.peek() {
             let escaped_end = escapes
                 && c == '\\'
-                && self.source.get(self.index + 1).is_some_and(|&after| after == '\n' || after == '\r');
+                && self
+                    .source
+                    .get(self.index + 1)
+                    .is_some_and(|&after| after == '\n' || after == '\r');
             if !is_blank(c) && !escaped_end {
                 return;
             }

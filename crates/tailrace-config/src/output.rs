@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::endpoint::{BaseEndpoint, Endpoint, default_endpoint};
-use crate::kind::{Boolean, FilePath, HOUR, Integer, KIB, Key, Kind, MIB, Map, SECOND, SecretText, Size, Text, Time};
+use crate::kind::{
+    Boolean, FilePath, HOUR, Integer, KIB, Key, Kind, MIB, Map, SECOND, SecretText, Size, Text,
+    Time,
+};
 use crate::node::Node;
 use crate::otel_env;
 use crate::pipeline::Name;
@@ -89,7 +92,10 @@ impl OtlpOutput {
         match (&self.logs_endpoint, &self.endpoint) {
             (Some(url), _) => url.clone(),
             (None, endpoint) => {
-                let base = endpoint.as_deref().unwrap_or(default_endpoint(self.protocol)).trim_end_matches('/');
+                let base = endpoint
+                    .as_deref()
+                    .unwrap_or(default_endpoint(self.protocol))
+                    .trim_end_matches('/');
                 match self.protocol {
                     Protocol::HttpProtobuf => format!("{base}/v1/logs"),
                     Protocol::Grpc => base.to_owned(),
@@ -138,7 +144,7 @@ section! {
         /// The trace id, 32 hex digits.
         trace_id: Option<String> = Text, unset("`trace_id`, `traceId`, `traceid`, `trace.id` or `otelTraceID`", "trace_id");
         /// The span id, 16 hex digits.
-        span_id: Option<String> = Text, unset("`span_id` and the like", "span_id");
+        span_id: Option<String> = Text, unset("`span_id`, `spanId`, `spanid`, `span.id` or `otelSpanID`", "span_id");
         /// The trace flags.
         trace_flags: Option<String> = Text, unset("`trace_flags`, `traceFlags` or `trace.flags`", "trace_flags");
         /// The event name.
@@ -244,7 +250,10 @@ impl Key for HeaderName {
         }
         let name = key.to_ascii_lowercase();
         if HEADERS_TAKEN.contains(&name.as_str()) {
-            return Err((format!("the header `{key}` is set by the output itself"), None));
+            return Err((
+                format!("the header `{key}` is set by the output itself"),
+                None,
+            ));
         }
         Ok(name)
     }
@@ -253,7 +262,9 @@ impl Key for HeaderName {
 static VARIANTS: Variants = Variants {
     common: &[Field {
         key: "name",
-        doc: &[" The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change."],
+        doc: &[
+            " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
+        ],
         shape: <Name as Kind>::shape,
         presence: Presence::Unset {
             meaning: "the type; a pipeline with several outputs must name each",
@@ -263,10 +274,22 @@ static VARIANTS: Variants = Variants {
         probe: |node, reader| <Name as Kind>::read(node, reader).is_some(),
     }],
     variants: &[
-        Variant { name: "otlp", info: &<OtlpOutput as Section>::INFO },
-        Variant { name: "stdout", info: &<StdoutOutput as Section>::INFO },
-        Variant { name: "file", info: &<FileOutput as Section>::INFO },
-        Variant { name: "discard", info: &<DiscardOutput as Section>::INFO },
+        Variant {
+            name: "otlp",
+            info: &<OtlpOutput as Section>::INFO,
+        },
+        Variant {
+            name: "stdout",
+            info: &<StdoutOutput as Section>::INFO,
+        },
+        Variant {
+            name: "file",
+            info: &<FileOutput as Section>::INFO,
+        },
+        Variant {
+            name: "discard",
+            info: &<DiscardOutput as Section>::INFO,
+        },
     ],
 };
 
@@ -282,19 +305,28 @@ impl Kind for Output {
         let name = reader.optional::<Name>(node, "name");
         let common = ["type", "name"];
         let kind = match type_name {
-            "otlp" => read_otlp(node, reader, &common).map(|output| OutputKind::Otlp(Box::new(output))),
+            "otlp" => {
+                read_otlp(node, reader, &common).map(|output| OutputKind::Otlp(Box::new(output)))
+            }
             "stdout" => reader.section(node, &common).map(OutputKind::Stdout),
             "file" => reader.section(node, &common).map(OutputKind::File),
-            _ => reader.section(node, &common).map(|DiscardOutput {}| OutputKind::Discard),
+            _ => reader
+                .section(node, &common)
+                .map(|DiscardOutput {}| OutputKind::Discard),
         };
         let name = name?.unwrap_or_else(|| type_name.to_owned());
-        Some(Output { name, kind: kind?, position: node.position.clone() })
+        Some(Output {
+            name,
+            kind: kind?,
+            position: node.position.clone(),
+        })
     }
 }
 
 fn read_otlp(node: &Node, reader: &mut Reader<'_>, common: &[&str]) -> Option<OtlpOutput> {
     let completed = otel_env::complete(node, reader);
     let mut output: OtlpOutput = reader.section(&completed, common)?;
+    otel_env::drop_tls_without_use(&mut output, node);
     let sound = check_otlp(&output, node, reader);
     if output.endpoint.is_none() && output.logs_endpoint.is_none() {
         output.endpoint = Some(default_endpoint(output.protocol).to_owned());
@@ -311,25 +343,49 @@ fn check_otlp(output: &OtlpOutput, node: &Node, reader: &mut Reader<'_>) -> bool
         complaints.push(node.nearest(path).diagnostic(message).with_hint(hint));
     };
     if output.endpoint.is_some() && output.logs_endpoint.is_some() {
-        let hint = "`endpoint` is a base URL, `logs_endpoint` is taken as it is; keep one".to_owned();
-        complain(&["logs_endpoint"], "`endpoint` is given too".to_owned(), Some(hint));
+        let hint =
+            "`endpoint` is a base URL, `logs_endpoint` is taken as it is; keep one".to_owned();
+        complain(
+            &["logs_endpoint"],
+            "`endpoint` is given too".to_owned(),
+            Some(hint),
+        );
     }
     if output.retry.initial > output.retry.max {
-        complain(&["retry", "initial"], "longer than retry.max".to_owned(), None);
+        complain(
+            &["retry", "initial"],
+            "longer than retry.max".to_owned(),
+            None,
+        );
     }
     let tls = &output.tls;
     match (&tls.cert_file, &tls.key_file) {
-        (Some(_), None) => complain(&["tls", "cert_file"], "`key_file` is missing".to_owned(), None),
-        (None, Some(_)) => complain(&["tls", "key_file"], "`cert_file` is missing".to_owned(), None),
+        (Some(_), None) => complain(
+            &["tls", "cert_file"],
+            "`key_file` is missing".to_owned(),
+            None,
+        ),
+        (None, Some(_)) => complain(
+            &["tls", "key_file"],
+            "`cert_file` is missing".to_owned(),
+            None,
+        ),
         _ => {}
     }
     let url = output.url();
     let wants_tls = node.get("tls").is_some_and(|tls| !tls.is_null());
-    if wants_tls && url.starts_with("http://") && (tls.ca_file.is_some() || tls.cert_file.is_some()) {
+    if wants_tls && url.starts_with("http://") && (tls.ca_file.is_some() || tls.cert_file.is_some())
+    {
         let hint = "write `https://`, or remove `tls`".to_owned();
-        complain(&["tls"], format!("the endpoint {url} does not use TLS"), Some(hint));
+        complain(
+            &["tls"],
+            format!("the endpoint {url} does not use TLS"),
+            Some(hint),
+        );
     }
     let sound = complaints.is_empty();
-    complaints.into_iter().for_each(|complaint| reader.report(complaint));
+    complaints
+        .into_iter()
+        .for_each(|complaint| reader.report(complaint));
     sound
 }

@@ -38,18 +38,18 @@ pub struct Pipeline {
 section! {
     /// A pipeline reads records from its inputs, runs one query on them and sends the result to its outputs.
     pub(crate) struct PipelineFile {
-        /// Where records come from. `inputs` takes several.
+        /// Where records come from, if it is one input.
         input: Option<Input> = Input, unset("`inputs` is given", "{type: stdin}");
-        /// Where records come from: a list.
+        /// Where records come from. `input` takes one alone.
         inputs: Option<Vec<Input>> = List<Input, 1>, unset("`input` is given", "[{type: stdin}]");
         /// Types of keys, where the query leaves them open or you mean another one.
         columns: BTreeMap<String, ColumnType> = Map<ColumnName, ColumnType>, default("{}", "{status: int64}");
         /// One SELECT over the table `logs`. Names are exact, case included; `"a.b"` is the key `a.b`, and
         /// `a->>'b'` reaches into an object. A computed output needs a name (`AS`).
         transform: Sql = Sql, default("SELECT * FROM logs", "SELECT * FROM logs WHERE level <> 'debug'");
-        /// Where records go. `outputs` takes several.
+        /// Where records go, if it is one output.
         output: Option<Output> = Output, unset("`outputs` is given", "{type: stdout}");
-        /// Where records go: a list.
+        /// Where records go. `output` takes one alone.
         outputs: Option<Vec<Output>> = List<Output, 1>, unset("`output` is given", "[{type: stdout}]");
         /// How records are put together.
         batch: Batch = Batch, nested();
@@ -164,17 +164,28 @@ impl Kind for Pipeline {
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Pipeline> {
         let file: Option<PipelineFile> = reader.section(node, &[]);
-        let ways = [("input", "inputs", "{type: file, include: [/var/log/app/*.log]}"), ("output", "outputs", "{type: otlp}")];
+        let ways = [
+            (
+                "input",
+                "inputs",
+                "{type: file, include: [/var/log/app/*.log]}",
+            ),
+            ("output", "outputs", "{type: otlp}"),
+        ];
         let mut complete = true;
         for (one, several, example) in ways {
             complete &= one_of_two(node, one, several, example, reader);
         }
         let file = file.filter(|_| complete)?;
         let pipeline = Pipeline {
-            inputs: file.inputs.or_else(|| file.input.map(|input| vec![input]))?,
+            inputs: file
+                .inputs
+                .or_else(|| file.input.map(|input| vec![input]))?,
             columns: file.columns,
             transform: file.transform,
-            outputs: file.outputs.or_else(|| file.output.map(|output| vec![output]))?,
+            outputs: file
+                .outputs
+                .or_else(|| file.output.map(|output| vec![output]))?,
             batch: file.batch,
             queue: file.queue,
             limits: file.limits,
@@ -186,16 +197,34 @@ impl Kind for Pipeline {
 }
 
 /// `input` or `inputs`, one of them and only one.
-fn one_of_two(node: &Node, one: &str, several: &str, example: &str, reader: &mut Reader<'_>) -> bool {
+fn one_of_two(
+    node: &Node,
+    one: &str,
+    several: &str,
+    example: &str,
+    reader: &mut Reader<'_>,
+) -> bool {
     match (node.entry(one), node.entry(several)) {
         (Some(_), Some(entry)) => {
             let message = format!("{}: both `{one}` and `{several}`", reader.path());
-            reader.report(entry.diagnostic(message).with_hint(format!("put all of them into `{several}`")));
+            reader.report(
+                entry
+                    .diagnostic(message)
+                    .with_hint(format!("put all of them into `{several}`")),
+            );
             false
         }
-        (None, None) if node.is_null() || node.keys().all(|key| nearest(key, &[one, several]).is_none()) => {
+        (None, None)
+            if node.is_null()
+                || node
+                    .keys()
+                    .all(|key| nearest(key, &[one, several]).is_none()) =>
+        {
             let message = format!("{} has no {one}", reader.path());
-            reader.report(node.diagnostic(message).with_hint(format!("add one, such as `{one}: {example}`")));
+            reader.report(
+                node.diagnostic(message)
+                    .with_hint(format!("add one, such as `{one}: {example}`")),
+            );
             false
         }
         // A misspelt key has been reported.
@@ -210,16 +239,33 @@ fn check_names(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
     let mut sound = true;
     for (index, output) in outputs.iter().enumerate() {
         let written = node.get("outputs").and_then(|list| list.item(index));
-        let Some(written) = written.filter(|_| outputs.len() > 1) else { continue };
+        let Some(written) = written.filter(|_| outputs.len() > 1) else {
+            continue;
+        };
         if written.get("name").is_none() {
             let message = format!("{}: an output without a name", reader.path_of("outputs"));
-            let hint = format!("a pipeline with several outputs names each, such as `name: {}`", output.name);
+            let hint = format!(
+                "a pipeline with several outputs names each, such as `name: {}`",
+                output.name
+            );
             reader.report(written.diagnostic(message).with_hint(hint));
             sound = false;
-        } else if let Some(first) = outputs[..index].iter().find(|first| first.name == output.name) {
-            let message = format!("{}: two outputs are named `{}`", reader.path_of("outputs"), output.name);
+        } else if let Some(first) = outputs[..index]
+            .iter()
+            .find(|first| first.name == output.name)
+        {
+            let message = format!(
+                "{}: two outputs are named `{}`",
+                reader.path_of("outputs"),
+                output.name
+            );
             let hint = format!("the first one is at {}", first.position);
-            reader.report(written.nearest(&["name"]).diagnostic(message).with_hint(hint));
+            reader.report(
+                written
+                    .nearest(&["name"])
+                    .diagnostic(message)
+                    .with_hint(hint),
+            );
             sound = false;
         }
     }
@@ -229,16 +275,25 @@ fn check_names(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
 /// Sizes that would stop the pipeline for ever.
 fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> bool {
     let mut sound = true;
-    let longest_record = pipeline.inputs.iter().map(Input::max_record_bytes).max().unwrap_or(0);
+    let longest_record = pipeline
+        .inputs
+        .iter()
+        .map(Input::max_record_bytes)
+        .max()
+        .unwrap_or(0);
     let replay = pipeline.limits.replay;
-    let needs = [(pipeline.batch.max_bytes, "batch.max_bytes"), (longest_record, "max_record_bytes of the inputs")];
+    let needs = [
+        (pipeline.batch.max_bytes, "batch.max_bytes"),
+        (longest_record, "max_record_bytes of the inputs"),
+    ];
     for (bytes, what) in needs {
         if replay < 2 * bytes {
-            let path: &[&str] = if has_path(node, &["limits", "replay"]) || !what.starts_with("batch") {
-                &["limits", "replay"]
-            } else {
-                &["batch", "max_bytes"]
-            };
+            let path: &[&str] =
+                if has_path(node, &["limits", "replay"]) || !what.starts_with("batch") {
+                    &["limits", "replay"]
+                } else {
+                    &["batch", "max_bytes"]
+                };
             let message = format!(
                 "{}: {} is too small: at least twice {what}, {}, is needed",
                 reader.path_of("limits.replay"),
@@ -250,7 +305,9 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
         }
     }
     for output in &pipeline.outputs {
-        let OutputKind::Otlp(otlp) = &output.kind else { continue };
+        let OutputKind::Otlp(otlp) = &output.kind else {
+            continue;
+        };
         if pipeline.queue.max_bytes < otlp.max_request_bytes {
             let message = format!(
                 "{}: {} is too small for a request of output `{}`, which can have {}",

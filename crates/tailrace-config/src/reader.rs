@@ -7,7 +7,7 @@ use crate::interpolate::{Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
 use crate::origins::Origins;
-use crate::section::{Choice, Presence, Section, Variants};
+use crate::section::{Choice, Section, Variants};
 use crate::source::{Position, Source};
 
 /// The state of one reading.
@@ -20,7 +20,11 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(env: Environment<'a>) -> Reader<'a> {
-        Reader { env, diagnostics: Vec::new(), path: Vec::new() }
+        Reader {
+            env,
+            diagnostics: Vec::new(),
+            path: Vec::new(),
+        }
     }
 
     pub(crate) fn env(&self) -> Environment<'a> {
@@ -49,11 +53,19 @@ impl<'a> Reader<'a> {
 
     /// The key path of a key in the section being read.
     pub(crate) fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path()) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path())
+        }
     }
 
     /// Runs `read` with one more key on the path.
-    pub(crate) fn within<T>(&mut self, key: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn within<T>(
+        &mut self,
+        key: impl Into<String>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.path.push(key.into());
         let value = read(self);
         self.path.pop();
@@ -62,21 +74,41 @@ impl<'a> Reader<'a> {
 
     // --- Fields of a section, by what it means to leave them out ---
 
-    pub(crate) fn required<K: Kind>(&mut self, node: &Node, key: &str, example: &str) -> Option<K::Value> {
-        match self.present::<K>(node, key, &format!("it is required, such as `{key}: {example}`")) {
+    pub(crate) fn required<K: Kind>(
+        &mut self,
+        node: &Node,
+        key: &str,
+        example: &str,
+    ) -> Option<K::Value> {
+        match self.present::<K>(
+            node,
+            key,
+            &format!("it is required, such as `{key}: {example}`"),
+        ) {
             Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
             Present::Refused => None,
             Present::Absent => {
                 let message = format!("{} is missing", self.path_of(key));
-                let diagnostic = node.diagnostic(message).with_hint(format!("such as `{key}: {example}`"));
+                let diagnostic = node
+                    .diagnostic(message)
+                    .with_hint(format!("such as `{key}: {example}`"));
                 self.report(diagnostic);
                 None
             }
         }
     }
 
-    pub(crate) fn defaulted<K: Kind>(&mut self, node: &Node, key: &str, default: &str) -> Option<K::Value> {
-        match self.present::<K>(node, key, &format!("leave the key out for the default, {default}")) {
+    pub(crate) fn defaulted<K: Kind>(
+        &mut self,
+        node: &Node,
+        key: &str,
+        default: &str,
+    ) -> Option<K::Value> {
+        match self.present::<K>(
+            node,
+            key,
+            &format!("leave the key out for the default, {default}"),
+        ) {
             Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
             Present::Refused => None,
             Present::Absent => {
@@ -103,7 +135,9 @@ impl<'a> Reader<'a> {
     /// Whether a key has a value. `key:` has none, which is a slip except where a mapping may be empty;
     /// an expansion that came out empty counts as a key left out.
     fn present<'n, K: Kind>(&mut self, node: &'n Node, key: &str, hint: &str) -> Present<'n> {
-        let Some(value) = node.get(key) else { return Present::Absent };
+        let Some(value) = node.get(key) else {
+            return Present::Absent;
+        };
         if value.is_null() {
             if K::NULL_IS_EMPTY {
                 return Present::Absent;
@@ -112,14 +146,21 @@ impl<'a> Reader<'a> {
             self.report(diagnostic.with_hint(hint.to_owned()));
             return Present::Refused;
         }
-        if self.expands_to_nothing(value) { Present::Absent } else { Present::Node(value) }
+        if self.expands_to_nothing(value) {
+            Present::Absent
+        } else {
+            Present::Node(value)
+        }
     }
 
     /// True for `${NAME:-}` and the like where nothing came out of it.
     pub(crate) fn expands_to_nothing(&self, node: &Node) -> bool {
-        let Value::Scalar(scalar) = &node.value else { return false };
+        let Value::Scalar(scalar) = &node.value else {
+            return false;
+        };
         scalar.text.contains('$')
-            && resolve(scalar, self.env).is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
+            && resolve(scalar, self.env)
+                .is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
     }
 
     // --- Values ---
@@ -139,7 +180,10 @@ impl<'a> Reader<'a> {
             Err(problem) => {
                 let (line, column) = scalar.origins.place(&scalar.text, problem.offset);
                 let position = Position::new(node.position.source(), line, column);
-                self.report(Diagnostic::new(&position, problem.length, problem.message).with_hint(problem.hint));
+                self.report(
+                    Diagnostic::new(&position, problem.length, problem.message)
+                        .with_hint(problem.hint),
+                );
                 None
             }
         }
@@ -148,24 +192,56 @@ impl<'a> Reader<'a> {
     /// Complains that a value is not what was expected there.
     pub(crate) fn expected(&mut self, node: &Node, expected: &str, resolved: Option<&Resolved>) {
         let got = got(node, resolved);
-        self.refuse(node, resolved, format!("expected {expected}, got {got}"), None);
+        self.refuse(
+            node,
+            resolved,
+            format!("expected {expected}, got {got}"),
+            None,
+        );
     }
 
     /// Complains about a value; a line that may hold a secret is cut.
-    pub(crate) fn refuse(&mut self, node: &Node, resolved: Option<&Resolved>, what: String, hint: Option<String>) {
-        let diagnostic = node.diagnostic(format!("{}: {what}", self.path())).with_hint(hint);
+    pub(crate) fn refuse(
+        &mut self,
+        node: &Node,
+        resolved: Option<&Resolved>,
+        what: String,
+        hint: Option<String>,
+    ) {
+        let diagnostic = node
+            .diagnostic(format!("{}: {what}", self.path()))
+            .with_hint(hint);
         let from_variable = resolved.is_some_and(|resolved| resolved.secret);
-        self.report(if from_variable { diagnostic.redacted() } else { diagnostic });
+        self.report(if from_variable {
+            diagnostic.redacted()
+        } else {
+            diagnostic
+        });
     }
 
     /// Complains that a text is not what was expected there.
-    pub(crate) fn refuse_text(&mut self, node: &Node, resolved: &Resolved, expected: &str, hint: Option<String>) {
+    pub(crate) fn refuse_text(
+        &mut self,
+        node: &Node,
+        resolved: &Resolved,
+        expected: &str,
+        hint: Option<String>,
+    ) {
         let got = got(node, Some(resolved));
-        self.refuse(node, Some(resolved), format!("expected {expected}, got {got}"), hint);
+        self.refuse(
+            node,
+            Some(resolved),
+            format!("expected {expected}, got {got}"),
+            hint,
+        );
     }
 
     /// One of a list of names.
-    pub(crate) fn choice(&mut self, node: &Node, choices: &'static [Choice]) -> Option<&'static str> {
+    pub(crate) fn choice(
+        &mut self,
+        node: &Node,
+        choices: &'static [Choice],
+    ) -> Option<&'static str> {
         let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
         let expected = format!("one of {}", listed(&names));
         let resolved = self.scalar(node, &expected)?;
@@ -174,7 +250,12 @@ impl<'a> Reader<'a> {
         }
         let got = got(node, Some(&resolved));
         let hint = nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
-        self.refuse(node, Some(&resolved), format!("expected {expected}, got {got}"), hint);
+        self.refuse(
+            node,
+            Some(&resolved),
+            format!("expected {expected}, got {got}"),
+            hint,
+        );
         None
     }
 
@@ -187,18 +268,28 @@ impl<'a> Reader<'a> {
             self.expected(node, "a mapping", None);
             return None;
         };
-        let keys: Vec<&str> = more.iter().copied().chain(S::INFO.fields.iter().map(|field| field.key)).collect();
+        let keys: Vec<&str> = more
+            .iter()
+            .copied()
+            .chain(S::INFO.fields.iter().map(|field| field.key))
+            .collect();
         self.refuse_unknown_keys(node, &keys);
         S::read_fields(node, self)
     }
 
     fn refuse_unknown_keys(&mut self, node: &Node, keys: &[&str]) {
-        let Value::Mapping(entries) = &node.value else { return };
+        let Value::Mapping(entries) = &node.value else {
+            return;
+        };
         for entry in entries {
             if keys.contains(&entry.key.as_str()) || entry.key.starts_with("x-") {
                 continue;
             }
-            let place = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path()) };
+            let place = if self.path.is_empty() {
+                String::new()
+            } else {
+                format!(" in {}", self.path())
+            };
             let message = format!("unknown key `{}`{place}", entry.key);
             let hint = match nearest(&entry.key, keys) {
                 Some(name) => format!("did you mean `{name}`?"),
@@ -217,7 +308,9 @@ impl<'a> Reader<'a> {
         }
         let Some(tag) = node.get("type") else {
             let message = format!("{} is missing", self.path_of("type"));
-            let diagnostic = node.diagnostic(message).with_hint(format!("one of {}", listed(&names)));
+            let diagnostic = node
+                .diagnostic(message)
+                .with_hint(format!("one of {}", listed(&names)));
             self.report(diagnostic);
             return None;
         };
@@ -226,9 +319,15 @@ impl<'a> Reader<'a> {
             let resolved = reader.scalar(tag, &expected)?;
             let found = names.iter().copied().find(|name| *name == resolved.text);
             if found.is_none() {
-                let hint = nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
+                let hint =
+                    nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
                 let got = got(tag, Some(&resolved));
-                reader.refuse(tag, Some(&resolved), format!("expected {expected}, got {got}"), hint);
+                reader.refuse(
+                    tag,
+                    Some(&resolved),
+                    format!("expected {expected}, got {got}"),
+                    hint,
+                );
             }
             found
         })
@@ -267,7 +366,9 @@ fn got(node: &Node, resolved: Option<&Resolved>) -> String {
     match (&node.value, resolved) {
         (Value::Sequence(_), _) => "a list".to_owned(),
         (Value::Mapping(_), _) => "a mapping".to_owned(),
-        (Value::Scalar(_), Some(resolved)) if resolved.secret => "something else (not shown)".to_owned(),
+        (Value::Scalar(_), Some(resolved)) if resolved.secret => {
+            "something else (not shown)".to_owned()
+        }
         (Value::Scalar(_), Some(resolved)) => quoted(&resolved.text),
         (Value::Scalar(_), None) if node.is_null() => "nothing".to_owned(),
         (Value::Scalar(scalar), None) => quoted(&scalar.text),
@@ -299,17 +400,10 @@ pub(crate) fn listed(names: &[&str]) -> String {
 pub(crate) fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
     let text = text.to_lowercase();
     let distance = |name: &str| strsim::osa_distance(&text, &name.to_lowercase());
-    let (name, far) = names.iter().map(|name| (*name, distance(name))).min_by_key(|&(_, far)| far)?;
+    let (name, far) = names
+        .iter()
+        .map(|name| (*name, distance(name)))
+        .min_by_key(|&(_, far)| far)?;
     let longest = name.chars().count().max(text.chars().count());
     (far <= longest / 3 || far == 0).then_some(name)
-}
-
-/// A field's presence in words, for the reference.
-pub(crate) fn presence_text(presence: &Presence) -> String {
-    match presence {
-        Presence::Required { .. } => "required".to_owned(),
-        Presence::Default { text, .. } => format!("`{text}`"),
-        Presence::Unset { meaning, .. } => format!("unset: {meaning}"),
-        Presence::Nested => String::new(),
-    }
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::kind::{Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, Size, Time};
+use crate::kind::{
+    Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, Size, Time,
+};
 use crate::node::Node;
 use crate::pipeline::{Name, Pipeline};
 use crate::reader::Reader;
@@ -72,7 +74,10 @@ impl Kind for Version {
     type Value = u64;
 
     fn shape() -> Shape {
-        Shape::Integer { min: VERSION, max: VERSION }
+        Shape::Integer {
+            min: VERSION,
+            max: VERSION,
+        }
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<u64> {
@@ -104,7 +109,9 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
     let config: Config = reader.section(node, &[])?;
     let pipelines = node.nearest(&["pipelines"]);
     if config.pipelines.is_empty() {
-        let hint = "add one, such as `pipelines: {app: {input: {type: stdin}, output: {type: stdout}}}`".to_owned();
+        let hint =
+            "add one, such as `pipelines: {app: {input: {type: stdin}, output: {type: stdout}}}`"
+                .to_owned();
         reader.report(pipelines.diagnostic("there is no pipeline").with_hint(hint));
         return None;
     }
@@ -113,14 +120,21 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
 
 /// Two readers of one pipe would each get half of it.
 fn only_one_stdin(config: &Config, reader: &mut Reader<'_>) -> bool {
-    let inputs = config.pipelines.values().flat_map(|pipeline| &pipeline.inputs);
+    let inputs = config
+        .pipelines
+        .values()
+        .flat_map(|pipeline| &pipeline.inputs);
     let mut stdins = inputs.filter(|input| matches!(input, Input::Stdin(..)));
     let first = stdins.next();
     let mut sound = true;
     for second in stdins {
         let message = "the standard input is read twice";
         let hint = first.map(|first| format!("the first time at {}", first.position()));
-        reader.report(Node::empty(second.position()).diagnostic(message).with_hint(hint));
+        reader.report(
+            Node::empty(second.position())
+                .diagnostic(message)
+                .with_hint(hint),
+        );
         sound = false;
     }
     sound

@@ -20,9 +20,18 @@ pub(crate) enum Shape {
     /// A text; the word says which: `text`, `path`, `URL`.
     Text(&'static str),
     Boolean,
-    Integer { min: u64, max: u64 },
-    Size { min: u64, max: u64 },
-    Duration { min_ms: u64, max_ms: u64 },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    Size {
+        min: u64,
+        max: u64,
+    },
+    Duration {
+        min_ms: u64,
+        max_ms: u64,
+    },
     Choice(&'static [Choice]),
     /// A list, or one value alone.
     List(Box<Shape>),
@@ -51,9 +60,17 @@ pub(crate) struct Field {
 
 /// What it means to leave an option out.
 pub(crate) enum Presence {
-    Required { example: &'static str },
-    Default { text: &'static str, example: Option<&'static str> },
-    Unset { meaning: &'static str, example: &'static str },
+    Required {
+        example: &'static str,
+    },
+    Default {
+        text: &'static str,
+        example: Option<&'static str>,
+    },
+    Unset {
+        meaning: &'static str,
+        example: &'static str,
+    },
     /// A section with defaults of its own.
     Nested,
 }
@@ -82,7 +99,10 @@ pub(crate) trait Section: Sized {
     const INFO: Info;
 
     /// Reads the fields of a mapping whose keys are known to be valid.
-    fn read_fields(node: &crate::node::Node, reader: &mut crate::reader::Reader<'_>) -> Option<Self>;
+    fn read_fields(
+        node: &crate::node::Node,
+        reader: &mut crate::reader::Reader<'_>,
+    ) -> Option<Self>;
 }
 
 macro_rules! section {
@@ -122,6 +142,8 @@ macro_rules! section {
                 node: &$crate::node::Node,
                 reader: &mut $crate::reader::Reader<'_>,
             ) -> Option<Self> {
+                // A section without fields reads nothing.
+                let _ = (&node, &reader);
                 $(let $field = section!(@read node, reader, stringify!($field), $kind, $mode($($text),*));)*
                 Some($name { $($field: $field?),* })
             }
@@ -220,7 +242,10 @@ mod tests {
 
     /// Every section there is, once.
     fn sections(info: &'static Info, found: &mut Vec<&'static Info>) {
-        if !found.iter().any(|known| std::ptr::eq(known.fields, info.fields)) {
+        if !found
+            .iter()
+            .any(|known| std::ptr::eq(known.fields, info.fields))
+        {
             found.push(info);
             for field in info.fields {
                 inner_sections(&(field.shape)(), found);
@@ -249,7 +274,11 @@ mod tests {
         let mut reader = Reader::new(&env);
         let read = node.is_some_and(|node| (field.probe)(&node, &mut reader));
         diagnostics.extend(reader.finish());
-        if read && diagnostics.is_empty() { Ok(()) } else { Err(format!("{diagnostics:?}")) }
+        if read && diagnostics.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{diagnostics:?}"))
+        }
     }
 
     #[test]
@@ -258,12 +287,20 @@ mod tests {
         sections(&crate::root::INFO, &mut found);
         assert!(found.len() >= 15, "{} sections", found.len());
         for info in found {
-            assert!(!info.doc.is_empty(), "a section without a doc line: {:?}", info.fields.first().map(|f| f.key));
+            assert!(
+                !info.doc.is_empty(),
+                "a section without a doc line: {:?}",
+                info.fields.first().map(|f| f.key)
+            );
             for field in info.fields {
                 assert!(!field.doc.is_empty(), "{} has no doc line", field.key);
                 let texts = match field.presence {
-                    Presence::Required { example } | Presence::Unset { example, .. } => vec![example],
-                    Presence::Default { text, example } => [Some(text), example].into_iter().flatten().collect(),
+                    Presence::Required { example } | Presence::Unset { example, .. } => {
+                        vec![example]
+                    }
+                    Presence::Default { text, example } => {
+                        [Some(text), example].into_iter().flatten().collect()
+                    }
                     Presence::Nested => Vec::new(),
                 };
                 for text in texts {

@@ -18,7 +18,11 @@ pub struct Position {
 
 impl Position {
     pub(crate) fn new(source: &Arc<Source>, line: usize, column: usize) -> Position {
-        Position { source: Arc::clone(source), line, column }
+        Position {
+            source: Arc::clone(source),
+            line,
+            column,
+        }
     }
 
     /// The file, or `$NAME` where the value came from an environment variable.
@@ -38,7 +42,10 @@ impl Position {
 
     /// The text of the line, without its end; empty where the position has no line.
     pub(crate) fn line_text(&self) -> &str {
-        self.line.checked_sub(1).and_then(|index| self.source.line(index)).unwrap_or("")
+        self.line
+            .checked_sub(1)
+            .and_then(|index| self.source.line(index))
+            .unwrap_or("")
     }
 
     pub(crate) fn source(&self) -> &Arc<Source> {
@@ -82,17 +89,21 @@ impl Source {
         for (index, &byte) in bytes.iter().enumerate() {
             let crlf = byte == b'\r' && bytes.get(index + 1) == Some(&b'\n');
             if byte == b'\n' || (byte == b'\r' && !crlf) {
-                let end = if byte == b'\n' && index > start && bytes[index - 1] == b'\r' { index - 1 } else { index };
+                let end = if byte == b'\n' && index > start && bytes[index - 1] == b'\r' {
+                    index - 1
+                } else {
+                    index
+                };
                 lines.push((start, end));
                 start = index + 1;
             }
         }
         lines.push((start, text.len()));
-        Arc::new(Source { name: name.into(), text, lines })
-    }
-
-    pub(crate) fn name(&self) -> &Path {
-        &self.name
+        Arc::new(Source {
+            name: name.into(),
+            text,
+            lines,
+        })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -100,12 +111,17 @@ impl Source {
     }
 
     fn line(&self, index: usize) -> Option<&str> {
-        self.lines.get(index).map(|&(start, end)| &self.text[start..end])
+        self.lines
+            .get(index)
+            .map(|&(start, end)| &self.text[start..end])
     }
 
     /// Line and column, both from 1, of a byte offset that lies on a character boundary.
     pub(crate) fn line_column(&self, offset: usize) -> (usize, usize) {
-        let index = self.lines.partition_point(|&(start, _)| start <= offset).saturating_sub(1);
+        let index = self
+            .lines
+            .partition_point(|&(start, _)| start <= offset)
+            .saturating_sub(1);
         let start = self.lines[index].0;
         (index + 1, self.text[start..offset].chars().count() + 1)
     }
@@ -119,7 +135,10 @@ mod tests {
     fn lines_end_at_lf_crlf_and_cr() {
         let source = Source::new("f", "a\nbb\r\nccc\rdddd".to_owned());
         let lines: Vec<_> = (0..5).map(|index| source.line(index)).collect();
-        assert_eq!(lines, [Some("a"), Some("bb"), Some("ccc"), Some("dddd"), None]);
+        assert_eq!(
+            lines,
+            [Some("a"), Some("bb"), Some("ccc"), Some("dddd"), None]
+        );
         assert_eq!(source.line_column(3), (2, 2));
         assert_eq!(source.line_column(14), (4, 5));
     }

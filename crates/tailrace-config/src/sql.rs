@@ -27,7 +27,13 @@ impl Sql {
     }
 
     /// A diagnostic about `length` characters of the query.
-    pub fn diagnostic(&self, line: usize, column: usize, length: usize, message: impl Into<String>) -> Diagnostic {
+    pub fn diagnostic(
+        &self,
+        line: usize,
+        column: usize,
+        length: usize,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic::new(&self.position(line, column), length, message)
     }
 
@@ -47,7 +53,10 @@ impl Sql {
         }
         let text = &self.text[start..];
         let text = &text[..text.find('\n').unwrap_or(text.len())];
-        let within = text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+        let within = text
+            .char_indices()
+            .nth(column.saturating_sub(1))
+            .map_or(text.len(), |(at, _)| at);
         start + within
     }
 }
@@ -61,12 +70,23 @@ impl Kind for Sql {
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Sql> {
         let resolved = reader.scalar(node, "a query, such as `SELECT * FROM logs`")?;
-        let Value::Scalar(_) = &node.value else { return None };
+        let Value::Scalar(_) = &node.value else {
+            return None;
+        };
         if resolved.text.trim().is_empty() {
             let hint = "leave the key out to pass everything".to_owned();
-            reader.refuse(node, Some(&resolved), "the query is empty".to_owned(), Some(hint));
+            reader.refuse(
+                node,
+                Some(&resolved),
+                "the query is empty".to_owned(),
+                Some(hint),
+            );
             return None;
         }
-        Some(Sql { text: resolved.text, position: node.position.clone(), origins: resolved.origins })
+        Some(Sql {
+            text: resolved.text,
+            position: node.position.clone(),
+            origins: resolved.origins,
+        })
     }
 }

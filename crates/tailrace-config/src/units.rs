@@ -5,7 +5,9 @@ use std::time::Duration;
 /// Reads a size in bytes: a whole number with `B`, `KiB`, `MiB`, `GiB`, `TiB` (1024) or `KB`, `MB`, `GB`,
 /// `TB` (1000), or without a unit. A fraction is fine where whole bytes come out (`3.5MiB`).
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor: u64 = match unit.trim_start() {
         "" | "B" => 1,
@@ -43,7 +45,11 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let mut previous = u64::MAX;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.')?);
-        let (unit, after) = after.split_at(after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len()));
+        let (unit, after) = after.split_at(
+            after
+                .find(|c: char| !c.is_ascii_alphabetic())
+                .unwrap_or(after.len()),
+        );
         let factor = match unit {
             "ms" => 1,
             "s" => 1_000,
@@ -66,13 +72,23 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
 pub(crate) fn write_duration(duration: Duration) -> String {
     let mut left = duration.as_millis();
     let mut text = String::new();
-    for (factor, unit) in [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms")] {
+    for (factor, unit) in [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1_000, "s"),
+        (1, "ms"),
+    ] {
         if left >= factor {
             text.push_str(&format!("{}{unit}", left / factor));
             left %= factor;
         }
     }
-    if text.is_empty() { "0s".to_owned() } else { text }
+    if text.is_empty() {
+        "0s".to_owned()
+    } else {
+        text
+    }
 }
 
 /// `number * factor` for a decimal number, where that is whole and fits.
@@ -81,13 +97,21 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.len() > 9 {
         return None;
     }
-    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    let digits = |text: &str| {
+        if text.is_empty() {
+            Some(0)
+        } else {
+            text.parse::<u64>().ok()
+        }
+    };
     let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let part = u128::from(digits(fraction)?) * u128::from(factor);
     if !part.is_multiple_of(scale) {
         return None;
     }
-    digits(whole)?.checked_mul(factor)?.checked_add(u64::try_from(part / scale).ok()?)
+    digits(whole)?
+        .checked_mul(factor)?
+        .checked_add(u64::try_from(part / scale).ok()?)
 }
 
 #[cfg(test)]
@@ -148,7 +172,11 @@ mod tests {
             ("99999999999999999999s", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(parse_duration(text), expected.map(Duration::from_millis), "{text}");
+            assert_eq!(
+                parse_duration(text),
+                expected.map(Duration::from_millis),
+                "{text}"
+            );
         }
     }
 

@@ -48,8 +48,10 @@ pub(crate) fn parse(source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> 
 
 /// YAML knows no control characters but tab and line ends. The parser would take NUL for the end.
 fn forbidden_character(source: &Arc<Source>) -> Option<Diagnostic> {
-    let (offset, c) =
-        source.text().char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}'))?;
+    let (offset, c) = source
+        .text()
+        .char_indices()
+        .find(|(_, c)| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}'))?;
     let (line, column) = source.line_column(offset);
     let message = format!("control character U+{:04X} in a YAML file", c as u32);
     Some(
@@ -80,7 +82,11 @@ struct Open {
 
 enum OpenKind {
     Sequence(Vec<Node>),
-    Mapping { entries: Vec<Entry>, merges: Vec<Node>, key: Key },
+    Mapping {
+        entries: Vec<Entry>,
+        merges: Vec<Node>,
+        key: Key,
+    },
 }
 
 /// What a mapping waits for.
@@ -104,7 +110,12 @@ impl Builder<'_> {
                 Some(Ok(pair)) => pair,
                 Some(Err(error)) => {
                     let position = self.position(*error.marker());
-                    self.report(&position, 1, format!("not valid YAML: {}", error.info()), syntax_hint(&position));
+                    self.report(
+                        &position,
+                        1,
+                        format!("not valid YAML: {}", error.info()),
+                        syntax_hint(&position),
+                    );
                     return false;
                 }
             };
@@ -121,7 +132,12 @@ impl Builder<'_> {
                 if self.documents > 1 {
                     let position = self.position(span.start);
                     let hint = "put it into a file of its own and give both with -c".to_owned();
-                    self.report(&position, 3, "a second YAML document in one file", Some(hint));
+                    self.report(
+                        &position,
+                        3,
+                        "a second YAML document in one file",
+                        Some(hint),
+                    );
                     return false;
                 }
             }
@@ -133,7 +149,11 @@ impl Builder<'_> {
                 return self.start(OpenKind::Sequence(Vec::new()), anchor, tag.as_deref(), span);
             }
             Event::MappingStart(anchor, tag) => {
-                let kind = OpenKind::Mapping { entries: Vec::new(), merges: Vec::new(), key: Key::Missing };
+                let kind = OpenKind::Mapping {
+                    entries: Vec::new(),
+                    merges: Vec::new(),
+                    key: Key::Missing,
+                };
                 return self.start(kind, anchor, tag.as_deref(), span);
             }
             Event::SequenceEnd | Event::MappingEnd => return self.end(),
@@ -157,11 +177,30 @@ impl Builder<'_> {
         let origins = if style == ScalarStyle::Plain && one_line {
             Origins::verbatim(position.line(), position.column())
         } else {
-            trace(text, style, &self.chars, span.start.index(), position.line(), position.column())
+            trace(
+                text,
+                style,
+                &self.chars,
+                span.start.index(),
+                position.line(),
+                position.column(),
+            )
         };
-        let length = if one_line { span.end.index() - span.start.index() } else { 1 };
-        let scalar = Scalar { text: text.to_owned(), plain, origins };
-        Node { position, length: length.max(1), value: Value::Scalar(scalar) }
+        let length = if one_line {
+            span.end.index() - span.start.index()
+        } else {
+            1
+        };
+        let scalar = Scalar {
+            text: text.to_owned(),
+            plain,
+            origins,
+        };
+        Node {
+            position,
+            length: length.max(1),
+            value: Value::Scalar(scalar),
+        }
     }
 
     fn start(&mut self, kind: OpenKind, anchor: usize, tag: Option<&Tag>, span: Span) -> bool {
@@ -170,18 +209,31 @@ impl Builder<'_> {
             self.refuse_tag(tag, &position);
         }
         if self.open.len() >= DEPTH_MAX {
-            self.report(&position, 1, format!("nested deeper than {DEPTH_MAX} levels"), None);
+            self.report(
+                &position,
+                1,
+                format!("nested deeper than {DEPTH_MAX} levels"),
+                None,
+            );
             return false;
         }
-        self.open.push(Open { position, anchor, kind });
+        self.open.push(Open {
+            position,
+            anchor,
+            kind,
+        });
         true
     }
 
     fn end(&mut self) -> bool {
-        let Some(open) = self.open.pop() else { return true };
+        let Some(open) = self.open.pop() else {
+            return true;
+        };
         let value = match open.kind {
             OpenKind::Sequence(items) => Value::Sequence(items),
-            OpenKind::Mapping { entries, merges, .. } => {
+            OpenKind::Mapping {
+                entries, merges, ..
+            } => {
                 let mut entries = entries;
                 for merged in merges {
                     self.merge_key(&mut entries, merged);
@@ -189,7 +241,14 @@ impl Builder<'_> {
                 Value::Mapping(entries)
             }
         };
-        self.complete(Node { position: open.position, length: 1, value }, open.anchor)
+        self.complete(
+            Node {
+                position: open.position,
+                length: 1,
+                value,
+            },
+            open.anchor,
+        )
     }
 
     /// Puts a finished node where it belongs: a list, a key, a value, or the root.
@@ -203,14 +262,22 @@ impl Builder<'_> {
         };
         match &mut open.kind {
             OpenKind::Sequence(items) => items.push(node),
-            OpenKind::Mapping { entries, merges, key } => match std::mem::replace(key, Key::Missing) {
+            OpenKind::Mapping {
+                entries,
+                merges,
+                key,
+            } => match std::mem::replace(key, Key::Missing) {
                 Key::Missing => {
                     let (next, complaint) = key_of(node, entries);
                     *key = next;
                     self.diagnostics.extend(complaint);
                 }
                 Key::Plain { text, position } => {
-                    entries.push(Entry { key: text, key_position: position, value: node });
+                    entries.push(Entry {
+                        key: text,
+                        key_position: position,
+                        value: node,
+                    });
                 }
                 Key::Merge => merges.push(node),
                 Key::Refused => {}
@@ -222,7 +289,12 @@ impl Builder<'_> {
     fn alias(&mut self, anchor: usize, span: Span) -> bool {
         let position = self.position(span.start);
         let Some(node) = self.anchors.get(&anchor).cloned() else {
-            self.report(&position, 1, "an alias inside the value that it stands for", None);
+            self.report(
+                &position,
+                1,
+                "an alias inside the value that it stands for",
+                None,
+            );
             return false;
         };
         let (nodes, bytes, depth) = measure(&node);
@@ -233,7 +305,12 @@ impl Builder<'_> {
             return false;
         }
         if self.open.len() + depth > DEPTH_MAX {
-            self.report(&position, 1, format!("nested deeper than {DEPTH_MAX} levels"), None);
+            self.report(
+                &position,
+                1,
+                format!("nested deeper than {DEPTH_MAX} levels"),
+                None,
+            );
             return false;
         }
         self.complete(node, 0)
@@ -249,14 +326,20 @@ impl Builder<'_> {
                     }
                 }
             }
-            Value::Sequence(items) if items.iter().all(|item| matches!(item.value, Value::Mapping(_))) => {
+            Value::Sequence(items)
+                if items
+                    .iter()
+                    .all(|item| matches!(item.value, Value::Mapping(_))) =>
+            {
                 for item in items {
                     self.merge_key(entries, item);
                 }
             }
             _ => {
                 let hint = "write `<<: *anchor`".to_owned();
-                let complaint = merged.diagnostic("the merge key `<<` takes a mapping").with_hint(hint);
+                let complaint = merged
+                    .diagnostic("the merge key `<<` takes a mapping")
+                    .with_hint(hint);
                 self.diagnostics.push(complaint);
             }
         }
@@ -264,14 +347,29 @@ impl Builder<'_> {
 
     fn refuse_tag(&mut self, tag: &Tag, position: &Position) {
         let known = tag.is_yaml_core_schema()
-            && matches!(tag.suffix.as_str(), "str" | "int" | "float" | "bool" | "null" | "seq" | "map");
+            && matches!(
+                tag.suffix.as_str(),
+                "str" | "int" | "float" | "bool" | "null" | "seq" | "map"
+            );
         if !known {
-            self.report(position, 1, format!("the tag `{tag}` has no meaning here"), None);
+            self.report(
+                position,
+                1,
+                format!("the tag `{tag}` has no meaning here"),
+                None,
+            );
         }
     }
 
-    fn report(&mut self, position: &Position, length: usize, message: impl Into<String>, hint: Option<String>) {
-        self.diagnostics.push(Diagnostic::new(position, length, message).with_hint(hint));
+    fn report(
+        &mut self,
+        position: &Position,
+        length: usize,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        self.diagnostics
+            .push(Diagnostic::new(position, length, message).with_hint(hint));
     }
 
     fn position(&self, marker: Marker) -> Position {
@@ -292,7 +390,13 @@ fn key_of(node: Node, entries: &[Entry]) -> (Key, Option<Diagnostic>) {
         let hint = format!("the first one is at {}", first.key_position);
         return (Key::Refused, Some(node.diagnostic(message).with_hint(hint)));
     }
-    (Key::Plain { text: scalar.text.clone(), position: node.position }, None)
+    (
+        Key::Plain {
+            text: scalar.text.clone(),
+            position: node.position,
+        },
+        None,
+    )
 }
 
 /// Nodes, bytes of text and depth of a tree.
@@ -300,12 +404,18 @@ fn measure(node: &Node) -> (usize, usize, usize) {
     let mut total = (1, 0, 0);
     let mut add = |node: &Node, key_bytes: usize| {
         let (nodes, bytes, depth) = measure(node);
-        total = (total.0 + nodes, total.1 + bytes + key_bytes, total.2.max(depth));
+        total = (
+            total.0 + nodes,
+            total.1 + bytes + key_bytes,
+            total.2.max(depth),
+        );
     };
     match &node.value {
         Value::Scalar(scalar) => return (1, scalar.text.len(), 0),
         Value::Sequence(items) => items.iter().for_each(|item| add(item, 0)),
-        Value::Mapping(entries) => entries.iter().for_each(|entry| add(&entry.value, entry.key.len())),
+        Value::Mapping(entries) => entries
+            .iter()
+            .for_each(|entry| add(&entry.value, entry.key.len())),
     }
     (total.0, total.1, total.2 + 1)
 }
@@ -317,7 +427,9 @@ fn syntax_hint(position: &Position) -> Option<String> {
     if indent.contains('\t') {
         return Some("YAML is indented with spaces, not with tabs".to_owned());
     }
-    let value = line.split_once(": ").map_or("", |(_, value)| value.trim_start());
+    let value = line
+        .split_once(": ")
+        .map_or("", |(_, value)| value.trim_start());
     if value.starts_with(['@', '`', '%', '*', '&', '!']) || value.contains(": ") {
         return Some("a text with such characters needs quotes".to_owned());
     }
