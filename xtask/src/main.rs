@@ -1,2 +1,59 @@
-//! Project chores.
-fn main() {}
+//! `cargo xtask`: the project's chores. It drives cargo and other programs and
+//! reports; it builds and checks nothing by itself, and no crate depends on it.
+// This program's output is what it prints.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod collector;
+mod dist;
+mod docs;
+mod readme;
+mod steps;
+mod test;
+mod workspace;
+
+use workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Project chores")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs every check there is
+    Test(test::Args),
+    /// Writes the generated documents anew
+    Docs,
+    /// Measures; results are printed as Markdown
+    Bench(bench::Args),
+    /// Builds what ships, and prints its size, checksum and build time
+    Dist,
+    /// Builds the OpenTelemetry Collector of the tests, and prints its path
+    Collector,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = Workspace::find().and_then(|workspace| match cli.command {
+        Command::Test(args) => test::run(&workspace, &args),
+        Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Collector => {
+            let path = collector::build(&workspace)?;
+            println!("{}", path.display());
+            Ok(ExitCode::SUCCESS)
+        }
+    });
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,246 @@
+//! One request: read it, decode it if asked to, answer it. Everything about
+//! OTLP/HTTP and OTLP/gRPC that a server must get right stands here; sockets
+//! and totals do not.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::body::Incoming;
+use tailrace_otlp::Compression;
+
+use super::{Options, State};
+
+/// What an accepted request held.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    pub(super) wire_bytes: u64,
+    pub(super) message_bytes: u64,
+    pub(super) records: u64,
+}
+
+/// The body of an answer.
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// The method of OTLP's log service.
+const GRPC_EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+const GRPC_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+const PROTOBUF_TYPE: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// No such path or method.
+    Unknown,
+    /// `/v1/logs` with another method than POST.
+    NotPost,
+    /// The body is larger than the limit.
+    TooLarge,
+    /// The connection broke within the body.
+    Broken,
+    /// An encoding or a content type that is not ours.
+    Unsupported,
+    /// Decompression or the message itself failed.
+    Undecodable,
+}
+
+/// Answers one request and counts it.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    state: Arc<State>,
+) -> Result<Response<Body>, Infallible> {
+    let grpc = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+    let received = match route(&request, grpc) {
+        Ok(()) => receive(request, grpc, &state.options).await,
+        Err(refusal) => Err(refusal),
+    };
+    match &received {
+        Ok(received) => state.count(received),
+        Err(refusal) => {
+            state.count_refused();
+            tracing::debug!(?refusal, "blackhole: request refused");
+        }
+    }
+    let outcome = received.map(|_| ());
+    Ok(if grpc {
+        grpc_response(outcome)
+    } else {
+        http_response(outcome)
+    })
+}
+
+fn route(request: &Request<Incoming>, grpc: bool) -> Result<(), Refusal> {
+    let path = if grpc { GRPC_EXPORT } else { "/v1/logs" };
+    if request.uri().path() != path {
+        return Err(Refusal::Unknown);
+    }
+    if request.method() != Method::POST {
+        return Err(Refusal::NotPost);
+    }
+    Ok(())
+}
+
+async fn receive(
+    request: Request<Incoming>,
+    grpc: bool,
+    options: &Options,
+) -> Result<Received, Refusal> {
+    let (head, mut body) = request.into_parts();
+    let mut received = Received::default();
+    let mut kept = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Refusal::Broken)?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        received.wire_bytes += data.len() as u64;
+        if received.wire_bytes > options.body_bytes_max as u64 {
+            return Err(Refusal::TooLarge);
+        }
+        if options.decode {
+            kept.extend_from_slice(&data);
+        }
+    }
+    if options.decode {
+        let message = if grpc {
+            grpc_message(&head.headers, &kept, options.body_bytes_max)?
+        } else {
+            http_message(&head.headers, kept, options.body_bytes_max)?
+        };
+        received.message_bytes = message.len() as u64;
+        received.records =
+            tailrace_otlp::count_log_records(&message).ok_or(Refusal::Undecodable)?;
+    }
+    Ok(received)
+}
+
+/// The message of an OTLP/HTTP request.
+fn http_message(headers: &HeaderMap, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Refusal> {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    if !content_type.starts_with(b"application/x-protobuf") {
+        return Err(Refusal::Unsupported);
+    }
+    match compression(headers.get(CONTENT_ENCODING))? {
+        Compression::None => Ok(body),
+        compression => decompress(compression, &body, max),
+    }
+}
+
+/// The message of a unary gRPC request: exactly one frame of a flag, a length
+/// and that many bytes.
+fn grpc_message(headers: &HeaderMap, body: &[u8], max: usize) -> Result<Vec<u8>, Refusal> {
+    let (head, message) = body.split_at_checked(5).ok_or(Refusal::Undecodable)?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+    if length as usize != message.len() {
+        return Err(Refusal::Undecodable);
+    }
+    match (head[0], compression(headers.get("grpc-encoding"))?) {
+        (0, _) => Ok(message.to_vec()),
+        (1, Compression::None) => Err(Refusal::Undecodable),
+        (1, compression) => decompress(compression, message, max),
+        _ => Err(Refusal::Undecodable),
+    }
+}
+
+fn compression(header: Option<&HeaderValue>) -> Result<Compression, Refusal> {
+    match header.map(HeaderValue::as_bytes) {
+        None | Some(b"" | b"identity") => Ok(Compression::None),
+        Some(b"gzip") => Ok(Compression::Gzip),
+        Some(b"zstd") => Ok(Compression::Zstd),
+        Some(_) => Err(Refusal::Unsupported),
+    }
+}
+
+fn decompress(compression: Compression, bytes: &[u8], max: usize) -> Result<Vec<u8>, Refusal> {
+    tailrace_otlp::decompress(compression, bytes, max).map_err(|_| Refusal::Undecodable)
+}
+
+impl Refusal {
+    fn message(self) -> &'static str {
+        match self {
+            Refusal::Unknown => "unknown path: only logs are taken here",
+            Refusal::NotPost => "only POST is taken here",
+            Refusal::TooLarge => "the body is larger than the limit",
+            Refusal::Broken => "the body ended early",
+            Refusal::Unsupported => "unsupported content type or encoding",
+            Refusal::Undecodable => "the body is not an ExportLogsServiceRequest",
+        }
+    }
+
+    fn http_status(self) -> StatusCode {
+        match self {
+            Refusal::Unknown => StatusCode::NOT_FOUND,
+            Refusal::NotPost => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::Broken | Refusal::Undecodable => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// The code of `google.rpc.Code`.
+    fn grpc_status(self) -> u8 {
+        match self {
+            Refusal::Unknown | Refusal::NotPost | Refusal::Unsupported => 12, // UNIMPLEMENTED
+            Refusal::TooLarge => 8,                                           // RESOURCE_EXHAUSTED
+            Refusal::Broken | Refusal::Undecodable => 3,                      // INVALID_ARGUMENT
+        }
+    }
+}
+
+/// An empty `ExportLogsServiceResponse`, or a `google.rpc.Status`.
+fn http_response(outcome: Result<(), Refusal>) -> Response<Body> {
+    let mut response = match outcome {
+        Ok(()) => Response::new(Empty::new().boxed_unsync()),
+        Err(refusal) => {
+            let message = refusal.message().as_bytes();
+            let mut status = vec![0x08, refusal.grpc_status(), 0x12, message.len() as u8];
+            status.extend_from_slice(message);
+            let mut response = Response::new(Full::new(Bytes::from(status)).boxed_unsync());
+            *response.status_mut() = refusal.http_status();
+            if refusal == Refusal::NotPost {
+                response
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("POST"));
+            }
+            response
+        }
+    };
+    response.headers_mut().insert(CONTENT_TYPE, PROTOBUF_TYPE);
+    response
+}
+
+/// Success is one empty message and the status in trailers; a refusal has the
+/// status in the headers and no body (gRPC's "Trailers-Only").
+fn grpc_response(outcome: Result<(), Refusal>) -> Response<Body> {
+    let mut response = match outcome {
+        Ok(()) => {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("grpc-status", HeaderValue::from_static("0"));
+            let message = Full::new(Bytes::from_static(&[0, 0, 0, 0, 0]));
+            let body = message.with_trailers(std::future::ready(Some(Ok(trailers))));
+            Response::new(body.boxed_unsync())
+        }
+        Err(refusal) => {
+            let mut response = Response::new(Empty::new().boxed_unsync());
+            let headers = response.headers_mut();
+            headers.insert(
+                "grpc-status",
+                HeaderValue::from(u16::from(refusal.grpc_status())),
+            );
+            headers.insert("grpc-message", HeaderValue::from_static(refusal.message()));
+            response
+        }
+    };
+    response.headers_mut().insert(CONTENT_TYPE, GRPC_TYPE);
+    response
+}

@@ -1,0 +1,204 @@
+//! Own logs: tracing events to standard error, as text or as JSON.
+//!
+//! Takes what the crates report by `tracing`, gives one line per event. Text is
+//! for terminals, JSON for everything that reads logs. A message that repeats
+//! is held back and counted (`logging/limit.rs`), so that a lasting trouble
+//! never floods the node's own logs. It never writes to standard output and
+//! never touches the users' records. This module owns the only printer of error
+//! chains, [`chain`].
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::fmt::format::{DefaultFields, JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+
+mod limit;
+
+use limit::{Limiter, Verdict};
+
+/// Options for own logs, shared by all commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// How own logs are written to standard error: `auto` is text on a terminal, else JSON
+    #[arg(long, value_enum, default_value_t = Format::Auto, global = true)]
+    pub log_format: Format,
+    /// Which own logs are written: a level, or directives such as `info,tailrace_input=debug`
+    #[arg(
+        long,
+        env = "TAILRACE_LOG",
+        default_value = "info",
+        global = true,
+        value_name = "FILTER",
+        hide_env_values = true
+    )]
+    pub log_level: String,
+}
+
+/// How own logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text if standard error is a terminal, else JSON.
+    Auto,
+    /// One readable line per event.
+    Text,
+    /// One JSON object per event.
+    Json,
+}
+
+/// Sends the events of the whole process to standard error from here on.
+///
+/// # Errors
+/// When the filter is not understood, or own logs were set up before.
+pub fn init(args: &Args) -> anyhow::Result<()> {
+    let terminal = io::stderr().is_terminal();
+    let json = match args.log_format {
+        Format::Auto => !terminal,
+        Format::Text => false,
+        Format::Json => true,
+    };
+    let filter = parse_filter(&args.log_level)?;
+    let started = Instant::now();
+    let clock: Clock = Arc::new(move || started.elapsed());
+    let subscriber = subscriber(json, terminal, filter, io::stderr, clock);
+    tracing::subscriber::set_global_default(subscriber).context("own logs are set up already")
+}
+
+fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse(text)
+        .with_context(|| {
+            format!("cannot read the log level `{text}`; try `info` or `info,tailrace_input=debug`")
+        })
+}
+
+/// The time since some start, for the limiter.
+type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+fn subscriber<W>(
+    json: bool,
+    colours: bool,
+    filter: EnvFilter,
+    writer: W,
+    clock: Clock,
+) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    if json {
+        let inner = format().json().flatten_event(true).with_current_span(true);
+        let limited = Limited {
+            inner,
+            json,
+            limiter: Limiter::default(),
+            clock,
+        };
+        let layer = layer
+            .with_ansi(false)
+            .fmt_fields(JsonFields::new())
+            .event_format(limited);
+        Box::new(registry.with(layer))
+    } else {
+        let inner = format().with_ansi(colours).with_target(true);
+        let limited = Limited {
+            inner,
+            json,
+            limiter: Limiter::default(),
+            clock,
+        };
+        let layer = layer
+            .with_ansi(colours)
+            .fmt_fields(DefaultFields::new())
+            .event_format(limited);
+        Box::new(registry.with(layer))
+    }
+}
+
+/// A format that leaves out what repeats and says how much it left out.
+struct Limited<F> {
+    inner: F,
+    json: bool,
+    limiter: Limiter,
+    clock: Clock,
+}
+
+impl<S, N, F> FormatEvent<S, N> for Limited<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'w> FormatFields<'w> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        match self.limiter.check(event, (self.clock)()) {
+            // The layer writes nothing when nothing was formatted.
+            Verdict::Hold => Ok(()),
+            Verdict::Pass { suppressed: 0 } => self.inner.format_event(ctx, writer, event),
+            Verdict::Pass { suppressed } => {
+                let mut line = String::new();
+                self.inner
+                    .format_event(ctx, Writer::new(&mut line), event)?;
+                let line = line.trim_end_matches('\n');
+                match line.strip_suffix('}') {
+                    Some(open) if self.json => {
+                        writeln!(writer, "{open},\"suppressed\":{suppressed}}}")
+                    }
+                    _ => writeln!(writer, "{line} suppressed={suppressed}"),
+                }
+            }
+        }
+    }
+}
+
+/// An error and its sources on one line, `what failed: why: why that`. Each
+/// text stands there once: a cause that the error above it already ends with is
+/// left out.
+///
+/// ```
+/// let error = std::io::Error::other("disk on fire");
+/// assert_eq!(tailrace::logging::chain(&error).to_string(), "disk on fire");
+/// ```
+pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> Chain<'a> {
+    Chain { error }
+}
+
+/// Prints an error with its sources; made by [`chain`].
+#[derive(Debug, Clone, Copy)]
+pub struct Chain<'a> {
+    error: &'a (dyn Error + 'static),
+}
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.error.to_string();
+        f.write_str(&said)?;
+        let mut source = self.error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !said.ends_with(&text) {
+                write!(f, ": {text}")?;
+                said = text;
+            }
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Where things are, and how other programs are started.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The directories of this checkout.
+pub(crate) struct Workspace {
+    /// The directory of the workspace's `Cargo.toml`.
+    pub(crate) root: PathBuf,
+    /// Where cargo builds.
+    pub(crate) target: PathBuf,
+}
+
+impl Workspace {
+    pub(crate) fn find() -> Result<Workspace> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = manifest
+            .parent()
+            .context("xtask stands in no workspace")?
+            .to_owned();
+        let target = match env::var_os("CARGO_TARGET_DIR") {
+            Some(dir) => env::current_dir()
+                .context("no current directory")?
+                .join(dir),
+            None => root.join("target"),
+        };
+        Ok(Workspace { root, target })
+    }
+
+    /// The cargo that started us, in the workspace's root.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        self.command(cargo, arguments)
+    }
+
+    /// A program, in the workspace's root.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.root);
+        command
+    }
+}
+
+/// True when a program of this name is on the PATH.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// True in continuous integration, where a check that cannot run is a failure.
+pub(crate) fn is_ci() -> bool {
+    env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// Runs a command to its end; what it prints goes where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let name = display(command);
+    println!("$ {name}");
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{name}`"))?;
+    if !status.success() {
+        bail!("`{name}` ended with {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command to its end and gives what it printed on standard output.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let name = display(command);
+    let output = command
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{name}`"))?;
+    if !output.status.success() {
+        bail!("`{name}` ended with {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{name}` printed no UTF-8"))
+}
+
+/// The program's own name and its arguments.
+fn display(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut text = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
