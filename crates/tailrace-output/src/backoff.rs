@@ -66,7 +66,7 @@ impl Backoff {
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
         let span = u64::try_from((high - low).as_nanos()).unwrap_or(u64::MAX);
-        let part = u128::from(bits) * u128::from(span) >> 64;
+        let part = (u128::from(bits) * u128::from(span)) >> 64;
         low + Duration::from_nanos(u64::try_from(part).unwrap_or(span))
     }
 }

@@ -103,3 +103,6 @@ pub(crate) async fn deliver<A: Attempt + Sync>(
         tokio::time::sleep(delay).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,7 +168,7 @@ impl Collector {
     }
 
     fn wait(&self, what: &'static str, count: usize, of: fn(&Counts) -> usize) {
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let counts = self.counts();
         self.runtime().spawn(async move {
             let _ = sender.send(wait(counts, count, of).await);

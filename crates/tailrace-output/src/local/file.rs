@@ -72,16 +72,7 @@ impl Inner {
             Some(file) if self.is_at_path(&file) => file,
             _ => self.open()?,
         };
-        let metadata = file.metadata()?;
-        let before = metadata.len();
-        let regular = metadata.is_file();
-        let written = file.write_all(bytes).and_then(|()| match regular {
-            true => file.sync_data(),
-            false => Ok(()),
-        });
-        if written.is_err() && regular && file.metadata()?.len() > before {
-            file.set_len(before)?;
-        }
+        let written = write_whole(&mut file, bytes, File::write_all);
         *slot = Some(file);
         written
     }
@@ -105,14 +96,35 @@ impl Inner {
     }
 }
 
+/// Writes all of `bytes` and syncs, or, in a regular file, takes back what was written of them.
+fn write_whole(
+    file: &mut File,
+    bytes: &[u8],
+    write: impl FnOnce(&mut File, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    let before = metadata.len();
+    let regular = metadata.is_file();
+    let written = write(file, bytes).and_then(|()| match regular {
+        true => file.sync_data(),
+        false => Ok(()),
+    });
+    if written.is_err() && regular && file.metadata()?.len() > before {
+        file.set_len(before)?;
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{self, Write};
     use std::sync::Mutex;
     use std::time::Duration;
 
     use bytes::Bytes;
 
-    use super::FileOutput;
+    use super::{FileOutput, write_whole};
     use crate::{Delivered, Encoding, Observer, Payload};
 
     async fn deliver(
@@ -171,6 +183,19 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
         let reasons = repair.1.lock().unwrap();
         assert!(reasons[0].contains("out.ndjson"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let mut file = tempfile::tempfile().unwrap();
+        write_whole(&mut file, b"1\n", File::write_all).unwrap();
+        let half = |file: &mut File, bytes: &[u8]| {
+            file.write_all(&bytes[..bytes.len() / 2])?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let failed = write_whole(&mut file, b"22222\n", half);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file.metadata().unwrap().len(), 2);
     }
 
     #[tokio::test]

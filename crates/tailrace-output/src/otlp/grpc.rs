@@ -185,11 +185,19 @@ fn failure(error: &(dyn std::error::Error + 'static)) -> Outcome {
         if error.is::<tonic::ConnectError>() {
             cause = RetryCause::Connect;
         }
+        // The channel reads our own grpc-timeout and may be a moment ahead of the caller.
+        if error.is::<tonic::TimeoutExpired>() {
+            cause = RetryCause::Timeout;
+        }
         source = error.source();
+    }
+    let mut reason = chain(error);
+    if reason.contains("frame with invalid size") {
+        reason.push_str(": is the endpoint one for protocol http/protobuf (often port 4318)?");
     }
     Outcome::Retry {
         cause,
-        reason: chain(error),
+        reason,
         after: None,
     }
 }

@@ -98,9 +98,13 @@ fn failure(error: reqwest::Error) -> Outcome {
     } else {
         RetryCause::Transport
     };
+    let mut reason = chain(&error.without_url());
+    if reason.contains("invalid HTTP version") {
+        reason.push_str(": does the endpoint speak gRPC (protocol grpc, often port 4317)?");
+    }
     Outcome::Retry {
         cause,
-        reason: chain(&error.without_url()),
+        reason,
         after: None,
     }
 }

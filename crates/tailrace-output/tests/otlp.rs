@@ -1,0 +1,608 @@
+//! The OTLP output against the scripted collector, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
+use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
+use prost::Message;
+use tailrace_output::{
+    Compression, Delivered, Encoding, Observer, Otlp, OtlpConfig, Outcome, Payload, Protocol,
+    RetryCause, RetryConfig, TlsConfig,
+};
+use tailrace_testkit::{Answer, Collector, Gate, TestTls};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const BOTH: [Protocol; 2] = [Protocol::HttpProtobuf, Protocol::Grpc];
+
+fn config(endpoint: String, protocol: Protocol) -> OtlpConfig {
+    OtlpConfig {
+        endpoint: Some(endpoint),
+        protocol: Some(protocol),
+        // Longer than any test waits; those about timeouts set their own.
+        timeout: Some(Duration::from_secs(60)),
+        retry: RetryConfig {
+            initial: Duration::from_millis(1),
+            max: Duration::from_millis(10),
+            hold: Duration::from_millis(1),
+            ..RetryConfig::default()
+        },
+        ..OtlpConfig::default()
+    }
+}
+
+fn otlp(collector: &Collector, protocol: Protocol) -> Otlp {
+    Otlp::new(config(collector.endpoint(), protocol)).unwrap()
+}
+
+/// A request of `records` records whose bodies are `name-0`, `name-1` and so on, uncompressed.
+fn payload(name: &str, records: usize) -> Payload {
+    let record = |index| LogRecord {
+        body: Some(AnyValue {
+            value: Some(any_value::Value::StringValue(format!("{name}-{index}"))),
+        }),
+        ..LogRecord::default()
+    };
+    let scope_logs = ScopeLogs {
+        log_records: (0..records).map(record).collect(),
+        ..ScopeLogs::default()
+    };
+    let resource_logs = ResourceLogs {
+        scope_logs: vec![scope_logs],
+        ..ResourceLogs::default()
+    };
+    let bytes = ExportLogsServiceRequest {
+        resource_logs: vec![resource_logs],
+    }
+    .encode_to_vec();
+    Payload {
+        uncompressed_bytes: bytes.len() as u64,
+        bytes: Bytes::from(bytes),
+        encoding: Encoding::Identity,
+        records: records as u64,
+    }
+}
+
+/// The pipeline's part: from an uncompressed payload to any encoding.
+fn recode(payload: &Payload, encoding: Encoding) -> Payload {
+    assert_eq!(payload.encoding, Encoding::Identity);
+    let bytes = match encoding {
+        Encoding::Identity => payload.bytes.clone(),
+        Encoding::Zstd => Bytes::from(zstd::encode_all(&payload.bytes[..], 1).unwrap()),
+        Encoding::Gzip => {
+            let level = flate2::Compression::fast();
+            let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
+            writer.write_all(&payload.bytes).unwrap();
+            Bytes::from(writer.finish().unwrap())
+        }
+    };
+    Payload {
+        bytes,
+        encoding,
+        ..payload.clone()
+    }
+}
+
+async fn deliver(otlp: &Otlp, payload: Payload) -> Delivered {
+    otlp.deliver(payload, &recode, &()).await
+}
+
+fn bodies(collector: &Collector) -> Vec<String> {
+    let text = |log: LogRecord| match log.body.unwrap().value.unwrap() {
+        any_value::Value::StringValue(text) => text,
+        other => panic!("{other:?}"),
+    };
+    let records = collector.records();
+    records.into_iter().map(|record| text(record.log)).collect()
+}
+
+fn encodings(collector: &Collector) -> Vec<String> {
+    let requests = collector.requests();
+    requests.into_iter().map(|r| r.encoding).collect()
+}
+
+fn retry_of(outcome: Outcome) -> (RetryCause, String, Option<Duration>) {
+    match outcome {
+        Outcome::Retry {
+            cause,
+            reason,
+            after,
+        } => (cause, reason, after),
+        other => panic!("not a retry: {other:?}"),
+    }
+}
+
+fn hold_of(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Hold { reason } => reason,
+        other => panic!("not a hold: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_request_arrives_whole_in_each_encoding() {
+    for protocol in BOTH {
+        for (compression, name) in [
+            (Compression::Auto, "zstd"),
+            (Compression::Zstd, "zstd"),
+            (Compression::Gzip, "gzip"),
+            (Compression::None, "identity"),
+        ] {
+            let collector = Collector::start();
+            let config = OtlpConfig {
+                compression: Some(compression),
+                headers: vec![("authorization".to_owned(), "Bearer x".to_owned())],
+                ..config(collector.endpoint(), protocol)
+            };
+            let otlp = Otlp::new(config).unwrap();
+            let delivered = deliver(&otlp, payload("a", 100)).await;
+            assert_eq!((delivered.attempts, delivered.rejected), (1, 0));
+            assert_eq!(bodies(&collector).len(), 100);
+            assert_eq!(bodies(&collector)[99], "a-99");
+            let requests = collector.requests();
+            let request = &requests[0];
+            assert_eq!(request.encoding, name, "{protocol:?}");
+            assert_eq!(request.wire_bytes as u64, delivered.wire_bytes);
+            assert_eq!(request.header("authorization"), Some("Bearer x"));
+            let agent = request.header("user-agent").unwrap();
+            assert!(agent.starts_with("Tailrace/"), "{agent}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_request_arrives_whole() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        let config = OtlpConfig {
+            compression: Some(Compression::None),
+            ..config(collector.endpoint(), protocol)
+        };
+        let otlp = Otlp::new(config).unwrap();
+        let large = payload("large", 200_000);
+        assert!(large.bytes.len() > 3 << 20);
+        deliver(&otlp, large).await;
+        assert_eq!(collector.records().len(), 200_000);
+    }
+}
+
+#[tokio::test]
+async fn connections_are_kept() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        let otlp = otlp(&collector, protocol);
+        for index in 0..10 {
+            deliver(&otlp, payload(&format!("r{index}"), 1)).await;
+        }
+        let requests = collector.requests();
+        assert!(requests.iter().all(|r| r.connection == 1), "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn retryable_answers_are_repeated_until_it_arrives_once() {
+    let collector = Collector::start();
+    collector.script([429, 502, 503, 504].map(Answer::status));
+    let delivered = deliver(&otlp(&collector, Protocol::HttpProtobuf), payload("a", 5)).await;
+    assert_eq!(delivered.attempts, 5);
+    assert_eq!(bodies(&collector).len(), 5);
+
+    let collector = Collector::start();
+    let codes = [1, 4, 10, 11, 14, 15].map(|code| Answer::grpc(code, "busy"));
+    let in_headers = codes.clone().map(Answer::trailers_only);
+    collector.script(codes.into_iter().chain(in_headers));
+    let exhausted = Answer::grpc(8, "slow down").retry_info(Duration::from_millis(1));
+    collector.script([exhausted, Answer::status(503)]);
+    let delivered = deliver(&otlp(&collector, Protocol::Grpc), payload("a", 5)).await;
+    assert_eq!(delivered.attempts, 15);
+    assert_eq!(bodies(&collector).len(), 5);
+}
+
+#[tokio::test]
+async fn the_time_to_wait_is_read_from_headers_and_trailers() {
+    let collector = Collector::start();
+    collector.script([
+        Answer::status(503).header("retry-after", "17"),
+        Answer::status(429),
+    ]);
+    let http = otlp(&collector, Protocol::HttpProtobuf);
+    let (cause, reason, after) = retry_of(http.attempt(&payload("a", 1)).await);
+    assert_eq!(cause, RetryCause::Unavailable);
+    assert!(reason.contains("503"), "{reason}");
+    assert_eq!(after, Some(Duration::from_secs(17)));
+    let (cause, _, after) = retry_of(http.attempt(&payload("a", 1)).await);
+    assert_eq!((cause, after), (RetryCause::Throttled, None));
+
+    let delay = Duration::from_millis(2500);
+    let throttled = Answer::grpc(8, "qu\u{f6}ta").retry_info(delay);
+    collector.script([
+        throttled.clone(),
+        throttled.trailers_only(),
+        Answer::grpc(8, "message larger than max"),
+    ]);
+    let grpc = otlp(&collector, Protocol::Grpc);
+    for _ in 0..2 {
+        let (cause, reason, after) = retry_of(grpc.attempt(&payload("a", 1)).await);
+        assert_eq!(cause, RetryCause::Throttled);
+        assert_eq!(after, Some(delay));
+        assert_eq!(reason, "the server answered RESOURCE_EXHAUSTED: qu\u{f6}ta");
+    }
+    let reason = hold_of(grpc.attempt(&payload("a", 1)).await);
+    assert!(reason.contains("max_request_bytes"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_partial_success_is_counted_and_not_repeated() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        collector.script([Answer::partial(2, "too old"), Answer::partial(0, "hurry")]);
+        let otlp = otlp(&collector, protocol);
+        let delivered = deliver(&otlp, payload("a", 5)).await;
+        assert_eq!((delivered.rejected, delivered.attempts), (2, 1));
+        assert_eq!(delivered.message.as_deref(), Some("too old"));
+        assert_eq!(bodies(&collector), ["a-0", "a-1", "a-2"]);
+        let delivered = deliver(&otlp, payload("b", 1)).await;
+        assert_eq!(delivered.rejected, 0);
+        assert_eq!(delivered.message.as_deref(), Some("hurry"));
+    }
+}
+
+#[tokio::test]
+async fn broken_connections_are_repeated() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        let otlp = otlp(&collector, protocol);
+        // A first request, so that the next one finds a connection to lose.
+        deliver(&otlp, payload("a", 1)).await;
+        collector.script([Answer::close(), Answer::reset()]);
+        for _ in 0..2 {
+            let (cause, reason, _) = retry_of(otlp.attempt(&payload("x", 1)).await);
+            assert_eq!(cause, RetryCause::Transport, "{protocol:?}: {reason}");
+        }
+        // Cut in its body, the answer may have been a success: the records come twice.
+        collector.script([Answer::cut()]);
+        let delivered = deliver(&otlp, payload("b", 1)).await;
+        assert_eq!(delivered.attempts, 2, "{protocol:?}");
+        assert_eq!(bodies(&collector), ["a-0", "b-0", "b-0"]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_waited_for() {
+    /// Starts the collector once an attempt has failed.
+    struct Start(Mutex<Option<Collector>>, Mutex<Vec<RetryCause>>);
+
+    impl Observer for Start {
+        fn retrying(&self, cause: RetryCause, _reason: &str, _delay: Duration) {
+            let mut causes = self.1.lock().unwrap();
+            causes.push(cause);
+            if causes.len() == 3 {
+                self.0.lock().unwrap().as_mut().unwrap().restart();
+            }
+        }
+    }
+
+    for protocol in BOTH {
+        let mut collector = Collector::start();
+        collector.stop();
+        let otlp = otlp(&collector, protocol);
+        let start = Start(Mutex::new(Some(collector)), Mutex::default());
+        let delivered = otlp.deliver(payload("a", 1), &recode, &start).await;
+        assert_eq!(delivered.attempts, 4);
+        assert_eq!(
+            *start.1.lock().unwrap(),
+            [RetryCause::Connect; 3],
+            "{protocol:?}"
+        );
+        let collector = start.0.lock().unwrap();
+        assert_eq!(bodies(collector.as_ref().unwrap()), ["a-0"]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_too_late_or_too_slowly_is_cut_off() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        let gate = Gate::new();
+        collector.script([
+            Answer::ok().after(&gate),
+            Answer::partial(1, "slow").body_after(&gate),
+        ]);
+        let config = OtlpConfig {
+            timeout: Some(Duration::from_millis(300)),
+            ..config(collector.endpoint(), protocol)
+        };
+        let otlp = Otlp::new(config).unwrap();
+        for _ in 0..2 {
+            let (cause, reason, _) = retry_of(otlp.attempt(&payload("a", 1)).await);
+            assert_eq!(cause, RetryCause::Timeout, "{protocol:?}: {reason}");
+        }
+        gate.open();
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_otlp_server_is_held() {
+    let collector = Collector::start();
+    collector.script([
+        Answer::html(),
+        Answer::ok().body("{}"),
+        Answer::ok().body(vec![0x0a; (4 << 20) + 1]),
+        Answer::status(301).header("location", "http://127.0.0.1:1/v1/logs"),
+        Answer::status(404)
+            .header("content-type", "text/html")
+            .body("<html>nginx</html>"),
+    ]);
+    let http = otlp(&collector, Protocol::HttpProtobuf);
+    let parts = [
+        "no OTLP response (48 bytes of text/html; charset=utf-8)",
+        "no OTLP response (2 bytes",
+        "no OTLP response (more than 4194304 bytes",
+        "redirects are not followed; it points to http://127.0.0.1:1/v1/logs",
+        "404 Not Found: (an HTML page)",
+    ];
+    for part in parts {
+        let reason = hold_of(http.attempt(&payload("a", 1)).await);
+        assert!(reason.contains(part), "{reason}");
+    }
+
+    collector.script([
+        Answer::ok().body("<html></html>"),
+        Answer::ok().body("<html></html>").trailers_only(),
+        Answer::status(404),
+        Answer::grpc(16, "who are you"),
+    ]);
+    let grpc = otlp(&collector, Protocol::Grpc);
+    let reason = hold_of(grpc.attempt(&payload("a", 1)).await);
+    assert!(reason.contains("no OTLP response"), "{reason}");
+    let outcome = grpc.attempt(&payload("a", 1)).await;
+    assert!(matches!(outcome, Outcome::Delivered { .. }), "{outcome:?}");
+    let reason = hold_of(grpc.attempt(&payload("a", 1)).await);
+    assert!(reason.contains("404"), "{reason}");
+    let reason = hold_of(grpc.attempt(&payload("a", 1)).await);
+    let expected = "the server answered UNAUTHENTICATED: who are you: \
+                    check the credentials in headers or tls";
+    assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_held_request_is_probed_until_it_is_accepted() {
+    #[derive(Default)]
+    struct Held(Mutex<Vec<String>>);
+
+    impl Observer for Held {
+        fn holding(&self, reason: &str, _delay: Duration) {
+            self.0.lock().unwrap().push(reason.to_owned());
+        }
+    }
+
+    for (protocol, refusal) in [
+        (Protocol::HttpProtobuf, Answer::status(401)),
+        (Protocol::Grpc, Answer::grpc(16, "no")),
+    ] {
+        let collector = Collector::start();
+        collector.script([refusal.clone(), refusal]);
+        let held = Held::default();
+        let otlp = otlp(&collector, protocol);
+        let delivered = otlp.deliver(payload("a", 2), &recode, &held).await;
+        assert_eq!(delivered.attempts, 3);
+        assert_eq!(held.0.lock().unwrap().len(), 2);
+        assert_eq!(bodies(&collector), ["a-0", "a-1"]);
+    }
+}
+
+#[tokio::test]
+async fn an_encoding_the_server_does_not_know_is_found_out_once() {
+    let cases = [
+        (Protocol::HttpProtobuf, Answer::status(400)),
+        (Protocol::HttpProtobuf, Answer::status(415)),
+        (Protocol::HttpProtobuf, Answer::status(500)),
+        (Protocol::Grpc, Answer::grpc(12, "unknown").trailers_only()),
+        (Protocol::Grpc, Answer::grpc(13, "no decompressor for zstd")),
+    ];
+    for (protocol, refusal) in cases {
+        let collector = Collector::start();
+        collector.refuse_encoding("zstd", refusal.clone());
+        let otlp = otlp(&collector, protocol);
+        let delivered = deliver(&otlp, payload("a", 3)).await;
+        assert_eq!(delivered.encoding, Encoding::Gzip);
+        assert_eq!(otlp.encoding(), Encoding::Gzip);
+        deliver(&otlp, payload("b", 1)).await;
+        assert_eq!(encodings(&collector), ["zstd", "gzip", "gzip"]);
+        assert_eq!(bodies(&collector).len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_nothing_compressed_is_served() {
+    for (protocol, refusal) in [
+        (Protocol::HttpProtobuf, Answer::status(500)),
+        (Protocol::Grpc, Answer::grpc(12, "unknown")),
+    ] {
+        let collector = Collector::start();
+        for encoding in ["zstd", "gzip"] {
+            collector.refuse_encoding(encoding, refusal.clone());
+        }
+        let otlp = otlp(&collector, protocol);
+        deliver(&otlp, payload("a", 1)).await;
+        assert_eq!(encodings(&collector), ["zstd", "gzip", "identity"]);
+        assert_eq!(otlp.encoding(), Encoding::Identity);
+    }
+}
+
+#[tokio::test]
+async fn after_a_success_only_a_named_encoding_is_given_up() {
+    let collector = Collector::start();
+    let otlp = otlp(&collector, Protocol::HttpProtobuf);
+    deliver(&otlp, payload("a", 1)).await;
+    collector.script([Answer::status(400), Answer::status(500)]);
+    deliver(&otlp, payload("b", 1)).await;
+    assert_eq!(encodings(&collector), ["zstd"; 4]);
+    collector.refuse_encoding(
+        "zstd",
+        Answer::status(400).message("cannot decompress zstd"),
+    );
+    deliver(&otlp, payload("c", 1)).await;
+    assert_eq!(encodings(&collector)[4..], ["zstd", "gzip"]);
+    assert_eq!(bodies(&collector), ["a-0", "b-0", "c-0"]);
+}
+
+#[tokio::test]
+async fn deliveries_side_by_side_arrive_once_each() {
+    for protocol in BOTH {
+        let collector = Collector::start();
+        collector.refuse_encoding("zstd", Answer::status(415));
+        if protocol == Protocol::Grpc {
+            collector.refuse_encoding("zstd", Answer::grpc(12, ""));
+        }
+        collector.script((0..20).map(|_| match protocol {
+            Protocol::HttpProtobuf => Answer::status(503),
+            Protocol::Grpc => Answer::grpc(14, "later"),
+        }));
+        let otlp = std::sync::Arc::new(otlp(&collector, protocol));
+        let mut tasks = tokio::task::JoinSet::new();
+        for index in 0..16 {
+            let otlp = std::sync::Arc::clone(&otlp);
+            tasks.spawn(async move { deliver(&otlp, payload(&index.to_string(), 2)).await });
+        }
+        tasks.join_all().await;
+        let mut bodies = bodies(&collector);
+        bodies.sort_unstable();
+        bodies.dedup();
+        assert_eq!((bodies.len(), collector.records().len()), (32, 32));
+    }
+}
+
+#[tokio::test]
+async fn tls_trusts_the_given_authority_and_shows_the_client() {
+    let files = TestTls::generate();
+    let tls = TlsConfig {
+        ca_file: Some(files.ca_file()),
+        cert_file: Some(files.cert_file()),
+        key_file: Some(files.key_file()),
+        server_name: None,
+    };
+    for protocol in BOTH {
+        let collector = Collector::start_tls(&files, true);
+        let with = |tls: TlsConfig| OtlpConfig {
+            tls,
+            ..config(collector.endpoint(), protocol)
+        };
+        let otlp = Otlp::new(with(tls.clone())).unwrap();
+        deliver(&otlp, payload("a", 3)).await;
+        assert_eq!(bodies(&collector).len(), 3);
+        // TLS agrees on HTTP/2 for both.
+        assert_eq!(collector.requests()[0].version, "HTTP/2.0");
+
+        let anonymous = TlsConfig {
+            cert_file: None,
+            key_file: None,
+            ..tls.clone()
+        };
+        let otlp = Otlp::new(with(anonymous)).unwrap();
+        // With TLS 1.3 the client hears of it only after the handshake, from an alert or from the
+        // connection's end.
+        let (cause, _, _) = retry_of(otlp.attempt(&payload("b", 1)).await);
+        let expected = [RetryCause::Connect, RetryCause::Transport];
+        assert!(expected.contains(&cause), "{protocol:?}: {cause:?}");
+
+        let stranger = TestTls::generate();
+        let distrusting = TlsConfig {
+            ca_file: Some(stranger.ca_file()),
+            ..tls.clone()
+        };
+        let otlp = Otlp::new(with(distrusting)).unwrap();
+        let (cause, reason, _) = retry_of(otlp.attempt(&payload("b", 1)).await);
+        assert_eq!(cause, RetryCause::Connect, "{protocol:?}: {reason}");
+        assert!(reason.contains("invalid peer certificate"), "{reason}");
+        assert_eq!(collector.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_name_is_asked_for_and_checked() {
+    let files = TestTls::generate();
+    for protocol in BOTH {
+        let collector = Collector::start_tls(&files, false);
+        let with = |name: &str| {
+            let tls = TlsConfig {
+                ca_file: Some(files.ca_file()),
+                server_name: Some(name.to_owned()),
+                ..TlsConfig::default()
+            };
+            Otlp::new(OtlpConfig {
+                tls,
+                ..config(collector.endpoint(), protocol)
+            })
+            .unwrap()
+        };
+        deliver(&with("collector.test"), payload("a", 1)).await;
+        assert_eq!(bodies(&collector), ["a-0"]);
+        let other = with("other.test").attempt(&payload("b", 1)).await;
+        let (_, reason, _) = retry_of(other);
+        assert!(reason.contains("other.test"), "{protocol:?}: {reason}");
+    }
+}
+
+/// A server that reads what a client says first and answers with these bytes.
+async fn speaks(answer: &'static [u8]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 1024];
+        let _ = stream.read(&mut head).await.unwrap();
+        stream.write_all(answer).await.unwrap();
+        stream.shutdown().await.unwrap();
+        // Until the client has gone.
+        while stream.read(&mut head).await.is_ok_and(|read| read > 0) {}
+    });
+    endpoint
+}
+
+#[tokio::test]
+async fn the_port_of_the_other_protocol_is_guessed() {
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64";
+    let endpoint = speaks(settings).await;
+    let http = Otlp::new(config(endpoint, Protocol::HttpProtobuf)).unwrap();
+    let (_, reason, _) = retry_of(http.attempt(&payload("a", 1)).await);
+    assert!(reason.contains("protocol grpc"), "{reason}");
+
+    let endpoint = speaks(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+    let grpc = Otlp::new(config(endpoint, Protocol::Grpc)).unwrap();
+    let (_, reason, _) = retry_of(grpc.attempt(&payload("a", 1)).await);
+    assert!(reason.contains("protocol http/protobuf"), "{reason}");
+}
+
+#[tokio::test]
+async fn http_over_tls_falls_back_to_what_the_server_speaks() {
+    // Without TLS there is no agreement on HTTP/2.
+    let collector = Collector::start();
+    deliver(&otlp(&collector, Protocol::HttpProtobuf), payload("a", 1)).await;
+    assert_eq!(collector.requests()[0].version, "HTTP/1.1");
+}
+
+#[test]
+fn a_client_is_made_without_a_runtime_and_shows_no_secret() {
+    for protocol in BOTH {
+        let mut config = config("http://127.0.0.1:1".to_owned(), protocol);
+        config.headers = vec![("authorization".to_owned(), "hunter2".to_owned())];
+        assert!(!format!("{config:?}").contains("hunter2"));
+        assert!(
+            Otlp::new(config)
+                .unwrap()
+                .endpoint()
+                .starts_with("http://127.0.0.1:1/")
+        );
+    }
+    let zero = OtlpConfig {
+        timeout: Some(Duration::ZERO),
+        ..OtlpConfig::default()
+    };
+    assert_eq!(Otlp::new(zero).err().unwrap().field(), "timeout");
+}
