@@ -1,0 +1,565 @@
+//! The state of one source between two chunks, and the way of a line through it.
+//!
+//! A line that lies in one chunk becomes a range of the caller's buffer. A line that is cut is collected in `carry`,
+//! never more than its limit: what is longer becomes a truncated record at once and the rest is skipped as it comes.
+//!
+//! Why the cuts do not matter: every decision is made on a whole line, or on a head of a fixed length once it is sure
+//! that the line is longer (`is_overlong`). Neither depends on how many bytes have been read beyond that point; only
+//! the length of a skip does, and the skips of one line follow each other without a gap.
+
+use memchr::{memchr, memchr_iter};
+
+use crate::chain::{Chains, Part};
+use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
+
+/// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
+/// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
+const ENVELOPE_BYTES_MAX: usize = 128 << 10;
+
+/// Memory that an idle framer keeps in one buffer; more is given back once it is no longer needed.
+pub(crate) const KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
+#[derive(Clone, Debug)]
+pub struct Framer {
+    /// `Auto` until the first line that is not blank.
+    format: Format,
+    /// What every record of the source is flagged with.
+    flags: Flags,
+    record_bytes_max: usize,
+    chain_span_max: u64,
+    /// The offset of the byte that comes next.
+    offset: u64,
+    /// The start of a line that has not ended; it ends at `offset`. Empty if no line is open or if `skipping`.
+    carry: Vec<u8>,
+    /// All bytes to the next newline are skipped: the line's start was given out, or was before the first offset.
+    skipping: bool,
+    /// Chains of partial lines; every one starts before `carry`.
+    chains: Chains,
+}
+
+/// A line, or as much of it as is known to be too long.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    /// Its bytes without the newline. If they are overlong there may be more in the source.
+    text: &'a [u8],
+    /// Offset of its first byte.
+    start: u64,
+    /// Offset behind its newline, or behind what has been read of it.
+    end: u64,
+    /// Buffer and place in it of `text[0]`; none for a line that had to be carried.
+    place: Option<(u32, u32)>,
+}
+
+impl Framer {
+    /// A framer for a source whose first pushed byte is at `offset`. With `mid_line`, the byte before it is not a
+    /// newline: everything up to the next newline is skipped as oversize.
+    pub fn new(config: &Config, offset: u64, mid_line: bool) -> Framer {
+        let flags = match config.format {
+            Format::Json => Flags::NONE,
+            Format::Raw => Flags::TEXT,
+            Format::Cri | Format::Docker | Format::Auto => Flags::TEXT_ALLOWED,
+        };
+        Framer {
+            format: config.format,
+            flags,
+            record_bytes_max: config.record_bytes_max.max(1),
+            chain_span_max: config.chain_span_max,
+            offset,
+            carry: Vec::new(),
+            skipping: mid_line,
+            chains: Chains::default(),
+        }
+    }
+
+    /// Frames the next bytes of the source. They are `buffer`'s bytes from `base` on: records that lie in one piece
+    /// in them are given as ranges of that buffer. `out` is added to, not cleared.
+    ///
+    /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
+    pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
+        let origin = self.offset;
+        out.stats.bytes += bytes.len() as u64;
+        let mut start = if self.skipping || !self.carry.is_empty() {
+            self.continue_line(bytes, out)
+        } else {
+            0
+        };
+        let whole = start;
+        for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
+            let line = Line {
+                text: &bytes[start..newline],
+                start: origin + start as u64,
+                end: origin + newline as u64 + 1,
+                place: Some((buffer, base + start as u32)),
+            };
+            self.line(&line, out);
+            start = newline + 1;
+        }
+        if start < bytes.len() {
+            self.hold(&bytes[start..], origin + start as u64, out);
+        }
+        self.offset = origin + bytes.len() as u64;
+    }
+
+    /// The source has ended for good: an unterminated last line and open chains become records.
+    pub fn finish(&mut self, out: &mut Frames) {
+        if !self.carry.is_empty() {
+            let carry = std::mem::take(&mut self.carry);
+            let line = Line {
+                text: &carry,
+                start: self.offset - carry.len() as u64,
+                end: self.offset,
+                place: None,
+            };
+            self.line(&line, out);
+            self.carry = emptied(carry);
+        }
+        self.skipping = false;
+        self.chains.finish(self.flags, out);
+    }
+
+    /// The lowest offset of a byte that is held: of a line that has not ended or of a chain that is not complete.
+    /// All bytes before it are in pieces and skips that were given out.
+    pub fn unsettled_from(&self) -> Option<u64> {
+        let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
+        self.chains.first_start().or(line)
+    }
+
+    /// The offset of the byte that is expected next.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How lines are read; `Auto` as long as that is not decided.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Deals with the line that was open before `bytes`; returns where the next line starts in them.
+    fn continue_line(&mut self, bytes: &[u8], out: &mut Frames) -> usize {
+        let newline = memchr(b'\n', bytes);
+        let length = newline.map_or(bytes.len(), |newline| newline + 1);
+        let end = self.offset + length as u64;
+        if self.skipping {
+            self.skipping = newline.is_none();
+            out.skip(self.offset..end, SkipReason::Oversize);
+            self.chains
+                .expire(end, self.chain_span_max, self.flags, out);
+        } else if let Some(newline) = newline {
+            let mut carry = std::mem::take(&mut self.carry);
+            let start = self.offset - carry.len() as u64;
+            let missing = self.held_bytes_max().saturating_sub(carry.len());
+            carry.extend_from_slice(&bytes[..newline.min(missing)]);
+            self.line(
+                &Line {
+                    text: &carry,
+                    start,
+                    end,
+                    place: None,
+                },
+                out,
+            );
+            self.carry = emptied(carry);
+        } else {
+            self.hold(bytes, self.offset, out);
+        }
+        length
+    }
+
+    /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become
+    /// too long, gives out what there is.
+    fn hold(&mut self, bytes: &[u8], offset: u64, out: &mut Frames) {
+        let start = offset - self.carry.len() as u64;
+        let missing = self.held_bytes_max().saturating_sub(self.carry.len());
+        self.carry
+            .extend_from_slice(&bytes[..bytes.len().min(missing)]);
+        if is_overlong(&self.carry, self.line_bytes_max()) {
+            let carry = std::mem::take(&mut self.carry);
+            self.line(
+                &Line {
+                    text: &carry,
+                    start,
+                    end: offset + bytes.len() as u64,
+                    place: None,
+                },
+                out,
+            );
+            self.carry = emptied(carry);
+            self.skipping = true;
+        }
+    }
+
+    /// The longest line that is read whole, line ending not counted.
+    fn line_bytes_max(&self) -> usize {
+        match self.format {
+            Format::Json | Format::Raw => self.record_bytes_max,
+            Format::Cri | Format::Docker | Format::Auto => {
+                self.record_bytes_max.saturating_add(ENVELOPE_BYTES_MAX)
+            }
+        }
+    }
+
+    /// How many bytes of a line decide whether it is overlong: one for a carriage return and one more.
+    fn held_bytes_max(&self) -> usize {
+        self.line_bytes_max().saturating_add(2)
+    }
+
+    /// Makes a record, a part of a chain or a skip of a line.
+    fn line(&mut self, line: &Line<'_>, out: &mut Frames) {
+        if self.format == Format::Auto {
+            let head = &line.text[..line.text.len().min(self.line_bytes_max())];
+            if !is_blank(head) || head.len() < line.text.len() {
+                self.format = detect(head);
+            }
+        }
+        let limit = self.line_bytes_max();
+        let overlong = is_overlong(line.text, limit);
+        let kept_end = if overlong {
+            line.start + limit as u64
+        } else {
+            line.end
+        };
+        let piece = Piece {
+            start: line.start,
+            end: kept_end,
+        };
+        let head = &line.text[..line.text.len().min(limit)];
+        match self.format {
+            Format::Cri => self.cri_line(line, head, piece, overlong, out),
+            Format::Docker => self.docker_line(line, head, piece, overlong, out),
+            Format::Json | Format::Raw | Format::Auto => {
+                self.plain(line, piece, Flags::NONE, overlong, out)
+            }
+        }
+        out.skip(kept_end..line.end, SkipReason::Oversize);
+        self.chains
+            .expire(line.end, self.chain_span_max, self.flags, out);
+    }
+
+    /// The whole line, up to the limit, as a record.
+    fn plain(&self, line: &Line<'_>, piece: Piece, flags: Flags, cut: bool, out: &mut Frames) {
+        let content = if cut {
+            line.text
+        } else {
+            without_return(line.text)
+        };
+        self.record(line, 0, content, piece, Stream::None, 0, (flags, cut), out);
+    }
+
+    fn cri_line(
+        &mut self,
+        line: &Line<'_>,
+        head: &[u8],
+        piece: Piece,
+        cut: bool,
+        out: &mut Frames,
+    ) {
+        let Some(entry) = cri::read(head) else {
+            return self.plain(line, piece, Flags::BROKEN, cut, out);
+        };
+        let payload = &head[entry.payload_start..];
+        if entry.full && self.chains.is_closed(entry.stream) {
+            let content = without_return(payload);
+            let (stream, time_ns) = (entry.stream, entry.time_ns);
+            return self.record(
+                line,
+                entry.payload_start,
+                content,
+                piece,
+                stream,
+                time_ns,
+                (Flags::NONE, cut),
+                out,
+            );
+        }
+        let part = Part {
+            payload,
+            piece,
+            full: entry.full,
+            cut,
+            stream: entry.stream,
+            time_ns: entry.time_ns,
+        };
+        self.chains
+            .add(&part, self.record_bytes_max, self.flags, out);
+    }
+
+    fn docker_line(
+        &mut self,
+        line: &Line<'_>,
+        head: &[u8],
+        piece: Piece,
+        cut: bool,
+        out: &mut Frames,
+    ) {
+        let entry = if cut { None } else { docker::read(head) };
+        let Some(docker::Entry {
+            log,
+            stream,
+            time_ns,
+        }) = entry
+        else {
+            return self.plain(line, piece, Flags::BROKEN, cut, out);
+        };
+        let raw = &head[log.clone()];
+        let closed = self.chains.is_closed(stream);
+        if closed && let Some(content) = docker::plain_line(raw) {
+            let content = without_return(content);
+            return self.record(
+                line,
+                log.start,
+                content,
+                piece,
+                stream,
+                time_ns,
+                (Flags::NONE, false),
+                out,
+            );
+        }
+        let start = out.side_end();
+        let side_start = out.side.len();
+        if !docker::unescape(raw, &mut out.side) {
+            out.side.truncate(side_start);
+            return self.plain(line, piece, Flags::BROKEN, cut, out);
+        }
+        let text = &out.side[side_start..];
+        let full = text.last() == Some(&b'\n');
+        if full && closed {
+            let content = without_return(&text[..text.len() - 1]);
+            let truncated = content.len() > self.record_bytes_max;
+            if is_blank(content) && !truncated {
+                out.side.truncate(side_start);
+                return out.skip(piece.start..piece.end, SkipReason::Blank);
+            }
+            let length = cut_length(content, self.record_bytes_max);
+            out.side.truncate(side_start + length);
+            let flags = self.flags | Flags::TRUNCATED.when(truncated);
+            return out.seal(out.side_record(start, flags, stream, time_ns), &[piece]);
+        }
+        // The chains write to `side` themselves when one is complete, behind what is there now: `scratch` lends them
+        // this part's text meanwhile.
+        let mut scratch = self.chains.take_scratch();
+        scratch.extend_from_slice(text);
+        out.side.truncate(side_start);
+        let payload = scratch.strip_suffix(b"\n").unwrap_or(&scratch);
+        let part = Part {
+            payload,
+            piece,
+            full,
+            cut: false,
+            stream,
+            time_ns,
+        };
+        self.chains
+            .add(&part, self.record_bytes_max, self.flags, out);
+        self.chains.return_scratch(scratch);
+    }
+
+    /// One line's `content`, which starts at `line.text[at]`, as a record. `cut` says that it goes on behind its end.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call per envelope; a struct would only rename them"
+    )]
+    fn record(
+        &self,
+        line: &Line<'_>,
+        at: usize,
+        content: &[u8],
+        piece: Piece,
+        stream: Stream,
+        time_ns: i64,
+        (flags, cut): (Flags, bool),
+        out: &mut Frames,
+    ) {
+        let truncated = cut || content.len() > self.record_bytes_max;
+        if is_blank(content) && !truncated {
+            return out.skip(piece.start..piece.end, SkipReason::Blank);
+        }
+        let content = &content[..cut_length(content, self.record_bytes_max)];
+        let (buffer, start) = match line.place {
+            Some((buffer, start)) => (buffer, start + at as u32),
+            None => {
+                let start = out.side_end();
+                out.side.extend_from_slice(content);
+                (SIDE, start)
+            }
+        };
+        let flags = self.flags | flags | Flags::TRUNCATED.when(truncated);
+        let end = start + content.len() as u32;
+        out.seal(
+            Record {
+                buffer,
+                start,
+                end,
+                flags,
+                stream,
+                time_ns,
+            },
+            &[piece],
+        );
+    }
+}
+
+/// The format of a source whose first line this is.
+fn detect(line: &[u8]) -> Format {
+    if cri::read(line).is_some() {
+        return Format::Cri;
+    }
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return Format::Raw;
+    }
+    let entry = docker::read(line);
+    let is_docker = entry.is_some_and(|entry| entry.stream != Stream::None && entry.time_ns != 0);
+    if is_docker {
+        Format::Docker
+    } else {
+        Format::Json
+    }
+}
+
+/// Whether a line is sure to be longer than `limit`, of which at least `limit + 2` bytes or all are known; a carriage
+/// return directly behind the limit may still turn out to be the line's ending.
+fn is_overlong(text: &[u8], limit: usize) -> bool {
+    text.len() > limit.saturating_add(1) || (text.len() > limit && text[limit] != b'\r')
+}
+
+/// Whether there is nothing to see.
+pub(crate) fn is_blank(content: &[u8]) -> bool {
+    content
+        .iter()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+/// A line without the carriage return that may end it.
+pub(crate) fn without_return(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\r").unwrap_or(text)
+}
+
+/// The length of `content` cut to at most `limit` bytes, without the start of a UTF-8 character that goes on behind.
+pub(crate) fn cut_length(content: &[u8], limit: usize) -> usize {
+    if content.len() <= limit {
+        return content.len();
+    }
+    let is_continuation = |at: usize| content[at] & 0b1100_0000 == 0b1000_0000;
+    let start = (limit.saturating_sub(3)..=limit)
+        .rev()
+        .find(|&at| !is_continuation(at));
+    // Three continuation bytes before the limit and one at it: not UTF-8, so there is no character to keep whole.
+    start.unwrap_or(limit)
+}
+
+/// An empty vector that keeps the memory, unless it is much.
+pub(crate) fn emptied(mut vector: Vec<u8>) -> Vec<u8> {
+    vector.clear();
+    vector.shrink_to(KEPT_BYTES_MAX);
+    vector
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of every kind, cut so that every way through the framer is taken.
+    fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
+        let text = match format {
+            Format::Docker => concat!(
+                "{\"log\":\"a\\tb\\n\",\"stream\":\"stdout\"}\n{\"log\":\"a\\\"\",\"stream\":\"stdout\"}\n",
+                "{\"log\":\"b\\n\",\"stream\":\"stdout\"}\nbroken\n\n"
+            ),
+            _ => concat!(
+                "2026-01-02T03:04:05Z stdout P one\n2026-01-02T03:04:05Z stderr F two\n",
+                "2026-01-02T03:04:05Z stdout F three\nbroken\n\n"
+            ),
+        };
+        for size in [7, 64, 1000] {
+            for chunk in text.as_bytes().chunks(size) {
+                frames.clear();
+                framer.push(chunk, 0, 0, frames);
+            }
+        }
+    }
+
+    /// All memory that framing may take, by the capacity of everything that grows.
+    fn capacities(framer: &Framer, frames: &Frames) -> Vec<usize> {
+        let mut all = framer.chains.capacities();
+        all.push(framer.carry.capacity());
+        all.push(frames.records.capacity());
+        all.push(frames.side.capacity());
+        all.push(frames.pieces.capacity());
+        all.push(frames.piece_ends.capacity());
+        all.push(frames.skips.capacity());
+        all
+    }
+
+    #[test]
+    fn nothing_grows_once_warm() {
+        for format in [Format::Raw, Format::Cri, Format::Docker, Format::Auto] {
+            let mut framer = Framer::new(
+                &Config {
+                    format,
+                    ..Config::default()
+                },
+                0,
+                false,
+            );
+            let mut frames = Frames::default();
+            push_all(&mut framer, format, &mut frames);
+            let warm = capacities(&framer, &frames);
+            for _ in 0..100 {
+                push_all(&mut framer, format, &mut frames);
+            }
+            assert_eq!(capacities(&framer, &frames), warm, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn an_idle_framer_keeps_little() {
+        let mut framer = Framer::new(
+            &Config {
+                format: Format::Docker,
+                ..Config::default()
+            },
+            0,
+            false,
+        );
+        let mut frames = Frames::default();
+        let text = "\\\"".repeat(500_000);
+        for ending in ["", "\\n"] {
+            let line = format!("{{\"log\":\"{text}{ending}\"}}\n");
+            line.as_bytes()
+                .chunks(100_000)
+                .for_each(|chunk| framer.push(chunk, 0, 0, &mut frames));
+        }
+        assert_eq!(frames.records.len(), 1);
+        assert_eq!(framer.unsettled_from(), None);
+        assert!(framer.carry.capacity() <= KEPT_BYTES_MAX);
+        assert!(
+            framer
+                .chains
+                .capacities()
+                .iter()
+                .all(|capacity| *capacity <= KEPT_BYTES_MAX)
+        );
+    }
+
+    #[test]
+    fn cuts_fall_before_characters() {
+        for (text, limit, length) in [
+            ("abc", 3, 3),
+            ("abc", 2, 2),
+            ("aü", 2, 1),
+            ("a€", 3, 1),
+            ("a😀", 4, 1),
+            ("a😀b", 5, 5),
+            ("😀", 3, 0),
+        ] {
+            assert_eq!(
+                cut_length(text.as_bytes(), limit),
+                length,
+                "{text:?} at {limit}"
+            );
+        }
+        assert_eq!(cut_length(&[0x80; 9], 5), 5);
+        assert_eq!(cut_length(&[0x80; 9], 1), 1);
+    }
+}

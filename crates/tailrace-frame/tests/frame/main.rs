@@ -1,0 +1,12 @@
+//! Framing from outside. Start with `table.rs`: what goes in and what comes out, format by format.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod table;
+
+mod hostile;
+mod properties;
+
+/// Runs a framer over an input and checks what must hold for every input.
+mod check;
+/// The same rules written the slow way, over the whole input at once.
+mod naive;
