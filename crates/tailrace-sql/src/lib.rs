@@ -1,1 +1,39 @@
 //! What a query needs, and the query as a prepared plan.
+//!
+//! Takes the text of one SELECT (or a UNION ALL of them) over the table `logs`; gives the physical columns it needs
+//! with their types and the reasons for them, and an [`Evaluator`] that turns record batches of those columns into a
+//! selection of rows and computed columns. A query is planned once, never per batch. Never sees JSON, never reads a
+//! clock, never opens anything.
+//!
+//! ```
+//! use tailrace_sql::{Options, Query, Type};
+//!
+//! let query = Query::compile("SELECT status, msg FROM logs WHERE status >= 400", &Options::default())?;
+//! let types: Vec<_> = query.columns().iter().map(|column| (column.name.as_str(), column.ty)).collect();
+//! assert_eq!(types, [("status", Type::Open), ("msg", Type::Open), ("status#float64", Type::Float64)]);
+//! # Ok::<(), tailrace_sql::Error>(())
+//! ```
+
+mod error;
+mod types;
+
+mod dialect;
+mod parse;
+
+mod session;
+mod signature;
+
+mod analyse;
+mod plan;
+mod query;
+
+mod evaluate;
+mod general;
+mod row_wise;
+
+pub use error::{Error, Warning};
+pub use evaluate::{Evaluated, Evaluator, Rows, Selected};
+pub use query::{Branch, Conjunct, Output, OutputValue, Query};
+pub use tailrace_model::json::Step;
+pub use tailrace_model::reserved::Reserved;
+pub use types::{Column, Options, Source, Star, Type, Use};

@@ -1,0 +1,124 @@
+//! Constants in expressions: what they say about the type of a key beside them.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, Expr, UnaryOperator, Value,
+};
+use tailrace_model::json::Step;
+
+use super::is_sign;
+
+/// Integers up to this magnitude are exact as 64-bit floats.
+const FLOAT_EXACT_MAX: u128 = 1 << 53;
+
+/// What a constant is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Constant {
+    /// A whole number, or arithmetic on such; `big` if a 64-bit float may not hold it.
+    Integer {
+        big: bool,
+    },
+    Float,
+    Text,
+    Boolean,
+    Null,
+    Time,
+    Interval,
+}
+
+/// What `expr` is, if it is a constant. Never looks through functions.
+pub(super) fn constant(expr: &Expr) -> Option<Constant> {
+    match expr {
+        Expr::Nested(inner) => constant(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => Some(number(text)),
+            Value::Boolean(_) => Some(Constant::Boolean),
+            Value::Null => Some(Constant::Null),
+            _ => text(&value.value).map(|_| Constant::Text),
+        },
+        Expr::UnaryOp { op, expr } if is_sign(*op) => constant(expr)
+            .filter(|inner| matches!(inner, Constant::Integer { .. } | Constant::Float)),
+        Expr::BinaryOp { left, op, right } => {
+            use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+            if !matches!(op, Plus | Minus | Multiply | Divide | Modulo) {
+                return None;
+            }
+            match (constant(left)?, constant(right)?) {
+                (Constant::Integer { big: a }, Constant::Integer { big: b }) => {
+                    Some(Constant::Integer { big: a || b })
+                }
+                (
+                    Constant::Integer { .. } | Constant::Float,
+                    Constant::Integer { .. } | Constant::Float,
+                ) => Some(Constant::Float),
+                _ => None,
+            }
+        }
+        Expr::TypedString(typed) => match typed.data_type {
+            SqlType::Timestamp(..) | SqlType::Date | SqlType::Date32 | SqlType::Datetime(_) => {
+                Some(Constant::Time)
+            }
+            _ => None,
+        },
+        Expr::Interval(_) => Some(Constant::Interval),
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Constant {
+    if text.contains(['.', 'e', 'E']) {
+        return Constant::Float;
+    }
+    let big = text
+        .parse::<u128>()
+        .map_or(true, |number| number > FLOAT_EXACT_MAX);
+    Constant::Integer { big }
+}
+
+/// The text of a string literal.
+pub(super) fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::SingleQuotedString(text)
+        | Value::EscapedStringLiteral(text)
+        | Value::UnicodeStringLiteral(text)
+        | Value::NationalStringLiteral(text) => Some(text),
+        Value::DollarQuotedString(quoted) => Some(&quoted.value),
+        _ => None,
+    }
+}
+
+/// A step of a JSON path, if `expr` is a literal one.
+pub(super) fn step(expr: &Expr) -> Option<Step> {
+    match expr {
+        Expr::Nested(inner) => step(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse().ok().map(Step::Index),
+            value => text(value).map(|key| Step::Key(key.to_owned())),
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match step(expr)? {
+            Step::Index(index) => index.checked_neg().map(Step::Index),
+            Step::Key(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whole numbers as string literals, for keys that are text.
+pub(super) fn quoted(expr: Expr) -> Expr {
+    match constant(&expr) {
+        Some(Constant::Integer { .. } | Constant::Float) => {
+            let text = expr.to_string();
+            match expr {
+                Expr::Value(mut value) => {
+                    value.value = Value::SingleQuotedString(text);
+                    Expr::Value(value)
+                }
+                Expr::UnaryOp { .. } => Expr::value(Value::SingleQuotedString(text)),
+                other => other,
+            }
+        }
+        _ => expr,
+    }
+}

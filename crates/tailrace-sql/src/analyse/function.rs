@@ -1,0 +1,214 @@
+//! Function calls: refused, or their arguments typed by the function.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, Spanned, Value,
+};
+
+use super::peers::Joined;
+use super::{Analysis, Force, Want, constant};
+use crate::error::Error;
+use crate::session::Function as Known;
+use crate::signature::{self, Arguments};
+
+impl Analysis<'_> {
+    pub(super) fn function(&mut self, mut function: Function, want: &Want) -> Result<Expr, Error> {
+        let around = function.to_string();
+        let place = self.places.of(function.name.span());
+        let name = function.name.to_string().to_lowercase();
+        if function.over.is_some() {
+            let error = place.error("a window function is not possible on a stream of records");
+            return Err(error.with_hint("a query sees one record at a time"));
+        }
+        let known = self.session.function(&name);
+        match &known {
+            Known::ManyRows => {
+                let error = place.error(format!(
+                    "`{name}` combines records, which a stream of batches cannot"
+                ));
+                return Err(error.with_hint("a query sees one record at a time"));
+            }
+            Known::Unknown(nearest) => {
+                let hint = match nearest {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => {
+                        "the functions are DataFusion's scalar functions and json_get and its kin"
+                            .to_owned()
+                    }
+                };
+                return Err(place
+                    .error(format!("unknown function `{name}`"))
+                    .with_hint(hint));
+            }
+            Known::Unnest if !self.unnest_allowed => {
+                let error = place.error("`unnest` makes rows, which only the SELECT list can");
+                return Err(error.with_hint("use `array_has(list, value)` in a condition"));
+            }
+            Known::Unnest => self.unnest_found = true,
+            Known::Scalar(_) => {}
+        }
+        let odd = function.filter.is_some()
+            || function.null_treatment.is_some()
+            || !function.within_group.is_empty()
+            || !matches!(function.parameters, FunctionArguments::None);
+        if odd {
+            return Err(place.error(format!("only plain arguments are possible in `{name}`")));
+        }
+        let arguments = self.plain_arguments(&mut function, &name)?;
+        let arguments = match signature::arguments(&name) {
+            Arguments::Alternatives(from) => self.alternatives(arguments, from, &around, want)?,
+            Arguments::Each => self.each(arguments, &known, &name, &around)?,
+        };
+        let call = call_in_place(function, &name, arguments);
+        self.type_of(&call)?;
+        Ok(call)
+    }
+
+    fn plain_arguments(&self, function: &mut Function, name: &str) -> Result<Vec<Expr>, Error> {
+        let place = self.places.of(function.name.span());
+        let refuse = || place.error(format!("only plain arguments are possible in `{name}`"));
+        match std::mem::replace(&mut function.args, FunctionArguments::None) {
+            FunctionArguments::None => Ok(Vec::new()),
+            FunctionArguments::Subquery(_) => {
+                Err(refuse().with_hint("a subquery is not possible here"))
+            }
+            FunctionArguments::List(list) => {
+                if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+                    return Err(refuse());
+                }
+                let plain = |argument| match argument {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+                    _ => Err(refuse()),
+                };
+                list.args.into_iter().map(plain).collect()
+            }
+        }
+    }
+
+    fn alternatives(
+        &mut self,
+        mut all: Vec<Expr>,
+        from: usize,
+        around: &str,
+        want: &Want,
+    ) -> Result<Vec<Expr>, Error> {
+        let rest = all.split_off(from.min(all.len()));
+        let presence = Want {
+            force: Force::Presence,
+            ..Want::nothing("only its presence matters", around)
+        };
+        let mut result = Vec::with_capacity(all.len() + rest.len());
+        for condition in all {
+            result.push(self.rewrite(condition, &presence)?);
+        }
+        result.extend(self.peers(rest, Joined::Value, around, want)?);
+        Ok(result)
+    }
+
+    fn each(
+        &mut self,
+        arguments: Vec<Expr>,
+        known: &Known,
+        name: &str,
+        around: &str,
+    ) -> Result<Vec<Expr>, Error> {
+        let count = arguments.len();
+        if matches!(name, "arrow_cast" | "arrow_try_cast") {
+            return self.arrow_cast(arguments, around);
+        }
+        let mut result = Vec::with_capacity(count);
+        for (index, argument) in arguments.into_iter().enumerate() {
+            let ty = match known {
+                Known::Scalar(udf) => signature::argument(udf, name, index, count),
+                _ => None,
+            };
+            let want = match ty {
+                Some(ty) => Want::new(ty, format!("argument of {name}"), Force::Fixed, around),
+                None => Want::nothing("the function takes any type", around),
+            };
+            result.push(self.rewrite(argument, &want)?);
+        }
+        Ok(result)
+    }
+
+    // The second argument names an Arrow type.
+    fn arrow_cast(&mut self, arguments: Vec<Expr>, around: &str) -> Result<Vec<Expr>, Error> {
+        let named = match arguments.get(1) {
+            Some(Expr::Value(value)) => {
+                constant::text(&value.value).and_then(|text| text.parse().ok())
+            }
+            _ => None,
+        };
+        let ty = named.as_ref().and_then(signature::key_type);
+        let want = match ty {
+            Some(ty) => Want::new(ty, "cast to this type", Force::Cast, around),
+            None => Want::nothing("the cast names no type a key can have", around),
+        };
+        arguments
+            .into_iter()
+            .map(|argument| self.rewrite(argument, &want))
+            .collect()
+    }
+}
+
+/// The arguments a call chooses from, if it is such a call.
+pub(super) fn alternatives(function: &Function) -> Option<Vec<&Expr>> {
+    let name = function.name.to_string().to_lowercase();
+    let Arguments::Alternatives(from) = signature::arguments(&name) else {
+        return None;
+    };
+    if matches!(name.as_str(), "make_array" | "make_list") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let plain = list.args.iter().skip(from).map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    plain.collect()
+}
+
+/// A call of `name`, which is a lowercase function name.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let function = Function {
+        name: ObjectName(Vec::new()),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    };
+    call_in_place(function, name, arguments)
+}
+
+/// A cast to an Arrow type that SQL has no name for.
+pub(crate) fn arrow_cast(expr: Expr, ty: &arrow::datatypes::DataType) -> Expr {
+    call(
+        "arrow_cast",
+        vec![expr, Expr::value(Value::SingleQuotedString(ty.to_string()))],
+    )
+}
+
+fn call_in_place(mut function: Function, name: &str, arguments: Vec<Expr>) -> Expr {
+    let span = function.name.span();
+    let ident = Ident {
+        value: name.to_owned(),
+        quote_style: None,
+        span,
+    };
+    function.name = ObjectName(vec![ObjectNamePart::Identifier(ident)]);
+    let args = arguments
+        .into_iter()
+        .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)))
+        .collect();
+    function.args = FunctionArguments::List(FunctionArgumentList {
+        duplicate_treatment: None,
+        args,
+        clauses: Vec::new(),
+    });
+    Expr::Function(function)
+}

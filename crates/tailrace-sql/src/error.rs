@@ -1,0 +1,197 @@
+//! What can be wrong with a query, and where.
+//!
+//! Takes spans of the parser's tree and the SQL text, gives 1-based lines and columns (in characters) for messages.
+//! Never prints.
+
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+
+use crate::dialect::LogsDialect;
+
+/// A query that cannot be run, with the place in its text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct Error {
+    /// What is wrong: lowercase, no full stop.
+    pub message: String,
+    /// Line in the SQL text, from 1.
+    pub line: usize,
+    /// Column in that line in characters, from 1.
+    pub column: usize,
+    /// How many characters of the line are meant; at least 1.
+    pub length: usize,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Something in a query that runs, but perhaps not as meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Line in the SQL text, from 1.
+    pub line: usize,
+    /// Column in that line in characters, from 1.
+    pub column: usize,
+    /// What to know, and what to do: lowercase, no full stop.
+    pub message: String,
+}
+
+/// A stretch of one line of the SQL text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) length: usize,
+}
+
+impl Place {
+    /// Where nothing better is known.
+    pub(crate) const START: Place = Place {
+        line: 1,
+        column: 1,
+        length: 1,
+    };
+
+    pub(crate) fn error(self, message: impl Into<String>) -> Error {
+        Error {
+            message: message.into(),
+            line: self.line,
+            column: self.column,
+            length: self.length.max(1),
+            hint: None,
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Places of tokens in one SQL text.
+pub(crate) struct Places {
+    lines: Vec<usize>,
+    tokens: Vec<TokenWithSpan>,
+}
+
+impl Places {
+    pub(crate) fn new(sql: &str) -> Places {
+        let lines = sql.split('\n').map(|line| line.chars().count()).collect();
+        // A text that is no SQL has no tokens; the parser reports it.
+        let tokens = Tokenizer::new(&LogsDialect, sql)
+            .tokenize_with_location()
+            .unwrap_or_default();
+        Places { lines, tokens }
+    }
+
+    /// The place of a span; a span over several lines is cut at the end of its first.
+    pub(crate) fn of(&self, span: Span) -> Place {
+        let Location { line, column } = span.start;
+        if line == 0 {
+            return Place::START;
+        }
+        let (line, column) = (line as usize, column as usize);
+        let end = if span.end.line as usize == line {
+            span.end.column as usize
+        } else {
+            self.lines.get(line - 1).map_or(column, |length| length + 1)
+        };
+        Place {
+            line,
+            column,
+            length: end.saturating_sub(column).max(1),
+        }
+    }
+
+    /// The first of `words` at or behind `from`.
+    pub(crate) fn keyword(&self, words: &[Keyword], from: Location) -> Option<Place> {
+        let at = |token: &&TokenWithSpan| token.span.start >= from;
+        let is = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if words.contains(&word.keyword));
+        self.tokens
+            .iter()
+            .filter(at)
+            .find(is)
+            .map(|token| self.of(token.span))
+    }
+
+    /// What the parser says, with the place taken out of its message.
+    pub(crate) fn parser_error(&self, error: &ParserError) -> Error {
+        let text = match error {
+            ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
+            ParserError::RecursionLimitExceeded => {
+                return Place::START
+                    .error("the query nests too deeply")
+                    .with_hint("write long lists of alternatives as `x IN (...)`");
+            }
+        };
+        let Some((message, rest)) = text.rsplit_once(" at Line: ") else {
+            return self.end().error(first_lower(text));
+        };
+        let mut numbers = rest
+            .split(", Column: ")
+            .map(|number| number.trim().parse::<u64>().unwrap_or(0));
+        let start = Location {
+            line: numbers.next().unwrap_or(0),
+            column: numbers.next().unwrap_or(0),
+        };
+        if start.line == 0 {
+            return self.end().error(first_lower(message));
+        }
+        let token = self.tokens.iter().find(|token| token.span.start == start);
+        let span = token.map_or(Span { start, end: start }, |token| token.span);
+        self.of(span).error(first_lower(message))
+    }
+
+    /// Just behind the last character that is not white space.
+    pub(crate) fn end(&self) -> Place {
+        let last = self
+            .tokens
+            .iter()
+            .rev()
+            .find(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        last.map_or(Place::START, |token| {
+            self.of(Span {
+                start: token.span.end,
+                end: token.span.end,
+            })
+        })
+    }
+}
+
+/// DataFusion's message in one line: without its prefix, its list of candidates and its advice.
+pub(crate) fn planner_message(error: &DataFusionError) -> String {
+    let text = error.find_root().strip_backtrace();
+    let mut text = text.lines().next().unwrap_or_default();
+    for prefix in [
+        "Error during planning: ",
+        "Schema error: ",
+        "This feature is not implemented: ",
+        "Execution error: ",
+    ] {
+        text = text.strip_prefix(prefix).unwrap_or(text);
+    }
+    let end = [
+        ". You might need",
+        " You might need",
+        "\tCandidate",
+        " Candidate functions",
+    ];
+    let end = end
+        .iter()
+        .filter_map(|advice| text.find(advice))
+        .min()
+        .unwrap_or(text.len());
+    first_lower(text[..end].trim().trim_end_matches('.'))
+}
+
+fn first_lower(text: &str) -> String {
+    let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

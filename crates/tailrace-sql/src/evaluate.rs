@@ -1,0 +1,168 @@
+//! Batches through a compiled query.
+//!
+//! Takes record batches of the query's physical columns; gives, for each branch, which records are in its output and
+//! the computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
+//! fails its neighbours: its value (or condition) is NULL and it is counted. Never plans after it was made.
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampNanosecondType};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+
+use crate::general::General;
+use crate::plan::on_planning_stack;
+use crate::query::Query;
+use crate::row_wise::{Failures, RowWise};
+use crate::session::Clock;
+
+/// A query, ready to run on one worker.
+#[derive(Debug)]
+pub struct Evaluator {
+    schema: SchemaRef,
+    branches: Vec<Runner>,
+    clock: Clock,
+    failures: Failures,
+}
+
+/// How a branch runs.
+#[derive(Debug)]
+enum Runner {
+    RowWise(RowWise),
+    General(Box<General>),
+}
+
+/// What came of one batch.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// One for each branch of the query, in order.
+    pub branches: Vec<Selected>,
+    /// Records for which an expression failed somewhere; its value was NULL there.
+    pub failed_rows: u64,
+}
+
+/// The rows of one branch.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// Which records they come from.
+    pub rows: Rows,
+    /// One array for each computed output, in order, as long as there are rows.
+    pub computed: Vec<ArrayRef>,
+}
+
+/// Records of a batch, by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Each once.
+    All,
+    /// These, ascending; one may repeat after an unnest.
+    Some(Vec<u32>),
+}
+
+impl Rows {
+    /// How many rows there are, for a batch of so many records.
+    pub fn count(&self, records: usize) -> usize {
+        match self {
+            Rows::All => records,
+            Rows::Some(rows) => rows.len(),
+        }
+    }
+}
+
+impl Evaluator {
+    pub(crate) fn new(query: &Query) -> Evaluator {
+        let clock = Clock::default();
+        let branches = on_planning_stack(|| {
+            let runner = |prepared| {
+                let row_wise = RowWise::new(prepared, &clock)?;
+                Ok(if prepared.row_wise {
+                    Runner::RowWise(row_wise)
+                } else {
+                    Runner::General(Box::new(General::new(
+                        prepared,
+                        &query.schema(),
+                        row_wise,
+                        &clock,
+                    )?))
+                })
+            };
+            query
+                .prepared()
+                .iter()
+                .map(runner)
+                .collect::<datafusion::error::Result<Vec<_>>>()
+        });
+        let branches = branches.expect("the same query was planned when it was compiled");
+        Evaluator {
+            schema: query.schema(),
+            branches,
+            clock,
+            failures: Failures::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn all_general(query: &Query) -> Evaluator {
+        let mut evaluator = Evaluator::new(query);
+        evaluator.branches = on_planning_stack(|| {
+            let runner = |prepared| {
+                let row_wise = RowWise::new(prepared, &evaluator.clock)?;
+                General::new(prepared, &query.schema(), row_wise, &evaluator.clock)
+                    .map(Box::new)
+                    .map(Runner::General)
+            };
+            let runners: datafusion::error::Result<Vec<_>> =
+                query.prepared().iter().map(runner).collect();
+            runners.expect("planned before")
+        });
+        evaluator
+    }
+
+    /// Evaluates one batch, whose columns are [`Query::columns`] in order; `observed_ns` is what `now()` gives, in
+    /// nanoseconds since the Unix epoch.
+    ///
+    /// # Panics
+    /// When the batch has other columns than the query.
+    pub fn evaluate(&mut self, batch: &RecordBatch, observed_ns: i64) -> Evaluated {
+        self.clock.set(observed_ns);
+        self.failures.clear();
+        let batch = self.conform(batch);
+        let failures = &mut self.failures;
+        let select = |runner: &mut Runner| match runner {
+            Runner::RowWise(row_wise) => row_wise.select(&batch, failures),
+            Runner::General(general) => general.select(&batch, failures),
+        };
+        let branches = self.branches.iter_mut().map(select).collect();
+        Evaluated {
+            branches,
+            failed_rows: self.failures.count(),
+        }
+    }
+
+    // The fields' names and nullability are ours; a time zone is a name for UTC.
+    fn conform(&self, batch: &RecordBatch) -> RecordBatch {
+        let given = batch
+            .columns()
+            .iter()
+            .zip(self.schema.fields())
+            .map(
+                |(column, field)| match (column.data_type(), field.data_type()) {
+                    (
+                        DataType::Timestamp(TimeUnit::Nanosecond, zone),
+                        DataType::Timestamp(_, wanted),
+                    ) if zone != wanted => {
+                        let column = column.as_primitive::<TimestampNanosecondType>().clone();
+                        std::sync::Arc::new(column.with_timezone_opt(wanted.clone())) as ArrayRef
+                    }
+                    _ => std::sync::Arc::clone(column),
+                },
+            );
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let conformed =
+            RecordBatch::try_new_with_options(self.schema.clone(), given.collect(), &options);
+        assert_eq!(
+            batch.num_columns(),
+            self.schema.fields().len(),
+            "a batch has the query's columns"
+        );
+        conformed.expect("a batch has the query's columns and their types")
+    }
+}

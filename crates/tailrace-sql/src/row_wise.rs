@@ -1,0 +1,220 @@
+//! A condition and computed columns, evaluated straight on a batch.
+//!
+//! Takes a batch, gives the selection and the computed columns of the selected rows only; of the batch, only columns
+//! that computed expressions read are taken, and none when all rows pass. An expression that fails on a batch is
+//! tried on its halves, down to the one row that fails.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_null_array};
+use arrow::compute::{concat, prep_null_mask_filter, take};
+use arrow::datatypes::{DataType, Schema};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::error::Result;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+
+use crate::evaluate::{Rows, Selected};
+use crate::query::Prepared;
+use crate::session::{Clock, with_clock};
+
+/// The compiled expressions of a branch.
+#[derive(Debug)]
+pub(crate) struct RowWise {
+    /// Reads the whole batch.
+    predicate: Option<Arc<dyn PhysicalExpr>>,
+    /// The batch's columns that computed expressions read.
+    inputs: Vec<usize>,
+    /// Read a batch of `inputs` only. With unnests left out.
+    computed: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
+}
+
+/// Records for which an expression failed, by index; one may be in it several times.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Vec<u32>);
+
+impl Failures {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn add(&mut self, record: u32) {
+        self.0.push(record);
+    }
+
+    pub(crate) fn count(&mut self) -> u64 {
+        self.0.sort_unstable();
+        self.0.dedup();
+        self.0.len() as u64
+    }
+}
+
+impl RowWise {
+    /// # Errors
+    /// When DataFusion has no physical form of an expression.
+    pub(crate) fn new(prepared: &Prepared, clock: &Clock) -> Result<RowWise> {
+        let expressions = &prepared.expressions;
+        let schema = &expressions.schema;
+        let compile = |expr: &Expr| {
+            let expr = with_clock(expr.clone(), clock)?;
+            create_physical_expr(
+                &expr,
+                schema,
+                &ExecutionProps::new(),
+                &PhysicalPlanningContext::default(),
+            )
+        };
+        let predicate = expressions.predicate.as_ref().map(compile).transpose()?;
+        // Without scalar outputs the plan has one of ours.
+        let scalar = prepared
+            .rewritten
+            .computed
+            .iter()
+            .filter(|computed| !computed.unnests)
+            .count();
+        let compiled = expressions
+            .computed
+            .iter()
+            .take(scalar)
+            .map(compile)
+            .collect::<Result<Vec<_>>>()?;
+        let inputs: BTreeSet<usize> = compiled
+            .iter()
+            .flat_map(collect_columns)
+            .map(|column| column.index())
+            .collect();
+        let inputs: Vec<usize> = inputs.into_iter().collect();
+        let reduced = Schema::new(
+            inputs
+                .iter()
+                .map(|&index| schema.field(index).clone())
+                .collect::<Vec<_>>(),
+        );
+        let computed = compiled.into_iter().map(|expr| {
+            let ty = expr.data_type(schema.as_arrow())?;
+            Ok((reassign_expr_columns(expr, &reduced)?, ty))
+        });
+        let computed = computed.collect::<Result<Vec<_>>>()?;
+        Ok(RowWise {
+            predicate,
+            inputs,
+            computed,
+        })
+    }
+
+    /// The rows of `batch` that meet the condition, and what is computed from them.
+    pub(crate) fn select(&mut self, batch: &RecordBatch, failures: &mut Failures) -> Selected {
+        let rows = self.rows(batch, failures);
+        let computed = self.compute(batch, &rows, failures);
+        Selected { rows, computed }
+    }
+
+    /// The rows that meet the condition.
+    pub(crate) fn rows(&self, batch: &RecordBatch, failures: &mut Failures) -> Rows {
+        let Some(predicate) = &self.predicate else {
+            return Rows::All;
+        };
+        let met = evaluate(predicate, &DataType::Boolean, batch, 0, &mut |row| {
+            failures.add(row)
+        });
+        let Some(met) = met.as_boolean_opt() else {
+            return Rows::Some(Vec::new());
+        };
+        let met = if met.null_count() > 0 {
+            prep_null_mask_filter(met)
+        } else {
+            met.clone()
+        };
+        selection(&met)
+    }
+
+    fn compute(&self, batch: &RecordBatch, rows: &Rows, failures: &mut Failures) -> Vec<ArrayRef> {
+        if self.computed.is_empty() {
+            return Vec::new();
+        }
+        let count = rows.count(batch.num_rows());
+        let input = match rows {
+            Rows::All => batch
+                .project(&self.inputs)
+                .expect("inputs are columns of the batch"),
+            Rows::Some(indices) => taken(batch, &self.inputs, indices),
+        };
+        let mut fail = |row: u32| match rows {
+            Rows::All => failures.add(row),
+            Rows::Some(indices) => failures.add(indices[row as usize]),
+        };
+        debug_assert_eq!(input.num_rows(), count);
+        self.computed
+            .iter()
+            .map(|(expr, ty)| evaluate(expr, ty, &input, 0, &mut fail))
+            .collect()
+    }
+}
+
+/// The rows for which `met` is true.
+fn selection(met: &BooleanArray) -> Rows {
+    let count = met.values().count_set_bits();
+    if count == met.len() {
+        return Rows::All;
+    }
+    let mut rows = Vec::with_capacity(count);
+    // A batch has fewer than 2^32 records: a record has an index of 32 bits everywhere.
+    rows.extend(met.values().set_indices().map(|index| index as u32));
+    Rows::Some(rows)
+}
+
+fn taken(batch: &RecordBatch, inputs: &[usize], indices: &[u32]) -> RecordBatch {
+    let indices = UInt32Array::from(indices.to_vec());
+    let schema = batch
+        .schema()
+        .project(inputs)
+        .expect("inputs are columns of the batch");
+    let columns = inputs
+        .iter()
+        .map(|&input| take(batch.column(input), &indices, None));
+    let columns = columns
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .expect("indices are rows of the batch");
+    let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+    RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+        .expect("columns of one length")
+}
+
+/// The value of `expr` for each row; NULL for a row that fails, which is told to `fail`. `first` is the index of the
+/// batch's first row.
+pub(crate) fn evaluate(
+    expr: &Arc<dyn PhysicalExpr>,
+    ty: &DataType,
+    batch: &RecordBatch,
+    first: u32,
+    fail: &mut dyn FnMut(u32),
+) -> ArrayRef {
+    let count = batch.num_rows();
+    if count == 0 {
+        return new_null_array(ty, 0);
+    }
+    if let Ok(array) = expr
+        .evaluate(batch)
+        .and_then(|value| value.into_array(count))
+    {
+        return array;
+    }
+    if count == 1 {
+        fail(first);
+        return new_null_array(ty, 1);
+    }
+    let half = count / 2;
+    let left = evaluate(expr, ty, &batch.slice(0, half), first, fail);
+    let right = evaluate(
+        expr,
+        ty,
+        &batch.slice(half, count - half),
+        first + half as u32,
+        fail,
+    );
+    concat(&[left.as_ref(), right.as_ref()]).expect("both halves have the expression's type")
+}
