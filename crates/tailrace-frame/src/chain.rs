@@ -4,7 +4,7 @@
 //! is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past the span
 //! limit it is given out truncated too, and the next part starts anew. Never mixes streams, never reorders parts.
 
-use crate::framer::{cut_length, emptied, is_blank, without_return};
+use crate::text::{cut_length, emptied, is_blank, without_return};
 use crate::{Flags, Frames, Piece, SkipReason, Stream};
 
 /// One line's share of a record.

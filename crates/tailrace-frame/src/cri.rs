@@ -6,7 +6,7 @@
 
 use memchr::memchr;
 
-use crate::{Stream, framer::without_return, stamp};
+use crate::{Stream, stamp, text::without_return};
 
 /// What the envelope says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

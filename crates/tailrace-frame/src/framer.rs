@@ -10,14 +10,12 @@
 use memchr::{memchr, memchr_iter};
 
 use crate::chain::{Chains, Part};
+use crate::text::{cut_length, emptied, is_blank, is_overlong, without_return};
 use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
 
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
 /// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
 const ENVELOPE_BYTES_MAX: usize = 128 << 10;
-
-/// Memory that an idle framer keeps in one buffer; more is given back once it is no longer needed.
-pub(crate) const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
@@ -417,47 +415,10 @@ fn detect(line: &[u8]) -> Format {
     }
 }
 
-/// Whether a line is sure to be longer than `limit`, of which at least `limit + 2` bytes or all are known; a carriage
-/// return directly behind the limit may still turn out to be the line's ending.
-fn is_overlong(text: &[u8], limit: usize) -> bool {
-    text.len() > limit.saturating_add(1) || (text.len() > limit && text[limit] != b'\r')
-}
-
-/// Whether there is nothing to see.
-pub(crate) fn is_blank(content: &[u8]) -> bool {
-    content
-        .iter()
-        .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-}
-
-/// A line without the carriage return that may end it.
-pub(crate) fn without_return(text: &[u8]) -> &[u8] {
-    text.strip_suffix(b"\r").unwrap_or(text)
-}
-
-/// The length of `content` cut to at most `limit` bytes, without the start of a UTF-8 character that goes on behind.
-pub(crate) fn cut_length(content: &[u8], limit: usize) -> usize {
-    if content.len() <= limit {
-        return content.len();
-    }
-    let is_continuation = |at: usize| content[at] & 0b1100_0000 == 0b1000_0000;
-    let start = (limit.saturating_sub(3)..=limit)
-        .rev()
-        .find(|&at| !is_continuation(at));
-    // Three continuation bytes before the limit and one at it: not UTF-8, so there is no character to keep whole.
-    start.unwrap_or(limit)
-}
-
-/// An empty vector that keeps the memory, unless it is much.
-pub(crate) fn emptied(mut vector: Vec<u8>) -> Vec<u8> {
-    vector.clear();
-    vector.shrink_to(KEPT_BYTES_MAX);
-    vector
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::KEPT_BYTES_MAX;
 
     /// Lines of every kind, cut so that every way through the framer is taken.
     fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
@@ -540,26 +501,5 @@ mod tests {
                 .iter()
                 .all(|capacity| *capacity <= KEPT_BYTES_MAX)
         );
-    }
-
-    #[test]
-    fn cuts_fall_before_characters() {
-        for (text, limit, length) in [
-            ("abc", 3, 3),
-            ("abc", 2, 2),
-            ("aü", 2, 1),
-            ("a€", 3, 1),
-            ("a😀", 4, 1),
-            ("a😀b", 5, 5),
-            ("😀", 3, 0),
-        ] {
-            assert_eq!(
-                cut_length(text.as_bytes(), limit),
-                length,
-                "{text:?} at {limit}"
-            );
-        }
-        assert_eq!(cut_length(&[0x80; 9], 5), 5);
-        assert_eq!(cut_length(&[0x80; 9], 1), 1);
     }
 }

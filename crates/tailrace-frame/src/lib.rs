@@ -23,6 +23,7 @@ mod chain;
 mod cri;
 mod docker;
 mod stamp;
+mod text;
 
 pub use framer::Framer;
 pub use frames::{Flags, Frames, Piece, Record, SIDE, Skip, SkipReason, Stats, Stream};

@@ -381,22 +381,39 @@ fn long_chains_are_truncated_and_their_rest_is_skipped() {
 
 #[test]
 fn a_chain_that_spans_too_much_is_given_up() {
-    let config = Config {
+    let config = |chain_span_max| Config {
         format: Format::Cri,
-        chain_span_max: 100,
+        chain_span_max,
         ..Config::default()
     };
+    let begun = "2026-01-02T03:04:05Z stdout P begun\n";
+    let one = "2026-01-02T03:04:05Z stderr F one\n";
+    let input = [
+        begun,
+        one,
+        "2026-01-02T03:04:05Z stderr F two\n",
+        "2026-01-02T03:04:05Z stdout P later,\n",
+        "2026-01-02T03:04:05Z stdout F ended\n",
+    ]
+    .concat();
+    let span = (begun.len() + one.len()) as u64;
     check_config(
-        &config,
-        "2026-01-02T03:04:05Z stdout P begun\n\
-         2026-01-02T03:04:05Z stderr F one\n\
-         2026-01-02T03:04:05Z stderr F two\n\
-         2026-01-02T03:04:05Z stdout P later,\n\
-         2026-01-02T03:04:05Z stdout F ended\n",
+        &config(span),
+        &input,
         &[
             "stderr: one",
             "stderr: two",
             "stdout truncated: begun",
+            "stdout: later,ended",
+        ],
+    );
+    check_config(
+        &config(span - 1),
+        &input,
+        &[
+            "stderr: one",
+            "stdout truncated: begun",
+            "stderr: two",
             "stdout: later,ended",
         ],
     );
