@@ -1,1 +1,112 @@
-//! Tests.
+//! What is remembered, and how much.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn keys_are_predicted_in_the_order_of_the_last_record() {
+    let mut keys = Keys::new([("b", 0..1)], &[], None);
+    assert_eq!(keys.predict(START, b"\"a\":1,            "), None);
+    let a = keys.meet(START, "a");
+    let b = keys.meet(a, "b");
+    assert_eq!(keys.predict(START, b"\"a\":1,            "), Some((a, 3)));
+    assert_eq!(keys.predict(a, b"\"b\":1,            "), Some((b, 3)));
+    assert_eq!(keys.predict(a, b"\"bb\":1,           "), None);
+    assert_eq!(
+        keys.predict(a, b"\"b\":1"),
+        None,
+        "too near to the buffer's end to be compared at once"
+    );
+    assert_eq!(keys.predict(b, b"\"a\":1,            "), None);
+}
+
+#[test]
+fn long_keys_are_compared_to_their_end() {
+    let name = "a key of more than sixteen bytes";
+    let mut keys = Keys::new([(name, 0..1)], &[], None);
+    let id = keys.meet(START, name);
+    assert_eq!(
+        keys.predict(START, format!("\"{name}\":1").as_bytes()),
+        Some((id, name.len() + 2))
+    );
+    assert_eq!(
+        keys.predict(START, b"\"a key of more than sixteen bytez\":1"),
+        None
+    );
+    assert_eq!(
+        keys.predict(START, b"\"a key of more than sixteen bytess\":1"),
+        None
+    );
+    assert_eq!(
+        keys.predict(START, b"\"a key of more than sixteen by"),
+        None
+    );
+}
+
+#[test]
+fn random_keys_do_not_fill_memory() {
+    for columns_max in [None, Some(0), Some(7)] {
+        let mut keys = Keys::new([("wanted", 0..1)], &[], columns_max);
+        let mut previous = START;
+        for i in 0..50_000 {
+            previous = keys.meet(previous, &format!("{i:x}"));
+            assert!(keys.entries.len() <= keys.kept + FORGETTABLE_MAX);
+        }
+        assert_eq!(keys.star_columns().len(), columns_max.unwrap_or(0));
+        assert!(
+            keys.names.text.capacity() < 64 * 1024 && keys.names.table.len() <= 8 * FORGETTABLE_MAX
+        );
+        let wanted = keys.meet(previous, "wanted");
+        assert_eq!(keys.entry(wanted).targets, 0..1);
+        assert_eq!(
+            keys.meet(wanted, &"x".repeat(FORGETTABLE_BYTES_MAX + 1)) == NONE,
+            columns_max != Some(8)
+        );
+    }
+}
+
+#[test]
+fn an_excepted_key_has_no_column() {
+    let mut keys = Keys::new(
+        [("both", 0..1), ("named", 1..2)],
+        &["both".into(), "out".into()],
+        Some(9),
+    );
+    for (name, star) in [
+        ("both", Star::Out),
+        ("out", Star::Out),
+        ("named", Star::Column(0)),
+        ("new", Star::Column(1)),
+    ] {
+        let id = keys.meet(NONE, name);
+        assert_eq!(keys.entry(id).star, star, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn interner_is_a_set(steps in proptest::collection::vec(("[ab]{0,6}", proptest::option::weighted(0.02, 0..40_usize)), 0..400)) {
+        let mut interner = Interner::default();
+        let mut model: HashMap<String, u32> = HashMap::new();
+        for (text, truncate) in steps {
+            if let Some(len) = truncate {
+                interner.truncate(len);
+                model.retain(|_, id| (*id as usize) < len);
+            }
+            prop_assert_eq!(interner.find(&text), model.get(&text).copied());
+            if !model.contains_key(&text) {
+                let id = interner.insert(&text);
+                model.insert(text, id);
+            }
+            prop_assert_eq!(interner.len(), model.len());
+            for (text, id) in &model {
+                prop_assert_eq!(interner.get(*id), text.as_str());
+            }
+        }
+    }
+}

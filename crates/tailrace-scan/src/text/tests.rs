@@ -1,1 +1,120 @@
-//! Tests.
+//! Repair and views: what is checked once stays valid.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::records::Record;
+
+fn records<'a>(buffers: &'a [Bytes], records: &'a [Record]) -> Records<'a> {
+    Records {
+        buffers,
+        records,
+        times: &[],
+        streams: &[],
+        observed_ns: 0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Ranges of any order, overlapping, cutting characters, beyond the buffer: each is as `from_utf8_lossy` says.
+    #[test]
+    fn every_range_is_checked_or_repaired(
+        text in "[a\u{e9}\u{20ac}\u{1f600}]{0,20}",
+        spoil in proptest::option::of((0..40_usize, any::<u8>())),
+        ranges in proptest::collection::vec((0..2_u32, 0..60_u32, 0..60_u32), 0..12),
+    ) {
+        let mut bytes = text.into_bytes();
+        if let Some((at, byte)) = spoil && let Some(spoilt) = bytes.get_mut(at) {
+            *spoilt = byte;
+        }
+        let buffers = [Bytes::from(bytes), Bytes::from("{\u{e9}}")];
+        let list: Vec<_> =
+            ranges.iter().map(|&(buffer, start, end)| Record { buffer, start, end, flags: 0 }).collect();
+        let checked = Buffers::check(&records(&buffers, &list));
+        for (i, record) in list.iter().enumerate() {
+            let range = record.start as usize..record.end as usize;
+            let bytes = buffers[record.buffer as usize].get(range).unwrap_or(&[]);
+            prop_assert_eq!(checked.record(i).text(), String::from_utf8_lossy(bytes));
+        }
+    }
+}
+
+#[test]
+fn views_of_every_length() {
+    let text = "0123456789abcdefghij\u{e9}";
+    let buffers = [Bytes::from(text)];
+    let list = [Record {
+        buffer: 0,
+        start: 1,
+        end: text.len() as u32,
+        flags: 0,
+    }];
+    let checked = Buffers::check(&records(&buffers, &list));
+    let record = checked.record(0);
+    let mut side = checked.side();
+    let ranges: Vec<_> = (0..=20)
+        .flat_map(|start| (start..=19).map(move |end| (start, end)))
+        .chain([(0, 21), (19, 21)])
+        .collect();
+    let mut views = Views::new(2 * ranges.len());
+    for (row, &(start, end)) in ranges
+        .iter()
+        .filter(|(start, end)| start <= end)
+        .enumerate()
+    {
+        views.set(2 * row, record.view(start, end));
+        let text = side.push(&record.text()[start..end]).unwrap();
+        views.set(2 * row + 1, side.view(text));
+    }
+    let array = checked.finish(side).array(views, None);
+    for (row, &(start, end)) in ranges
+        .iter()
+        .filter(|(start, end)| start <= end)
+        .enumerate()
+    {
+        assert_eq!(array.value(2 * row), &text[1..][start..end]);
+        assert_eq!(array.value(2 * row + 1), &text[1..][start..end]);
+    }
+}
+
+#[test]
+fn side_text_is_checked() {
+    let mut side = Buffers::check(&records(&[], &[])).side();
+    let kept = side.push("kept").unwrap();
+    let invalid = side.append(|out| {
+        out.push(0xff);
+        Some(())
+    });
+    assert!(invalid.is_none());
+    let refused = side.append(|out| {
+        out.push(b'x');
+        None::<()>
+    });
+    assert!(refused.is_none());
+    let cleared = side.append(|out| {
+        out.clear();
+        Some(())
+    });
+    let (empty, ()) = cleared.unwrap();
+    assert_eq!((side.text(kept), side.text(empty)), ("kept", ""));
+}
+
+#[test]
+#[should_panic(expected = "char boundary")]
+fn a_view_cannot_cut_a_character() {
+    let buffers = [Bytes::from("\u{e9}")];
+    let checked = Buffers::check(&records(
+        &buffers,
+        &[Record {
+            buffer: 0,
+            start: 0,
+            end: 2,
+            flags: 0,
+        }],
+    ));
+    checked.record(0).view(1, 2);
+}

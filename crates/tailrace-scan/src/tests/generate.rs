@@ -1,0 +1,264 @@
+//! Lines to scan: JSON objects as programs write them and as they should not, then cut and bent.
+//!
+//! Gives proptest strategies. Never valid lines only, never invalid ones only.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{Batch, OBSERVED_NS};
+use crate::{BROKEN, Record, TEXT, TEXT_ALLOWED, TRUNCATED};
+
+/// A few keys, so that they repeat, are wanted, and collide once unescaped.
+pub(crate) const KEYS: [&str; 16] = [
+    "a",
+    "b",
+    "a.b",
+    "",
+    "message",
+    "msg",
+    "body",
+    "level",
+    "severity_number",
+    "time",
+    "@timestamp",
+    "nested",
+    "k\u{e9}y",
+    "q\"uote",
+    "tab\t\\",
+    "a key of more than sixteen bytes",
+];
+
+/// One batch: lines in one or two buffers behind some bytes, with flags, times and streams.
+pub(crate) fn batch() -> impl Strategy<Value = Batch> {
+    let record = (line(), flags(), any::<bool>(), 0..3_u8, 0..3_u8);
+    (vec(record, 0..12), 0..64_usize, vec(any::<u8>(), 0..3)).prop_map(|(lines, pad, behind)| {
+        let mut buffers = [vec![b'\\'; pad], vec![b'"'; pad / 2]];
+        let mut batch = Batch::default();
+        for (line, flags, second, stream, time) in lines {
+            let buffer = &mut buffers[usize::from(second)];
+            let start = buffer.len() as u32;
+            buffer.extend_from_slice(&line);
+            let end = buffer.len() as u32;
+            // Mostly a newline stands between two records, sometimes nothing does.
+            buffer.extend_from_slice(&b"\n"[..usize::from(time > 0)]);
+            batch.records.push(Record {
+                buffer: u32::from(second),
+                start,
+                end,
+                flags,
+            });
+            batch.streams.push(stream);
+            batch.times.push([0, 1, OBSERVED_NS - 1][usize::from(time)]);
+        }
+        buffers[0].extend_from_slice(&behind);
+        batch.buffers = buffers.map(Into::into).into();
+        batch
+    })
+}
+
+fn flags() -> impl Strategy<Value = u8> {
+    prop_oneof![20 => Just(0), 2 => Just(TEXT_ALLOWED), 1 => Just(TEXT), 1 => Just(TRUNCATED), 1 => Just(BROKEN), 1 => 0..16_u8]
+}
+
+/// One record's bytes.
+pub(crate) fn line() -> impl Strategy<Value = Vec<u8>> {
+    let bent = (object(), vec(bend(), 1..4)).prop_map(|(line, bends)| {
+        bends
+            .iter()
+            .fold(line.into_bytes(), |line, bend| bend.apply(line))
+    });
+    prop_oneof![
+        6 => object().prop_map(String::into_bytes),
+        4 => bent,
+        1 => value(2).prop_map(String::into_bytes),
+        1 => vec(any::<u8>(), 0..80),
+        1 => vec(select(&b"{}[]:,\"\\ \ta1"[..]), 0..200),
+    ]
+}
+
+/// One way to spoil a line. Places are shares of its length.
+#[derive(Clone, Debug)]
+enum Bend {
+    Remove(f64),
+    Insert(f64, u8),
+    Replace(f64, u8),
+    Cut(f64),
+    Swap(f64, f64),
+}
+
+fn bend() -> impl Strategy<Value = Bend> {
+    let byte = || {
+        prop_oneof![
+            select(&b"{}[]:,\"\\ \t\n\r01.eE+-tfnu\x0c\x00\x1f\x7f\xc3\xa9\xff"[..]),
+            any::<u8>()
+        ]
+    };
+    prop_oneof![
+        (0.0..1.0).prop_map(Bend::Remove),
+        (0.0..1.0, byte()).prop_map(|(at, byte)| Bend::Insert(at, byte)),
+        (0.0..1.0, byte()).prop_map(|(at, byte)| Bend::Replace(at, byte)),
+        (0.0..1.0).prop_map(Bend::Cut),
+        (0.0..1.0, 0.0..1.0).prop_map(|(one, other)| Bend::Swap(one, other)),
+    ]
+}
+
+impl Bend {
+    fn apply(&self, mut line: Vec<u8>) -> Vec<u8> {
+        let len = line.len();
+        let place = |share: f64| (share * len as f64) as usize;
+        if line.is_empty() {
+            return line;
+        }
+        match *self {
+            Bend::Remove(at) => _ = line.remove(place(at)),
+            Bend::Insert(at, byte) => line.insert(place(at), byte),
+            Bend::Replace(at, byte) => line[place(at)] = byte,
+            Bend::Cut(at) => line.truncate(place(at)),
+            Bend::Swap(one, other) => line.swap(place(one), place(other)),
+        }
+        line
+    }
+}
+
+/// An object's text, with whitespace anywhere.
+fn object() -> impl Strategy<Value = String> {
+    let member = (space(), key(), space(), space(), value(3), space())
+        .prop_map(|(a, key, b, c, value, d)| format!("{a}{key}{b}:{c}{value}{d}"));
+    (space(), vec(member, 0..9), space(), space()).prop_map(|(a, members, inner, b)| {
+        let inner = if members.is_empty() {
+            inner
+        } else {
+            String::new()
+        };
+        format!("{a}{{{inner}{}}}{b}", members.join(","))
+    })
+}
+
+fn space() -> impl Strategy<Value = String> {
+    prop_oneof![12 => Just(String::new()), 2 => Just(" ".to_string()), 1 => "[ \t\r\n]{0,3}", 1 => Just(" ".repeat(70))]
+}
+
+fn key() -> impl Strategy<Value = String> {
+    let known = || select(&KEYS[..]).prop_map(str::to_string);
+    prop_oneof![
+        8 => known().prop_map(|key| serde_json::to_string(&key).unwrap()),
+        2 => (known(), any::<u64>()).prop_map(|(key, dice)| escaped(&key, dice)),
+        1 => string(),
+        1 => "[a-z]{1,30}".prop_map(|key| format!("\"{key}\"")),
+    ]
+}
+
+/// A string literal with some characters written as `\u` escapes.
+fn escaped(text: &str, dice: u64) -> String {
+    let plain = |char: char| {
+        serde_json::to_string(&char)
+            .unwrap()
+            .trim_matches('"')
+            .to_string()
+    };
+    let unit = |unit: &u16| format!("\\u{unit:04X}");
+    let char = |(i, char): (usize, char)| match dice >> (i % 64) & 1 {
+        // A quote trimmed away above is written as an escape here.
+        _ if char == '"' => "\\\"".to_string(),
+        0 => plain(char),
+        _ => char.encode_utf16(&mut [0; 2]).iter().map(unit).collect(),
+    };
+    format!(
+        "\"{}\"",
+        text.chars().enumerate().map(char).collect::<String>()
+    )
+}
+
+/// A string literal, now and then a wrong one.
+fn string() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        20 => "[ -!#-\\[\\]-~]{0,9}",
+        4 => "[{}\\[\\]:,]{1,5}",
+        4 => "\\PC{0,5}".prop_map(|text| text.replace(['"', '\\'], "")),
+        4 => select(&["\\n", "\\\"", "\\\\", "\\/", "\\t", "\\u0041", "\\u00e9", "\\ud83d\\ude00", "\\u0000"][..])
+            .prop_map(str::to_string),
+        1 => select(&["\\ud83d", "\\ude00", "\\ud83d\\ud83d\\ude00", "\\ud83d\\n", "\u{1f600}\\ude00"][..])
+            .prop_map(str::to_string),
+        1 => select(&["\\x", "\\u12", "\\u12g4", "\t", "\n", "\u{1}", "\\ud83d\\u", "\\U0041"][..]).prop_map(str::to_string),
+        1 => (1..40_usize).prop_map(|pairs| "\\\\".repeat(pairs)),
+        1 => (1..150_usize).prop_map(|len| "x".repeat(len)),
+    ];
+    vec(piece, 0..5).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+}
+
+/// A value's text, now and then no value.
+fn value(depth: u32) -> BoxedStrategy<String> {
+    let fixed = [
+        "null",
+        "true",
+        "false",
+        "\"true\"",
+        "\"false\"",
+        "\"\"",
+        "[]",
+        "{}",
+        "[ ]",
+        "{ }",
+        "tru",
+        "nul",
+        "True",
+        "NaN",
+        "-",
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "1e",
+        "0x1",
+        "1 2",
+        "'a'",
+        "\"2026-01-02T03:04:05.678Z\"",
+        "\"2026-01-02 03:04:05\"",
+        "\"2026-13-02T03:04:05Z\"",
+        "1700000000",
+        "1700000000123",
+        "1700000000.25",
+        "\"1700000000\"",
+        "\"INFO\"",
+        "\"warn\"",
+        "30",
+        "9",
+        "17.0",
+        "\"30\"",
+        "200.0",
+        "2e2",
+        "200.5",
+        "\"200\"",
+        "\" 200\"",
+        "\"2e2\"",
+        "\"01\"",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "1e400",
+        "-0",
+        "-0.0",
+        "5e-324",
+        "0.1",
+        "123456789012345678901234567890",
+    ];
+    let leaf = prop_oneof![
+        4 => select(fixed.to_vec()).prop_map(str::to_string),
+        4 => string(),
+        1 => any::<i64>().prop_map(|number| number.to_string()),
+        1 => any::<f64>().prop_filter("JSON has no NaN", |number| number.is_finite()).prop_map(|number| number.to_string()),
+        1 => "-?[0-9]{1,25}(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?",
+        1 => "\"-?[0-9]{1,25}(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?\"",
+    ];
+    if depth == 0 {
+        return leaf.boxed();
+    }
+    let array = (vec(value(depth - 1), 0..4), space())
+        .prop_map(|(values, space)| format!("[{}]", values.join(&format!("{space},"))));
+    let member = (key(), space(), value(depth - 1))
+        .prop_map(|(key, space, value)| format!("{space}{key}:{space}{value}"));
+    let object = vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(",")));
+    prop_oneof![6 => leaf, 1 => array, 2 => object].boxed()
+}

@@ -1,0 +1,76 @@
+//! Every instruction set, every alignment, every way to part records into batches: all equal the reference.
+
+use proptest::prelude::*;
+
+use super::generate::{self, KEYS};
+use super::{Batch, ISAS, check_scan, plain, rich_config, star_config};
+use crate::naive::{Naive, Plain};
+use crate::{Config, Records, Scanner};
+
+fn configs() -> [Config; 5] {
+    let everything = Config {
+        star: star_config(512).star,
+        ..rich_config(&KEYS)
+    };
+    [
+        everything,
+        rich_config(&["a", "q\"uote"]),
+        star_config(512),
+        star_config(2),
+        Config::default(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scan_equals_the_reference(batch in generate::batch()) {
+        for config in configs() {
+            check_scan(&config, &batch);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_batch_equal_the_whole(batch in generate::batch(), size in 1..5_usize) {
+        for config in configs() {
+            let whole = Scanner::new(config.clone()).scan(&batch.records());
+            let mut scanner = Scanner::new(config.clone());
+            let mut naive = Naive::new(&config);
+            let mut joined = Plain { columns: vec![Vec::new(); config.columns.len()], ..Plain::default() };
+            for at in (0..batch.records.len()).step_by(size) {
+                let end = (at + size).min(batch.records.len());
+                let part = Records {
+                    records: &batch.records[at..end],
+                    times: &batch.times[at..end],
+                    streams: &batch.streams[at..end],
+                    ..batch.records()
+                };
+                let scanned = plain(&scanner.scan(&part));
+                prop_assert_eq!(&scanned, &naive.scan(&part));
+                for (column, cells) in joined.columns.iter_mut().zip(scanned.columns) {
+                    column.extend(cells);
+                }
+                joined.raw.extend(scanned.raw);
+                joined.malformed.extend(scanned.malformed);
+            }
+            let whole = plain(&whole);
+            prop_assert_eq!(joined.columns, whole.columns);
+            prop_assert_eq!(joined.raw, whole.raw);
+            prop_assert_eq!(joined.malformed, whole.malformed);
+        }
+    }
+
+    #[test]
+    fn alignment_does_not_matter(lines in proptest::collection::vec(generate::line(), 1..6)) {
+        let config = Config { star: star_config(512).star, ..rich_config(&["a", "message"]) };
+        let expect = Naive::new(&config).scan(&Batch::of_lines(&lines, 0).records());
+        for pad in 0..64 {
+            let batch = Batch::of_lines(&lines, pad);
+            for isa in ISAS {
+                let scanned = Scanner::new(Config { isa, ..config.clone() }).scan(&batch.records());
+                prop_assert_eq!(&plain(&scanned), &expect, "{:?}, {} bytes before", isa, pad);
+            }
+        }
+    }
+}
