@@ -4,7 +4,7 @@
 //! * [`Collector`]: an OTLP server on loopback that answers what a script says and keeps what it
 //!   accepted, over HTTP/1.1, HTTP/2 and gRPC, with and without TLS.
 //! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
-//! * [`data`]: where the real log files for tests lie on this machine, if they do.
+//! * [`data()`]: where the real log files for tests lie on this machine, if they do.
 
 #![allow(
     clippy::unwrap_used,
