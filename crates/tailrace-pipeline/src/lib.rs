@@ -1,1 +1,43 @@
 //! Composes the stages; decides when a checkpoint may move.
+//!
+//! Takes a checked config and gives a running [`Agent`]. Start reading in `pipeline.rs`, the one
+//! file that names all stages; `delivery.rs` has the argument that nothing is lost. Formats
+//! nothing and never looks inside a record.
+
+mod pipeline;
+
+mod plan;
+
+mod batch;
+mod credit;
+mod pool;
+mod reader;
+mod resume;
+mod wake;
+
+mod facts;
+mod lane;
+
+mod encoding;
+mod jobs;
+mod sample;
+mod seen;
+mod worker;
+
+mod output_config;
+mod outputs;
+
+mod checkpointer;
+mod delivery;
+mod watermark;
+
+mod agent;
+mod error;
+mod ledger;
+mod metrics;
+
+pub use agent::{Agent, Phase, Summary, View};
+pub use error::Error;
+pub use ledger::{OutputLedger, PipelineLedger};
+pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
+pub use sample::{Sampled, sample};

@@ -194,9 +194,9 @@ impl Level {
     /// An HTTP status that fits the level.
     fn status(self, random: &mut Random) -> u64 {
         match self {
-            Level::Error => *random.pick(&[500, 502, 503, 504]),
-            Level::Warn => *random.pick(&[400, 404, 409, 429]),
-            Level::Debug | Level::Info => *random.pick(&[200, 200, 200, 201, 204, 304]),
+            Level::Error => random.pick(&[500, 502, 503, 504]),
+            Level::Warn => random.pick(&[400, 404, 409, 429]),
+            Level::Debug | Level::Info => random.pick(&[200, 200, 200, 201, 204, 304]),
         }
     }
 }

@@ -1,1 +1,19 @@
-//! The Tailrace log agent.
+//! The Tailrace log agent: command line, own logs, admin endpoint, signals and wiring.
+//!
+//! Takes arguments, environment and signals; gives an exit code. Never parses a log byte: what a
+//! pipeline does with one is in `tailrace-pipeline` and below.
+
+pub mod cli;
+
+pub mod blackhole;
+mod demo;
+mod explain;
+pub mod generate;
+mod run;
+mod validate;
+
+mod admin;
+pub mod logging;
+mod resource;
+mod sizing;
+pub mod sysinfo;

@@ -136,33 +136,32 @@ fn http_message(headers: &HeaderMap, body: Vec<u8>, max: usize) -> Result<Vec<u8
     }
 }
 
-/// The message of a unary gRPC request: exactly one frame of a flag, a length
-/// and that many bytes.
+/// The message of a unary gRPC request, which is exactly one frame.
 fn grpc_message(headers: &HeaderMap, body: &[u8], max: usize) -> Result<Vec<u8>, Refusal> {
-    let (head, message) = body.split_at_checked(5).ok_or(Refusal::Undecodable)?;
-    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    if length as usize != message.len() {
+    let frame = tailrace_otlp::read_grpc_frame(body);
+    let Some((is_compressed, message, [])) = frame else {
         return Err(Refusal::Undecodable);
-    }
-    match (head[0], compression(headers.get("grpc-encoding"))?) {
-        (0, _) => Ok(message.to_vec()),
-        (1, Compression::None) => Err(Refusal::Undecodable),
-        (1, compression) => decompress(compression, message, max),
-        _ => Err(Refusal::Undecodable),
+    };
+    match compression(headers.get("grpc-encoding"))? {
+        _ if !is_compressed => Ok(message.to_vec()),
+        Compression::None => Err(Refusal::Undecodable),
+        compression => decompress(compression, message, max),
     }
 }
 
 fn compression(header: Option<&HeaderValue>) -> Result<Compression, Refusal> {
-    match header.map(HeaderValue::as_bytes) {
-        None | Some(b"" | b"identity") => Ok(Compression::None),
-        Some(b"gzip") => Ok(Compression::Gzip),
-        Some(b"zstd") => Ok(Compression::Zstd),
-        Some(_) => Err(Refusal::Unsupported),
-    }
+    let Some(header) = header else {
+        return Ok(Compression::None);
+    };
+    let name = header.to_str().map_err(|_| Refusal::Unsupported)?;
+    Compression::from_name(name).ok_or(Refusal::Unsupported)
 }
 
 fn decompress(compression: Compression, bytes: &[u8], max: usize) -> Result<Vec<u8>, Refusal> {
-    tailrace_otlp::decompress(compression, bytes, max).map_err(|_| Refusal::Undecodable)
+    tailrace_otlp::decompress(compression, bytes, max).map_err(|error| match error.is_too_long() {
+        true => Refusal::TooLarge,
+        false => Refusal::Undecodable,
+    })
 }
 
 impl Refusal {
@@ -202,10 +201,13 @@ fn http_response(outcome: Result<(), Refusal>) -> Response<Body> {
     let mut response = match outcome {
         Ok(()) => Response::new(Empty::new().boxed_unsync()),
         Err(refusal) => {
-            let message = refusal.message().as_bytes();
-            let mut status = vec![0x08, refusal.grpc_status(), 0x12, message.len() as u8];
-            status.extend_from_slice(message);
-            let mut response = Response::new(Full::new(Bytes::from(status)).boxed_unsync());
+            let status = tailrace_otlp::Status {
+                code: refusal.grpc_status().into(),
+                message: refusal.message().to_owned(),
+                ..tailrace_otlp::Status::default()
+            };
+            let body = Full::new(Bytes::from(tailrace_otlp::write_status(&status)));
+            let mut response = Response::new(body.boxed_unsync());
             *response.status_mut() = refusal.http_status();
             if refusal == Refusal::NotPost {
                 response

@@ -29,7 +29,7 @@ fn nested_access(fields: &mut Fields<'_>, level: Level, random: &mut Random, clo
     fields.text("message", "request handled");
     let mut http = fields.object("http");
     http.text("method", random.pick(&VERBS));
-    http.text_number("path", &[*random.pick(&PATHS)], random.below(10_000));
+    http.text_number("path", &[random.pick(&PATHS)], random.below(10_000));
     http.integer("status", level.status(random));
     let mut headers = http.object("headers");
     headers.text("user-agent", random.pick(&AGENTS));

@@ -17,7 +17,7 @@ pub(super) fn simple(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock
     let level = Level::draw(random);
     fields.time("timestamp", clock);
     fields.text("level", level.name());
-    let parts = [*random.pick(&VERBS), " ", random.pick(&PATHS)];
+    let parts = [random.pick(&VERBS), " ", random.pick(&PATHS)];
     fields.text_number("message", &parts, random.below(10_000_000));
     fields.integer("status", level.status(random));
     fields.thousandths("duration_ms", duration_us(level, random));
@@ -27,9 +27,9 @@ pub(super) fn simple(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock
 /// 20 fields of an HTTP service in a cluster.
 pub(super) fn wide(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
     let level = Level::draw(random);
-    let service = *random.pick(&SERVICES);
-    let verb = *random.pick(&VERBS);
-    let path = *random.pick(&PATHS);
+    let service = random.pick(&SERVICES);
+    let verb = random.pick(&VERBS);
+    let path = random.pick(&PATHS);
     let id = random.below(10_000_000);
     fields.time("timestamp", clock);
     fields.text("level", level.name());
@@ -73,7 +73,7 @@ pub(super) fn demo(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) 
     fields.integer("status", level.status(random));
     fields.thousandths("duration_ms", duration_us(level, random));
     fields.text("service", random.pick(&SERVICES));
-    fields.text_number("path", &[*random.pick(&PATHS)], random.below(100_000));
+    fields.text_number("path", &[random.pick(&PATHS)], random.below(100_000));
     fields.hex("request_id", 16, random);
 }
 

@@ -26,8 +26,8 @@ impl Random {
     }
 
     /// One of the choices, which must not be empty.
-    pub(super) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len() as u64) as usize]
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
     }
 
     /// True in `percent` of 100 calls.

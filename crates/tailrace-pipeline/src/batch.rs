@@ -1,0 +1,82 @@
+//! What the reader hands to a worker: one filled chunk buffer and what happened to which source,
+//! in order. Holds no record: nothing is framed yet.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::credit::Reserved;
+use crate::watermark::Slot;
+
+/// Bytes of several sources and the events between them, in the order they were read.
+#[derive(Debug)]
+pub struct RawBatch {
+    /// The chunk buffer.
+    pub bytes: Bytes,
+    /// What to do, in order.
+    pub events: Vec<SourceEvent>,
+    /// Credit for the bytes.
+    pub credit: Option<Reserved>,
+    /// When the reader read them, in nanoseconds since the Unix epoch.
+    pub observed_ns: i64,
+}
+
+/// Something that happened to a source.
+#[derive(Debug)]
+pub enum SourceEvent {
+    /// A source begins; its first bytes stand at `offset`.
+    Opened {
+        /// The source.
+        slot: Slot,
+        /// A source without bytes that this one stands for.
+        replaces: Option<Slot>,
+        /// Path at opening.
+        path: std::path::PathBuf,
+        /// Offset of the first byte that will come.
+        offset: u64,
+        /// The byte before `offset` is not a line's end.
+        mid_line: bool,
+        /// Bytes below this offset were read by an earlier run.
+        replay_to: u64,
+    },
+    /// Bytes `start..end` of the chunk buffer follow the source's earlier ones.
+    Chunk {
+        /// The source.
+        slot: Slot,
+        /// First byte in the chunk buffer.
+        start: usize,
+        /// Behind the last byte in the chunk buffer.
+        end: usize,
+    },
+    /// The source will not grow again.
+    Finished {
+        /// The source.
+        slot: Slot,
+    },
+}
+
+/// Batches of one input between its reader and the workers, in order. Its bytes are bounded by
+/// the reader's credit.
+#[derive(Debug, Default)]
+pub struct BatchQueue {
+    batches: Mutex<VecDeque<RawBatch>>,
+}
+
+impl BatchQueue {
+    /// Adds a batch behind the others.
+    pub fn push(&self, batch: RawBatch) {
+        self.batches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(batch);
+    }
+
+    /// Takes the oldest batch.
+    pub fn pop(&self) -> Option<RawBatch> {
+        self.batches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}

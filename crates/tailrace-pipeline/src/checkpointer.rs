@@ -1,0 +1,280 @@
+//! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
+//! from the trackers; never decides what is settled.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tailrace_input::checkpoint::{Checkpoint, Counts as Stored, PipelineState, Watermark};
+use tailrace_input::{DataDir, FingerprintKey};
+use tracing::{debug, error, info, warn};
+
+use crate::error::{Error, Kind};
+use crate::metrics::Metrics;
+use crate::pipeline::Pipeline;
+use crate::plan::PipelinePlan;
+use crate::resume::ResumeTable;
+use crate::watermark::{Counts, Mark, Resumed};
+
+/// How often the checkpoint is written while watermarks move.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What an earlier run left, and the key that fingerprints are made with.
+pub(crate) struct Restored {
+    pub(crate) fingerprint_key: FingerprintKey,
+    /// One per plan, in order.
+    pub(crate) pipelines: Vec<RestoredPipeline>,
+}
+
+/// What an earlier run left of one pipeline.
+pub(crate) struct RestoredPipeline {
+    pub(crate) resume: ResumeTable,
+    /// There was no earlier run: `start_at` and `ignore_older` apply.
+    pub(crate) first_start: bool,
+}
+
+/// A loaded checkpoint that nothing writes yet.
+pub(crate) struct Idle {
+    dir: DataDir,
+    checkpoint: Checkpoint,
+}
+
+/// The thread that writes the checkpoint.
+pub(crate) struct Checkpointer {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    status: CheckpointStatus,
+}
+
+/// Why the checkpoint could not be written the last time, if so.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CheckpointStatus(Arc<Mutex<Option<String>>>);
+
+struct Writer {
+    dir: DataDir,
+    checkpoint: Checkpoint,
+    stored: Option<Checkpoint>,
+    stored_at: Instant,
+    pipelines: Arc<[Arc<Pipeline>]>,
+    metrics: Metrics,
+    status: CheckpointStatus,
+}
+
+impl Idle {
+    /// Loads the checkpoint of a data directory; a damaged one is set aside with a warning.
+    pub(crate) fn load(dir: DataDir, plans: &[PipelinePlan]) -> Result<(Self, Restored), Error> {
+        let path = dir.path().to_owned();
+        let loaded = Checkpoint::load(&dir).map_err(|source| Kind::DataDir { path, source })?;
+        if let Some(warning) = &loaded.warning {
+            warn!("{warning}");
+        }
+        let restore = |plan: &PipelinePlan| RestoredPipeline {
+            resume: resume_table(plan, loaded.checkpoint.pipeline(&plan.name)),
+            first_start: loaded.is_first_start(&plan.name),
+        };
+        let restored = Restored {
+            fingerprint_key: loaded.checkpoint.fingerprint_key(),
+            pipelines: plans.iter().map(restore).collect(),
+        };
+        Ok((
+            Self {
+                dir,
+                checkpoint: loaded.checkpoint,
+            },
+            restored,
+        ))
+    }
+
+    /// Starts to write, once every second while something moves.
+    pub(crate) fn start(
+        self,
+        pipelines: Arc<[Arc<Pipeline>]>,
+        metrics: Metrics,
+    ) -> Result<Checkpointer, Error> {
+        let status = CheckpointStatus::default();
+        let writer = Writer {
+            dir: self.dir,
+            checkpoint: self.checkpoint,
+            stored: None,
+            stored_at: Instant::now(),
+            pipelines,
+            metrics,
+            status: status.clone(),
+        };
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("tailrace-checkpoint".to_owned())
+            .spawn(move || writer.run(&stopped))
+            .map_err(|source| Kind::Thread { source })?;
+        Ok(Checkpointer {
+            stop: Some(stop),
+            thread: Some(thread),
+            status,
+        })
+    }
+}
+
+impl Checkpointer {
+    /// Writes the last checkpoint and ends the thread.
+    pub(crate) fn finish(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Whether the checkpoint can be written.
+    pub(crate) fn status(&self) -> CheckpointStatus {
+        self.status.clone()
+    }
+}
+
+impl CheckpointStatus {
+    fn set(&self, error: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = error;
+    }
+
+    /// Why the checkpoint could not be written the last time, if so.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Writer {
+    fn run(mut self, stopped: &mpsc::Receiver<()>) {
+        // At once, so that a pipeline's next start is not its first one, and an unwritable
+        // directory is known before anything is read.
+        loop {
+            self.write();
+            match stopped.recv_timeout(EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
+        self.collect();
+        if self.stored.as_ref() != Some(&self.checkpoint) {
+            match self.checkpoint.store(&self.dir) {
+                Ok(()) => {
+                    if self.status.error().is_some() {
+                        info!("the checkpoint can be written again");
+                    }
+                    self.status.set(None);
+                    self.stored = Some(self.checkpoint.clone());
+                    self.stored_at = Instant::now();
+                }
+                Err(failure) => {
+                    let cause = std::error::Error::source(&failure).map(ToString::to_string);
+                    let text = match cause {
+                        Some(cause) => format!("{failure}: {cause}"),
+                        None => failure.to_string(),
+                    };
+                    error!(
+                        error = text,
+                        "the checkpoint cannot be written: nothing is lost, but a restart \
+                         would send again what was delivered since"
+                    );
+                    self.status.set(Some(text));
+                }
+            }
+        } else if self.status.error().is_none() {
+            self.stored_at = Instant::now();
+        }
+        let age = i64::try_from(self.stored_at.elapsed().as_secs()).unwrap_or(i64::MAX);
+        self.metrics.set_checkpoint_age(age);
+    }
+
+    fn collect(&mut self) {
+        for pipeline in &*self.pipelines {
+            let name = &pipeline.plan.name;
+            let mut state = self.checkpoint.pipeline(name).cloned().unwrap_or_default();
+            for (id, generation) in pipeline.tracker.take_retired() {
+                state.remove(id, generation);
+            }
+            for mark in lowest_marks(pipeline.tracker.marks()) {
+                let output = &pipeline.plan.config.outputs[mark.output].name;
+                let at = Watermark {
+                    offset: mark.watermark,
+                    counts: stored(mark.counts),
+                };
+                let size = mark.size;
+                let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
+                if let Err(backwards) = set {
+                    // A file whose earlier source was retired after the list was taken.
+                    debug!(pipeline = name, path = %mark.path.display(), %backwards);
+                }
+            }
+            self.checkpoint.merge(name, state);
+        }
+    }
+}
+
+/// One mark for each file and output: a file that came back has two sources while the earlier one
+/// is not settled, and the lower watermark holds.
+fn lowest_marks(marks: Vec<Mark>) -> Vec<Mark> {
+    let mut lowest: BTreeMap<(u64, u64, u32, usize), Mark> = BTreeMap::new();
+    for mark in marks {
+        let key = (mark.id.device, mark.id.inode, mark.generation, mark.output);
+        match lowest.get_mut(&key) {
+            Some(known) if known.watermark <= mark.watermark => {}
+            Some(known) => *known = mark,
+            None => {
+                lowest.insert(key, mark);
+            }
+        }
+    }
+    lowest.into_values().collect()
+}
+
+fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTable {
+    let names: Vec<&str> = plan
+        .config
+        .outputs
+        .iter()
+        .map(|output| output.name.as_str())
+        .collect();
+    let mut table = ResumeTable::default();
+    let Some(state) = state else { return table };
+    for entry in state.resume(&names) {
+        let known = |name: &&str| {
+            let fresh = Resumed {
+                watermark: entry.offset,
+                ..Resumed::default()
+            };
+            state
+                .get(name, entry.id, entry.generation)
+                .map_or(fresh, |at| Resumed {
+                    watermark: at.offset,
+                    counts: Counts {
+                        delivered: at.counts.delivered,
+                        filtered: at.counts.filtered,
+                        rejected: at.counts.rejected,
+                    },
+                })
+        };
+        table.add(entry.clone(), names.iter().map(known).collect());
+    }
+    table
+}
+
+fn stored(counts: Counts) -> Stored {
+    let Counts {
+        delivered,
+        filtered,
+        rejected,
+    } = counts;
+    Stored {
+        delivered,
+        filtered,
+        rejected,
+        dropped: 0,
+    }
+}

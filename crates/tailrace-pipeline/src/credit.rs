@@ -1,0 +1,147 @@
+//! In-flight credit: a bound in bytes on what a pipeline holds between the file and the answer
+//! of its outputs. The reader reserves before it hands a batch on, and pauses when there is
+//! none: the data waits in the file. Never blocks a worker.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A bound in bytes, shared by a reader and the batches in flight.
+#[derive(Debug)]
+pub struct Credit {
+    capacity: u64,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: u64,
+    closed: bool,
+}
+
+/// Reserved bytes; they return when this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    credit: Arc<Credit>,
+    bytes: u64,
+}
+
+impl Credit {
+    /// A credit of so many bytes.
+    pub fn new(capacity: u64) -> Arc<Self> {
+        Arc::new(Self {
+            capacity,
+            state: Mutex::default(),
+            freed: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for so many bytes (more than the whole capacity counts as the capacity, so that one
+    /// batch always fits). `None` once the credit is closed.
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
+        let bytes = bytes.min(self.capacity);
+        let mut state = self.lock();
+        while !state.closed && state.used + bytes > self.capacity {
+            state = self
+                .freed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.closed {
+            return None;
+        }
+        state.used += bytes;
+        Some(Reserved {
+            credit: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    /// Wakes all who wait; nothing can be reserved any more.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.freed.notify_all();
+    }
+
+    /// Bytes reserved now.
+    pub fn used(&self) -> u64 {
+        self.lock().used
+    }
+
+    /// The bound in bytes.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+}
+
+impl Reserved {
+    /// Gives back what is above `bytes`: a batch is reserved at its raw size and kept at its
+    /// compressed size.
+    pub fn shrink(&mut self, bytes: u64) {
+        let back = self.bytes.saturating_sub(bytes);
+        self.release(back);
+    }
+
+    fn release(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes -= bytes;
+            self.credit.lock().used -= bytes;
+            self.credit.freed.notify_all();
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.release(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn a_full_credit_blocks_until_bytes_return() {
+        let credit = Credit::new(100);
+        let mut first = credit.reserve(80).expect("open");
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let other = Arc::clone(&credit);
+        let waiter = thread::spawn(move || {
+            let reserved = other.reserve(50).expect("open");
+            sender.send(()).expect("the test waits");
+            drop(reserved);
+        });
+        assert!(receiver.try_recv().is_err());
+        first.shrink(30);
+        receiver.recv().expect("the waiter got its bytes");
+        waiter.join().expect("no panic");
+        assert_eq!(credit.used(), 30);
+        drop(first);
+        assert_eq!(credit.used(), 0);
+    }
+
+    #[test]
+    fn more_than_the_capacity_still_fits_alone() {
+        let credit = Credit::new(10);
+        let reserved = credit.reserve(1_000).expect("open");
+        assert_eq!(credit.used(), 10);
+        drop(reserved);
+        assert_eq!(credit.used(), 0);
+    }
+
+    #[test]
+    fn closing_wakes_the_waiter() {
+        let credit = Credit::new(10);
+        let _all = credit.reserve(10).expect("open");
+        let other = Arc::clone(&credit);
+        let waiter = thread::spawn(move || other.reserve(1).is_none());
+        credit.close();
+        assert!(waiter.join().expect("no panic"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Every order of resolving the tickets of two batches for two outputs.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::watermark::{Opening, Slot};
+
+fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
+    let tracker = Arc::new(Tracker::new(outputs));
+    let slot = tracker.open(Opening {
+        id: None,
+        generation: 0,
+        path: PathBuf::new(),
+        offset: 0,
+        size: 0,
+        replay_to: 0,
+        resume: Vec::new(),
+    });
+    (tracker, slot)
+}
+
+fn span(slot: Slot, start: u64, end: u64) -> Span {
+    Span {
+        slot,
+        start,
+        end,
+        records: 10,
+    }
+}
+
+fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
+    tracker.read(span.slot, span.end);
+    tracker.framed(&[span], &[(span.slot, span.end, None)]);
+    BatchInFlight::start(
+        Arc::clone(tracker),
+        Vec::new(),
+        vec![span],
+        0,
+        requests,
+        None,
+    )
+    .1
+}
+
+/// All orders of `0..n`.
+fn orders(n: usize) -> Vec<Vec<usize>> {
+    if n == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = orders(n - 1);
+    (0..n)
+        .flat_map(|at| {
+            shorter.iter().map(move |order| {
+                let mut order = order.clone();
+                order.insert(at, n - 1);
+                order
+            })
+        })
+        .collect()
+}
+
+/// What a script does with a ticket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Ack,
+    Drop,
+}
+
+#[test]
+fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
+    // Two batches of one source, of two and one requests: every order, every fate.
+    for order in orders(3) {
+        for fates in 0..8_u32 {
+            let (tracker, slot) = tracker(1);
+            let mut tickets = batch(&tracker, span(slot, 0, 10), &[2]).remove(0);
+            tickets.extend(batch(&tracker, span(slot, 10, 20), &[1]).remove(0));
+            let mut tickets: Vec<Option<Ticket>> = tickets.into_iter().map(Some).collect();
+            let fate = |n: usize| {
+                if fates >> n & 1 == 0 {
+                    Fate::Ack
+                } else {
+                    Fate::Drop
+                }
+            };
+            for (step, &n) in order.iter().enumerate() {
+                let ticket = tickets[n].take().expect("each ticket once");
+                match fate(n) {
+                    Fate::Ack => ticket.ack(0),
+                    Fate::Drop => drop(ticket),
+                }
+                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == Fate::Ack;
+                let expected = match (acked(0) && acked(1), acked(2)) {
+                    (false, _) => 20,
+                    (true, false) => 10,
+                    (true, true) => 0,
+                };
+                assert_eq!(
+                    tracker.unsettled_bytes(slot),
+                    expected,
+                    "{order:?} {fates:b} {step}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filtered_batch_settles_at_once_and_outputs_are_apart() {
+    let (tracker, slot) = tracker(2);
+    let tickets = batch(&tracker, span(slot, 0, 10), &[0, 1]);
+    assert_eq!(
+        tracker.unsettled_bytes(slot),
+        10,
+        "the second output has a request in flight"
+    );
+    for ticket in tickets.into_iter().flatten() {
+        ticket.ack(0);
+    }
+    assert_eq!(tracker.unsettled_bytes(slot), 0);
+}
+
+#[test]
+fn rejected_records_are_counted_once_and_exactly() {
+    let (tracker, slot) = tracker(1);
+    let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
+    tracker.read(slot, 20);
+    tracker.framed(&spans, &[(slot, 20, None)]);
+    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), spans, 4, &[2], None);
+    for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
+        ticket.ack(rejected);
+    }
+    assert_eq!(tracker.unsettled_bytes(slot), 0);
+    assert_eq!(
+        tracker.totals(0),
+        Counts {
+            delivered: 8,
+            filtered: 4,
+            rejected: 8
+        }
+    );
+}

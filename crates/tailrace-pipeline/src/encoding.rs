@@ -1,0 +1,208 @@
+//! Encodings a pipeline's outputs want, each made once per batch: OTLP protobuf with a field
+//! mapping, or lines for `stdout` and `file`. Keeps the encoder and the compressor between
+//! batches. Never sends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use bytes::Bytes;
+use tailrace_otlp::{
+    Compression, Compressor, ConsoleConfig, ConsoleEncoder, Encoder, Envelope, NdjsonConfig,
+    NdjsonEncoder, Part, Request, Stats,
+};
+use tailrace_output::{Encoding, Payload};
+
+use crate::delivery::RequestTable;
+
+/// What an output wants its requests to look like. Outputs that want the same share the work.
+#[derive(Debug, Clone)]
+pub struct EncodingPlan {
+    /// The format.
+    pub format: FormatPlan,
+    /// The content encoding that the outputs use now; an output may change it (D12: until a
+    /// server accepts one).
+    pub compression: Arc<SharedEncoding>,
+}
+
+/// Format of a request.
+#[derive(Debug, Clone)]
+pub enum FormatPlan {
+    /// `ExportLogsServiceRequest`.
+    Otlp(tailrace_otlp::Config),
+    /// One JSON object a line.
+    Ndjson,
+    /// Lines for people, perhaps with colour.
+    Console {
+        /// Use ANSI colours.
+        colour: bool,
+    },
+    /// Nothing is encoded; records are counted.
+    Count,
+}
+
+/// The content encoding in use, as workers see it.
+#[derive(Debug)]
+pub struct SharedEncoding(AtomicU8);
+
+impl SharedEncoding {
+    /// Starts with this encoding.
+    pub fn new(encoding: Encoding) -> Arc<Self> {
+        let shared = Self(AtomicU8::new(0));
+        shared.set(encoding);
+        Arc::new(shared)
+    }
+
+    /// Changes the encoding for batches to come.
+    pub fn set(&self, encoding: Encoding) {
+        let code = match encoding {
+            Encoding::Zstd => 0,
+            Encoding::Gzip => 1,
+            Encoding::Identity => 2,
+        };
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    /// The encoding to use.
+    pub fn get(&self) -> Encoding {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Encoding::Zstd,
+            1 => Encoding::Gzip,
+            _ => Encoding::Identity,
+        }
+    }
+}
+
+/// One request, ready to be sent by any number of outputs.
+#[derive(Debug, Clone)]
+pub struct EncodedRequest {
+    /// The compressed request.
+    pub payload: Payload,
+    /// Where its LogRecords end and which records they came from.
+    pub table: Arc<RequestTable>,
+}
+
+impl EncodedRequest {
+    /// Bytes held in memory while it is in flight.
+    pub fn held_bytes(&self) -> usize {
+        self.payload.bytes.len() + 8 * self.table.len()
+    }
+}
+
+/// Encoder and compressor of one encoding in one worker.
+pub(crate) struct EncodingState {
+    encoder: AnyEncoder,
+    compression: Arc<SharedEncoding>,
+    compressor: Compressor,
+    compressor_encoding: Encoding,
+}
+
+enum AnyEncoder {
+    Otlp(Box<Encoder>),
+    Ndjson(NdjsonEncoder),
+    Console(ConsoleEncoder),
+    Count,
+}
+
+impl EncodingState {
+    pub(crate) fn new(plan: &EncodingPlan, offset_s: i32) -> Self {
+        let encoder = match &plan.format {
+            FormatPlan::Otlp(config) => {
+                let mut config = config.clone();
+                config.mapping.offset_s = offset_s;
+                AnyEncoder::Otlp(Box::new(Encoder::new(config)))
+            }
+            FormatPlan::Ndjson => AnyEncoder::Ndjson(NdjsonEncoder::new(NdjsonConfig::default())),
+            FormatPlan::Console { colour } => {
+                let config = ConsoleConfig {
+                    colour: *colour,
+                    ..ConsoleConfig::default()
+                };
+                AnyEncoder::Console(ConsoleEncoder::new(config))
+            }
+            FormatPlan::Count => AnyEncoder::Count,
+        };
+        let encoding = plan.compression.get();
+        Self {
+            encoder,
+            compression: Arc::clone(&plan.compression),
+            compressor: compressor(encoding),
+            compressor_encoding: encoding,
+        }
+    }
+}
+
+fn compressor(encoding: Encoding) -> Compressor {
+    let compression = compression_of(encoding);
+    Compressor::new(compression, compression.default_level())
+}
+
+/// The codec of a content encoding.
+pub(crate) fn compression_of(encoding: Encoding) -> Compression {
+    match encoding {
+        Encoding::Zstd => Compression::Zstd,
+        Encoding::Gzip => Compression::Gzip,
+        Encoding::Identity => Compression::None,
+    }
+}
+
+/// The same request in another content encoding; for a server that does not know the first one.
+pub(crate) fn recode(payload: &Payload, encoding: Encoding) -> Payload {
+    let max = usize::try_from(payload.uncompressed_bytes).unwrap_or(usize::MAX);
+    let plain = tailrace_otlp::decompress(compression_of(payload.encoding), &payload.bytes, max)
+        .expect("a payload this process compressed");
+    let bytes = Bytes::from(compressor(encoding).compress(&plain));
+    Payload {
+        bytes,
+        encoding,
+        ..*payload
+    }
+}
+
+impl EncodingState {
+    /// Encodes and compresses one batch.
+    pub(crate) fn encode(
+        &mut self,
+        envelope: &Envelope<'_>,
+        parts: &[Part<'_>],
+    ) -> Vec<EncodedRequest> {
+        let encoding = self.compression.get();
+        if encoding != self.compressor_encoding {
+            self.compressor = compressor(encoding);
+            self.compressor_encoding = encoding;
+        }
+        let compressor = &mut self.compressor;
+        let mut requests = Vec::new();
+        let mut finish = |request: &Request| {
+            requests.push(EncodedRequest {
+                payload: Payload {
+                    bytes: Bytes::from(compressor.compress(&request.bytes)),
+                    encoding,
+                    records: request.ends.len() as u64,
+                    uncompressed_bytes: request.bytes.len() as u64,
+                },
+                table: Arc::new(RequestTable {
+                    ends: request.ends.clone(),
+                    records: request.records.clone(),
+                }),
+            });
+        };
+        match &mut self.encoder {
+            AnyEncoder::Otlp(encoder) => encoder.encode(envelope, parts, &mut finish),
+            AnyEncoder::Ndjson(encoder) => encoder.encode(envelope, parts, &mut finish),
+            AnyEncoder::Console(encoder) => encoder.encode(envelope, parts, &mut finish),
+            AnyEncoder::Count => {
+                let rows =
+                    |part: &Part<'_>| part.rows.map_or(envelope.records as usize, <[u32]>::len);
+                let rows: usize = parts.iter().map(rows).sum();
+                if rows > 0 {
+                    finish(&Request {
+                        ends: vec![0; rows],
+                        ..Request::default()
+                    });
+                }
+                Stats::default()
+            }
+        };
+        requests
+    }
+}

@@ -1,0 +1,31 @@
+//! Why an agent could not start. After the start nothing here is used: bad input is data, and a
+//! refused request is held.
+
+use std::path::PathBuf;
+
+/// Why the agent could not start. The cause is in [`std::error::Error::source`].
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] Kind);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("pipeline {pipeline}: the input cannot be read")]
+    Input {
+        pipeline: String,
+        source: tailrace_input::Error,
+    },
+    #[error("pipeline {pipeline}: output {output} cannot be used")]
+    Output {
+        pipeline: String,
+        output: String,
+        source: tailrace_output::Error,
+    },
+    #[error("the data directory {} cannot be used; set data_dir to one this user can write to", path.display())]
+    DataDir {
+        path: PathBuf,
+        source: tailrace_input::Error,
+    },
+    #[error("no thread could be started")]
+    Thread { source: std::io::Error },
+}

@@ -1,0 +1,238 @@
+//! One input's way from bytes to records: its batches in order, and a framer for each of its
+//! sources. Framing is sequential in an input (a partial chain goes on in the next batch), so a
+//! worker frames under the lane's lock and does the rest, the bulk of the work, without it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tailrace_frame::{Framer, Frames};
+
+use crate::batch::{BatchQueue, RawBatch, SourceEvent};
+use crate::credit::Reserved;
+use crate::facts::{Facts, FactsConfig};
+use crate::watermark::{Slot, Span, Tracker};
+
+/// One input of a pipeline, as the workers see it.
+#[derive(Debug)]
+pub struct Lane {
+    /// Batches that wait for a worker.
+    pub queue: BatchQueue,
+    frame: tailrace_frame::Config,
+    facts: FactsConfig,
+    tracker: Arc<Tracker>,
+    sources: Mutex<HashMap<Slot, LaneSource>>,
+}
+
+#[derive(Debug)]
+struct LaneSource {
+    framer: Framer,
+    facts: Arc<Facts>,
+    replay_to: u64,
+}
+
+/// Consecutive records of one source.
+#[derive(Debug)]
+pub struct SourceRun {
+    /// Indices of the records.
+    pub records: Range<u32>,
+    /// What is known of their source.
+    pub facts: Arc<Facts>,
+}
+
+/// A framed batch: records as ranges of two buffers, and where they came from.
+#[derive(Debug, Default)]
+pub struct Framed {
+    /// Records and their pieces; its side buffer has moved to `buffers`.
+    pub frames: Frames,
+    /// The chunk buffer and the side buffer.
+    pub buffers: Vec<Bytes>,
+    /// Source runs, covering all records in order.
+    pub runs: Vec<SourceRun>,
+    /// Byte spans of the batch, registered with the tracker.
+    pub spans: Vec<Span>,
+    /// Records that an earlier run had read already.
+    pub replayed: u64,
+    /// Credit of the chunk.
+    pub credit: Option<Reserved>,
+    /// When the bytes were read, in nanoseconds since the Unix epoch.
+    pub observed_ns: i64,
+}
+
+impl Lane {
+    /// A lane that frames as configured.
+    pub fn new(frame: tailrace_frame::Config, facts: FactsConfig, tracker: Arc<Tracker>) -> Self {
+        Self {
+            queue: BatchQueue::default(),
+            frame,
+            facts,
+            tracker,
+            sources: Mutex::default(),
+        }
+    }
+
+    /// Frames the oldest batch that waits; `None` if there is none.
+    pub fn frame_next(&self) -> Option<Framed> {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = self.queue.pop()?;
+        Some(self.frame(&mut sources, batch))
+    }
+
+    fn frame(&self, sources: &mut HashMap<Slot, LaneSource>, batch: RawBatch) -> Framed {
+        let mut framed = Framed {
+            credit: batch.credit,
+            observed_ns: batch.observed_ns,
+            ..Framed::default()
+        };
+        let mut heads: Vec<(Slot, u64, Option<u64>)> = Vec::new();
+        let mut finished = Vec::new();
+        for event in batch.events {
+            let slot = match event {
+                SourceEvent::Opened {
+                    slot,
+                    replaces,
+                    path,
+                    offset,
+                    mid_line,
+                    replay_to,
+                } => {
+                    if let Some(replaced) = replaces {
+                        sources.remove(&replaced);
+                    }
+                    let framer = Framer::new(&self.frame, offset, mid_line);
+                    let facts = Arc::new(self.facts.of(&path));
+                    sources.insert(
+                        slot,
+                        LaneSource {
+                            framer,
+                            facts,
+                            replay_to,
+                        },
+                    );
+                    continue;
+                }
+                SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
+            };
+            let Some(source) = sources.get_mut(&slot) else {
+                continue;
+            };
+            let mark = FrameMark::of(&framed.frames);
+            if let SourceEvent::Chunk { start, end, .. } = event {
+                let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
+                source
+                    .framer
+                    .push(&batch.bytes[start..end], 0, base, &mut framed.frames);
+            } else {
+                source.framer.finish(&mut framed.frames);
+                finished.push(slot);
+            }
+            framed.add_spans(slot, source, &mark);
+            let head = (slot, source.framer.offset(), source.framer.unsettled_from());
+            match heads.last_mut() {
+                Some(last) if last.0 == slot => *last = head,
+                _ => heads.push(head),
+            }
+        }
+        framed.merge_spans();
+        self.tracker.framed(&framed.spans, &heads);
+        for slot in finished {
+            sources.remove(&slot);
+            self.tracker.finish(slot);
+        }
+        let side = Bytes::from(std::mem::take(&mut framed.frames.side));
+        framed.buffers = vec![batch.bytes, side];
+        framed
+    }
+}
+
+/// How much a [`Frames`] held before a push.
+struct FrameMark {
+    records: usize,
+    skips: usize,
+}
+
+impl FrameMark {
+    fn of(frames: &Frames) -> Self {
+        Self {
+            records: frames.records.len(),
+            skips: frames.skips.len(),
+        }
+    }
+}
+
+impl Framed {
+    /// Adds the run and the spans of what one push of a source framed.
+    fn add_spans(&mut self, slot: Slot, source: &LaneSource, before: &FrameMark) {
+        let frames = &self.frames;
+        let records = before.records..frames.records.len();
+        let mut first = records
+            .start
+            .checked_sub(1)
+            .map_or(0, |last| frames.piece_ends[last]);
+        for &end in &frames.piece_ends[records.clone()] {
+            let pieces = &frames.pieces[first as usize..end as usize];
+            first = end;
+            if pieces
+                .first()
+                .is_some_and(|piece| piece.start < source.replay_to)
+            {
+                self.replayed += 1;
+            }
+            for (n, piece) in pieces.iter().enumerate() {
+                let records = u64::from(n + 1 == pieces.len());
+                let span = Span {
+                    slot,
+                    start: piece.start,
+                    end: piece.end,
+                    records,
+                };
+                extend_spans(&mut self.spans, span);
+            }
+        }
+        for skip in &frames.skips[before.skips..] {
+            let span = Span {
+                slot,
+                start: skip.start,
+                end: skip.end,
+                records: 0,
+            };
+            extend_spans(&mut self.spans, span);
+        }
+        if records.is_empty() {
+            return;
+        }
+        let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
+        let records = index(records.start)..index(records.end);
+        match self.runs.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.facts, &source.facts) => last.records.end = records.end,
+            _ => self.runs.push(SourceRun {
+                records,
+                facts: Arc::clone(&source.facts),
+            }),
+        }
+    }
+
+    /// Joins spans that touch, so that a batch of one file is one span.
+    fn merge_spans(&mut self) {
+        self.spans.retain(|span| span.start < span.end);
+        self.spans
+            .sort_unstable_by_key(|span| (span.slot, span.start));
+        let mut merged: Vec<Span> = Vec::with_capacity(self.spans.len().min(16));
+        for span in self.spans.drain(..) {
+            extend_spans(&mut merged, span);
+        }
+        self.spans = merged;
+    }
+}
+
+/// Extends the last span if this one continues it, else adds it.
+fn extend_spans(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        Some(last) if last.slot == span.slot && last.end == span.start => {
+            last.end = span.end;
+            last.records += span.records;
+        }
+        _ => spans.push(span),
+    }
+}

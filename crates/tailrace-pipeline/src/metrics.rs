@@ -1,0 +1,370 @@
+//! Own metrics: counters of one pipeline, as handles held beside the code that counts, and the
+//! ledger that is read from them. The names are those of the glossary; labels are the names of
+//! pipelines, inputs and outputs and closed enums, never a path. Formats nothing.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use tailrace_scan::Stats;
+
+use crate::lane::Framed;
+
+/// The metric families of all pipelines.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    read_bytes: Family<PipelineLabels, Counter>,
+    lost_bytes: Family<ReasonLabels, Counter>,
+    skipped_bytes: Family<ReasonLabels, Counter>,
+    files_open: Family<PipelineLabels, Gauge>,
+    unread_bytes: Family<PipelineLabels, Gauge>,
+    records: Family<PipelineLabels, Counter>,
+    replayed: Family<PipelineLabels, Counter>,
+    malformed: Family<CauseLabels, Counter>,
+    truncated: Family<PipelineLabels, Counter>,
+    repaired: Family<PipelineLabels, Counter>,
+    type_mismatch: Family<PipelineLabels, Counter>,
+    failed_rows: Family<PipelineLabels, Counter>,
+    filtered: Family<PipelineLabels, Counter>,
+    queue_size: Family<PipelineLabels, Gauge>,
+    queue_capacity: Family<PipelineLabels, Gauge>,
+    in_flight: Family<OutputLabels, Gauge>,
+    delivered: Family<OutputLabels, Counter>,
+    rejected: Family<OutputReasonLabels, Counter>,
+    retries: Family<OutputCauseLabels, Counter>,
+    holding: Family<OutputLabels, Gauge>,
+    payload_bytes: Family<OutputLabels, Counter>,
+    requests: Family<OutputLabels, Counter>,
+    checkpoint_age: Gauge,
+}
+
+/// Counters of one pipeline.
+#[derive(Debug, Clone)]
+pub struct PipelineMetrics {
+    families: Metrics,
+    labels: PipelineLabels,
+    /// Bytes read from the inputs.
+    pub read_bytes: Counter,
+    /// Files held open.
+    pub files_open: Gauge,
+    /// Bytes of known files not read yet.
+    pub unread_bytes: Gauge,
+    /// Records framed.
+    pub records: Counter,
+    /// Records read again after a restart; they are counted as records too.
+    pub replayed: Counter,
+    /// Records that are not JSON objects.
+    pub malformed: Counter,
+    /// Container lines that do not have their format's shape.
+    pub malformed_lines: Counter,
+    /// Records cut at the maximum size.
+    pub truncated: Counter,
+    /// Records whose invalid UTF-8 or surrogates were replaced.
+    pub repaired: Counter,
+    /// Values that did not fit the type of their column.
+    pub type_mismatch: Counter,
+    /// Rows whose expression failed and gave NULL.
+    pub failed_rows: Counter,
+    /// Records removed by `WHERE`.
+    pub filtered: Counter,
+    /// Bytes in flight.
+    pub queue_size: Gauge,
+    /// One per output.
+    pub outputs: Vec<OutputMetrics>,
+}
+
+/// Counters of one output.
+#[derive(Debug, Clone)]
+pub struct OutputMetrics {
+    families: Metrics,
+    labels: OutputLabels,
+    /// Name of the output.
+    pub name: String,
+    /// Requests handed over and not resolved.
+    pub in_flight: Gauge,
+    /// Records accepted.
+    pub delivered: Counter,
+    /// Records the server rejected in a partial success.
+    pub rejected: Counter,
+    /// 1 while the output holds because the server refuses it.
+    pub holding: Gauge,
+    /// Compressed bytes of accepted requests.
+    pub payload_bytes: Counter,
+    /// Accepted requests.
+    pub requests: Counter,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PipelineLabels {
+    pipeline: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    pipeline: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CauseLabels {
+    pipeline: String,
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutputLabels {
+    pipeline: String,
+    output: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutputReasonLabels {
+    pipeline: String,
+    output: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutputCauseLabels {
+    pipeline: String,
+    output: String,
+    cause: &'static str,
+}
+
+impl Metrics {
+    /// Registers all families under their names of the glossary.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let m = metrics.clone();
+        let r = registry.sub_registry_with_prefix("tailrace");
+        let bytes = || Unit::Bytes;
+        r.register_with_unit(
+            "input_read",
+            "bytes read from the inputs",
+            bytes(),
+            m.read_bytes,
+        );
+        r.register_with_unit(
+            "input_lost",
+            "bytes that could not be read",
+            bytes(),
+            m.lost_bytes,
+        );
+        r.register_with_unit(
+            "input_skipped",
+            "bytes left out as configured",
+            bytes(),
+            m.skipped_bytes,
+        );
+        r.register("input_files_open", "files held open", m.files_open);
+        r.register_with_unit(
+            "input_unread",
+            "bytes of known files not read",
+            bytes(),
+            m.unread_bytes,
+        );
+        r.register("frame_records", "records framed", m.records);
+        r.register(
+            "frame_replayed_records",
+            "records read again after a restart",
+            m.replayed,
+        );
+        r.register(
+            "frame_truncated_records",
+            "records cut at the maximum size",
+            m.truncated,
+        );
+        r.register(
+            "scan_malformed_records",
+            "records not of the expected shape",
+            m.malformed,
+        );
+        r.register(
+            "scan_repaired_records",
+            "records with invalid UTF-8 replaced",
+            m.repaired,
+        );
+        r.register(
+            "scan_type_mismatch_values",
+            "values that did not fit their type",
+            m.type_mismatch,
+        );
+        r.register(
+            "transform_failed_rows",
+            "rows whose expression failed",
+            m.failed_rows,
+        );
+        r.register(
+            "transform_filtered_records",
+            "records removed by WHERE",
+            m.filtered,
+        );
+        r.register_with_unit("queue_size", "bytes in flight", bytes(), m.queue_size);
+        r.register_with_unit(
+            "queue_capacity",
+            "bound on bytes in flight",
+            bytes(),
+            m.queue_capacity,
+        );
+        r.register(
+            "output_in_flight_requests",
+            "requests not resolved",
+            m.in_flight,
+        );
+        r.register(
+            "output_delivered_records",
+            "records accepted by the output",
+            m.delivered,
+        );
+        r.register(
+            "output_rejected_records",
+            "records refused by the output",
+            m.rejected,
+        );
+        r.register("output_retries", "attempts that were repeated", m.retries);
+        r.register(
+            "output_holding",
+            "1 while the server refuses this output",
+            m.holding,
+        );
+        r.register_with_unit(
+            "output_sent",
+            "compressed bytes accepted",
+            bytes(),
+            m.payload_bytes,
+        );
+        r.register("output_requests", "requests accepted", m.requests);
+        r.register_with_unit(
+            "checkpoint_age",
+            "time since the checkpoint was written",
+            Unit::Seconds,
+            m.checkpoint_age,
+        );
+        metrics
+    }
+
+    /// Handles for one pipeline and its outputs.
+    pub fn pipeline(&self, name: &str, queue_capacity: u64, outputs: &[String]) -> PipelineMetrics {
+        let labels = PipelineLabels {
+            pipeline: name.to_owned(),
+        };
+        let cause = |cause| CauseLabels {
+            pipeline: name.to_owned(),
+            cause,
+        };
+        let capacity = i64::try_from(queue_capacity).unwrap_or(i64::MAX);
+        self.queue_capacity.get_or_create(&labels).set(capacity);
+        PipelineMetrics {
+            families: self.clone(),
+            read_bytes: self.read_bytes.get_or_create_owned(&labels),
+            files_open: self.files_open.get_or_create_owned(&labels),
+            unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
+            records: self.records.get_or_create_owned(&labels),
+            replayed: self.replayed.get_or_create_owned(&labels),
+            malformed: self.malformed.get_or_create_owned(&cause("json")),
+            malformed_lines: self.malformed.get_or_create_owned(&cause("line")),
+            truncated: self.truncated.get_or_create_owned(&labels),
+            repaired: self.repaired.get_or_create_owned(&labels),
+            type_mismatch: self.type_mismatch.get_or_create_owned(&labels),
+            failed_rows: self.failed_rows.get_or_create_owned(&labels),
+            filtered: self.filtered.get_or_create_owned(&labels),
+            queue_size: self.queue_size.get_or_create_owned(&labels),
+            outputs: outputs
+                .iter()
+                .map(|output| self.output(name, output))
+                .collect(),
+            labels,
+        }
+    }
+
+    fn output(&self, pipeline: &str, name: &str) -> OutputMetrics {
+        let labels = OutputLabels {
+            pipeline: pipeline.to_owned(),
+            output: name.to_owned(),
+        };
+        let rejected = OutputReasonLabels {
+            pipeline: pipeline.to_owned(),
+            output: name.to_owned(),
+            reason: "partial_success",
+        };
+        OutputMetrics {
+            families: self.clone(),
+            name: name.to_owned(),
+            in_flight: self.in_flight.get_or_create_owned(&labels),
+            delivered: self.delivered.get_or_create_owned(&labels),
+            rejected: self.rejected.get_or_create_owned(&rejected),
+            holding: self.holding.get_or_create_owned(&labels),
+            payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
+            requests: self.requests.get_or_create_owned(&labels),
+            labels,
+        }
+    }
+
+    /// Sets the seconds since the checkpoint was last written.
+    pub fn set_checkpoint_age(&self, seconds: i64) {
+        self.checkpoint_age.set(seconds);
+    }
+}
+
+impl PipelineMetrics {
+    /// Counts what one batch was framed into.
+    pub(crate) fn framed(&self, framed: &Framed) {
+        let stats = &framed.frames.stats;
+        self.records.inc_by(stats.records);
+        self.malformed_lines.inc_by(stats.broken);
+        self.truncated.inc_by(stats.truncated);
+        self.replayed.inc_by(framed.replayed);
+    }
+
+    /// Counts what the scanner and the query made of one batch.
+    pub(crate) fn scanned(&self, stats: &Stats, failed_rows: u64, filtered: u64) {
+        self.malformed.inc_by(stats.malformed);
+        self.repaired.inc_by(stats.repaired);
+        self.type_mismatch.inc_by(stats.type_mismatches);
+        self.failed_rows.inc_by(failed_rows);
+        self.filtered.inc_by(filtered);
+    }
+
+    /// Counts bytes that are lost for a reason.
+    pub fn lost(&self, reason: &'static str, bytes: u64) {
+        let labels = ReasonLabels {
+            pipeline: self.labels.pipeline.clone(),
+            reason,
+        };
+        self.families
+            .lost_bytes
+            .get_or_create(&labels)
+            .inc_by(bytes);
+    }
+
+    /// Counts bytes that are left out because the configuration says so.
+    pub fn skipped(&self, reason: &'static str, bytes: u64) {
+        let labels = ReasonLabels {
+            pipeline: self.labels.pipeline.clone(),
+            reason,
+        };
+        self.families
+            .skipped_bytes
+            .get_or_create(&labels)
+            .inc_by(bytes);
+    }
+
+    /// Name of the pipeline.
+    pub fn name(&self) -> &str {
+        &self.labels.pipeline
+    }
+}
+
+impl OutputMetrics {
+    /// Counts an attempt that will be repeated.
+    pub fn retried(&self, cause: &'static str) {
+        let OutputLabels { pipeline, output } = self.labels.clone();
+        let labels = OutputCauseLabels {
+            pipeline,
+            output,
+            cause,
+        };
+        self.families.retries.get_or_create(&labels).inc();
+    }
+}

@@ -1,0 +1,67 @@
+//! Opens an output as the config describes it.
+
+use tailrace_config::{self as config, OutputKind};
+use tailrace_output::{
+    Compression, DiscardOutput, FileOutput, Otlp, OtlpConfig, Output, Protocol, RetryConfig,
+    StdoutOutput, TlsConfig,
+};
+use tokio::runtime::Handle;
+
+use crate::error::{Error, Kind};
+
+/// The output and how many of its requests may be on the wire at once.
+pub(crate) fn open(
+    pipeline: &str,
+    output: &config::Output,
+    runtime: &Handle,
+) -> Result<(Output, usize), Error> {
+    Ok(match &output.kind {
+        OutputKind::Otlp(otlp) => {
+            let _entered = runtime.enter();
+            let opened = Otlp::new(otlp_config(otlp)).map_err(|source| Kind::Output {
+                pipeline: pipeline.to_owned(),
+                output: output.name.clone(),
+                source,
+            })?;
+            (Output::Otlp(Box::new(opened)), otlp.concurrency)
+        }
+        // Lines stay in order: one at a time.
+        OutputKind::Stdout(_) => (Output::Stdout(StdoutOutput::new()), 1),
+        OutputKind::File(file) => (Output::File(FileOutput::new(&file.path)), 1),
+        OutputKind::Discard => (Output::Discard(DiscardOutput), 1),
+    })
+}
+
+/// The config crate has filled in the environment and the defaults already.
+fn otlp_config(otlp: &config::OtlpOutput) -> OtlpConfig {
+    let exposed =
+        |(name, value): (&String, &config::Secret)| (name.clone(), value.expose().to_owned());
+    OtlpConfig {
+        endpoint: otlp.endpoint.clone(),
+        logs_endpoint: otlp.logs_endpoint.clone(),
+        protocol: Some(match otlp.protocol {
+            config::Protocol::HttpProtobuf => Protocol::HttpProtobuf,
+            config::Protocol::Grpc => Protocol::Grpc,
+        }),
+        compression: Some(match otlp.compression {
+            config::Compression::Auto => Compression::Auto,
+            config::Compression::Zstd => Compression::Zstd,
+            config::Compression::Gzip => Compression::Gzip,
+            config::Compression::None => Compression::None,
+        }),
+        headers: otlp.headers.iter().map(exposed).collect(),
+        timeout: Some(otlp.timeout),
+        tls: TlsConfig {
+            ca_file: otlp.tls.ca_file.clone(),
+            cert_file: otlp.tls.cert_file.clone(),
+            key_file: otlp.tls.key_file.clone(),
+            server_name: otlp.tls.server_name.clone(),
+        },
+        insecure: None,
+        retry: RetryConfig {
+            initial: otlp.retry.initial,
+            max: otlp.retry.max,
+            ..RetryConfig::default()
+        },
+    }
+}

@@ -1,0 +1,247 @@
+//! The one file that names all stages, in flow order: read, frame, scan, transform, encode, send,
+//! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tailrace_config::{self as config, Input};
+use tailrace_input::{FileConfig, FingerprintKey, Follower, StdinReader};
+use tokio::runtime::Handle;
+
+use crate::credit::Credit;
+use crate::delivery::BatchInFlight;
+use crate::error::{Error, Kind};
+use crate::facts::{FactsConfig, FileAttributes};
+use crate::jobs::{Job, Jobs};
+use crate::lane::{Framed, Lane};
+use crate::metrics::{Metrics, PipelineMetrics};
+use crate::outputs::OutputHandle;
+use crate::plan::PipelinePlan;
+use crate::pool::Pool;
+use crate::reader::{Reader, Source};
+use crate::resume::ResumeTable;
+use crate::seen::ColumnsSeen;
+use crate::wake::Readers;
+use crate::watermark::Tracker;
+
+/// What the stages of one pipeline share.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) plan: PipelinePlan,
+    pub(crate) metrics: PipelineMetrics,
+    /// Set once: readers end after the batch they fill.
+    pub(crate) stopping: AtomicBool,
+    pub(crate) waiting: Arc<Readers>,
+    pub(crate) credit: Arc<Credit>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) tracker: Arc<Tracker>,
+    pub(crate) outputs: Vec<OutputHandle>,
+    pub(crate) columns_seen: ColumnsSeen,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) batch_wait_max: Duration,
+    pub(crate) replay_bytes_max: u64,
+    index: usize,
+    jobs: Arc<Jobs>,
+}
+
+/// What a pipeline is built with, besides its plan.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) index: usize,
+    pub(crate) jobs: &'a Arc<Jobs>,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) runtime: &'a Handle,
+    pub(crate) fingerprint_key: FingerprintKey,
+    pub(crate) resume: ResumeTable,
+    pub(crate) first_start: bool,
+}
+
+/// A pipeline and what still has to be started or awaited.
+pub(crate) struct Built {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) readers: Vec<Reader>,
+    /// The tasks that drive the outputs.
+    pub(crate) sending: Vec<tokio::task::JoinHandle<()>>,
+}
+
+/// Builds one pipeline: nothing reads yet.
+pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Built, Error> {
+    let names: Vec<String> = plan
+        .config
+        .outputs
+        .iter()
+        .map(|output| output.name.clone())
+        .collect();
+    let credit = Credit::new(plan.config.queue.max_bytes);
+    let metrics = around
+        .metrics
+        .pipeline(&plan.name, credit.capacity(), &names);
+    let tracker = Arc::new(Tracker::new(names.len()));
+    let facts = |files| FactsConfig {
+        resource: plan.resource.clone(),
+        encodings: plan.config.outputs.iter().map(file_attributes).collect(),
+        files,
+    };
+
+    // read
+    let mut sources = Vec::new();
+    for input in &plan.config.inputs {
+        sources.push(source(input, &plan.name, &around)?);
+    }
+    let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
+    // frame
+    let replay_bytes_max = plan.config.limits.replay;
+    let lane = |input: &Input| {
+        let facts = facts(matches!(input, Input::File(..)));
+        Lane::new(
+            frame_config(input, replay_bytes_max),
+            facts,
+            Arc::clone(&tracker),
+        )
+    };
+    let lanes: Vec<Lane> = plan.config.inputs.iter().map(lane).collect();
+    // scan, transform, encode: the workers, from the plan
+    // send, ack
+    let mut outputs = Vec::new();
+    let mut sending = Vec::new();
+    for (n, output) in plan.config.outputs.iter().enumerate() {
+        let encoding = &plan.encodings[plan.encoding_of[n]];
+        let metrics = metrics.outputs[n].clone();
+        let (handle, task) = OutputHandle::start(
+            &plan.name,
+            output,
+            encoding,
+            metrics,
+            &waiting,
+            around.runtime,
+        )?;
+        outputs.push(handle);
+        sending.push(task);
+    }
+    // checkpoint: the agent's, from the tracker
+
+    let batch_bytes_max = usize::try_from(plan.config.batch.max_bytes).unwrap_or(usize::MAX);
+    let pool = Pool::new(batch_bytes_max, 4);
+    let pipeline = Arc::new(Pipeline {
+        columns_seen: ColumnsSeen::new(&plan),
+        metrics,
+        stopping: AtomicBool::new(false),
+        waiting,
+        credit,
+        lanes,
+        tracker,
+        outputs,
+        batch_bytes_max,
+        batch_wait_max: plan.config.batch.max_wait,
+        replay_bytes_max,
+        index: around.index,
+        jobs: Arc::clone(around.jobs),
+        plan,
+    });
+    let reader = |(lane, source)| {
+        let (pool, resume) = (Arc::clone(&pool), around.resume.clone());
+        Reader::new(Arc::clone(&pipeline), lane, source, pool, resume)
+    };
+    let readers = sources.into_iter().enumerate().map(reader).collect();
+    Ok(Built {
+        pipeline,
+        readers,
+        sending,
+    })
+}
+
+impl Pipeline {
+    /// Tells a worker that a lane has a batch.
+    pub(crate) fn push_job(&self, lane: usize) {
+        self.jobs.push(Job {
+            pipeline: self.index,
+            lane,
+        });
+    }
+
+    /// Ends reading; what was read goes on.
+    pub(crate) fn stop_reading(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.credit.close();
+        self.waiting.wake();
+    }
+
+    /// Settles a batch that has no record.
+    pub(crate) fn settle_at_once(&self, framed: Framed) {
+        let requests = vec![0; self.outputs.len()];
+        let (_, tickets) = BatchInFlight::start(
+            Arc::clone(&self.tracker),
+            self.metrics.outputs.clone(),
+            framed.spans,
+            0,
+            &requests,
+            framed.credit,
+        );
+        debug_assert!(tickets.iter().all(Vec::is_empty));
+        self.waiting.settled();
+    }
+}
+
+fn source(input: &Input, pipeline: &str, around: &Surroundings<'_>) -> Result<Source, Error> {
+    let Input::File(file, _) = input else {
+        let stdin = StdinReader::stdin().map_err(|source| Kind::Input {
+            pipeline: pipeline.to_owned(),
+            source,
+        })?;
+        return Ok(Source::Stdin(stdin));
+    };
+    let config = FileConfig {
+        include: file.include.clone(),
+        exclude: file.exclude.clone(),
+        start_at: match file.start_at {
+            config::StartAt::Beginning => tailrace_input::StartAt::Beginning,
+            config::StartAt::End => tailrace_input::StartAt::End,
+        },
+        ignore_older: file.ignore_older,
+        scan_interval: file.discover_interval,
+        fingerprint_key: around.fingerprint_key,
+        ..FileConfig::default()
+    };
+    let follower =
+        Follower::new(config, around.resume.entries(), around.first_start).map_err(|source| {
+            Kind::Input {
+                pipeline: pipeline.to_owned(),
+                source,
+            }
+        })?;
+    Ok(Source::Files(Box::new(follower)))
+}
+
+/// How an input's bytes are cut. An open chain of partial lines holds the watermark back, so it
+/// spans at most half of what may be read beyond it.
+pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_frame::Config {
+    use tailrace_frame::Format;
+    let format = match input {
+        Input::File(file, _) => file.format,
+        Input::Stdin(stdin, _) => stdin.format,
+    };
+    tailrace_frame::Config {
+        format: match format {
+            config::Format::Auto => Format::Auto,
+            config::Format::Json => Format::Json,
+            config::Format::Raw => Format::Raw,
+            config::Format::Cri => Format::Cri,
+            config::Format::Docker => Format::Docker,
+        },
+        record_bytes_max: usize::try_from(input.max_record_bytes()).unwrap_or(usize::MAX),
+        chain_span_max: replay_bytes_max / 2,
+    }
+}
+
+fn file_attributes(output: &config::Output) -> FileAttributes {
+    match &output.kind {
+        config::OutputKind::Otlp(otlp) => FileAttributes {
+            name: otlp.attributes.file_name,
+            path: otlp.attributes.file_path,
+        },
+        _ => FileAttributes {
+            name: false,
+            path: false,
+        },
+    }
+}

@@ -1,0 +1,251 @@
+//! From a checked `Config` to prepared plans: the query compiled, the columns to scan, the
+//! encodings to make, the source facts to add. `run`, `validate` and `explain` share it, so that
+//! what validates also starts. Opens no file and no socket.
+
+use std::collections::BTreeMap;
+
+use arrow::array::UInt8Array;
+use tailrace_config::{self as config, Config, Diagnostic, OutputKind};
+use tailrace_model::reserved::Reserved;
+use tailrace_otlp::{Mapping, Value};
+use tailrace_output::Encoding;
+use tailrace_scan::{self as scan, Scanned};
+use tailrace_sql::{self as sql, Query};
+
+use crate::encoding::{EncodingPlan, FormatPlan, SharedEncoding};
+
+/// One pipeline, ready to be built.
+#[derive(Debug)]
+pub struct PipelinePlan {
+    /// Name of the pipeline.
+    pub name: String,
+    /// Its part of the config.
+    pub config: config::Pipeline,
+    /// The compiled query.
+    pub query: Query,
+    /// What the scanner extracts; each input brings its own offset of times without a zone.
+    pub scan: scan::Config,
+    /// Where each column of the query comes from.
+    pub columns: Vec<ColumnFrom>,
+    /// Distinct encodings of the outputs.
+    pub encodings: Vec<EncodingPlan>,
+    /// The encoding of each output: index into `encodings`.
+    pub encoding_of: Vec<usize>,
+    /// Resource attributes of every record.
+    pub resource: Vec<(String, Value)>,
+}
+
+/// Where a column of the query comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnFrom {
+    /// This column of the scanned batch.
+    Scan(usize),
+    /// Known of the source, the same for all its records.
+    Fact(Fact),
+}
+
+/// A source fact that a query can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// `log.file.name`.
+    FileName,
+    /// `log.file.path`.
+    FilePath,
+    /// Not known for this kind of input: NULL.
+    Absent,
+}
+
+/// Prepares all pipelines, or tells everything that is wrong with their queries.
+///
+/// # Errors
+///
+/// One diagnostic, at its position in the config file, for each query that does not compile.
+pub fn prepare(config: &Config) -> Result<Vec<PipelinePlan>, Vec<Diagnostic>> {
+    let mut plans = Vec::new();
+    let mut diagnostics = Vec::new();
+    let resource: Vec<(String, Value)> = config
+        .resource
+        .iter()
+        .map(|(key, value)| (key.clone(), Value::Str(value.clone())))
+        .collect();
+    for (name, pipeline) in &config.pipelines {
+        match PipelinePlan::prepare(name, pipeline, &resource) {
+            Ok(plan) => plans.push(plan),
+            Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+    }
+    if diagnostics.is_empty() {
+        Ok(plans)
+    } else {
+        Err(diagnostics)
+    }
+}
+
+impl PipelinePlan {
+    fn prepare(
+        name: &str,
+        config: &config::Pipeline,
+        resource: &[(String, Value)],
+    ) -> Result<Self, Box<Diagnostic>> {
+        let overrides: BTreeMap<String, sql::Type> = config
+            .columns
+            .iter()
+            .map(|(key, ty)| (key.clone(), sql_type(*ty)))
+            .collect();
+        let query = Query::compile(&config.transform.text, &sql::Options { columns: overrides })
+            .map_err(|error| Box::new(sql_diagnostic(&config.transform, &error)))?;
+        let mut scan_columns = Vec::new();
+        let columns = query
+            .columns()
+            .iter()
+            .map(|column| column_from(column, &mut scan_columns))
+            .collect();
+        let star = query.star().map(|star| scan::Star {
+            except: star.except.clone(),
+            columns_max: config.limits.columns,
+        });
+        let scan = scan::Config {
+            columns: scan_columns,
+            star,
+            offset_s: 0,
+            isa: scan::Isa::Auto,
+        };
+        let (encodings, encoding_of) = encodings(config);
+        Ok(Self {
+            name: name.to_owned(),
+            config: config.clone(),
+            query,
+            scan,
+            columns,
+            encodings,
+            encoding_of,
+            resource: resource.to_vec(),
+        })
+    }
+
+    /// Which output columns become which fields of a LogRecord at an OTLP output.
+    pub fn mapping(&self, otlp: &config::OtlpOutput) -> Mapping {
+        mapping(&otlp.fields)
+    }
+
+    /// The kinds that stand beside an open column of the query.
+    pub(crate) fn kinds<'a>(&self, scanned: &'a Scanned, column: usize) -> Option<&'a UInt8Array> {
+        match self.columns[column] {
+            ColumnFrom::Scan(index) => scanned.kinds[index].as_ref(),
+            ColumnFrom::Fact(_) => None,
+        }
+    }
+}
+
+/// A SQL error at its position in the config file.
+fn sql_diagnostic(transform: &config::Sql, error: &sql::Error) -> Diagnostic {
+    transform
+        .diagnostic(
+            error.line,
+            error.column,
+            error.length,
+            error.message.clone(),
+        )
+        .with_hint(error.hint.clone())
+}
+
+fn sql_type(ty: config::ColumnType) -> sql::Type {
+    match ty {
+        config::ColumnType::String => sql::Type::Text,
+        config::ColumnType::Int64 => sql::Type::Int64,
+        config::ColumnType::Float64 => sql::Type::Float64,
+        config::ColumnType::Boolean => sql::Type::Boolean,
+        config::ColumnType::Timestamp => sql::Type::Timestamp,
+    }
+}
+
+fn scan_type(ty: sql::Type) -> scan::Type {
+    match ty {
+        sql::Type::Open => scan::Type::Open,
+        sql::Type::Text => scan::Type::Text,
+        sql::Type::Int64 => scan::Type::Int64,
+        sql::Type::Float64 => scan::Type::Float64,
+        sql::Type::Boolean => scan::Type::Boolean,
+        sql::Type::Timestamp => scan::Type::Timestamp,
+    }
+}
+
+/// Asks the scanner for a column it knows how to make; the others are facts of the source.
+fn column_from(column: &sql::Column, wanted: &mut Vec<scan::Column>) -> ColumnFrom {
+    let source = match &column.source {
+        sql::Source::Key(steps) => scan::Source::Key(steps.clone()),
+        sql::Source::Reserved(reserved, _) => match reserved {
+            Reserved::FileName => return ColumnFrom::Fact(Fact::FileName),
+            Reserved::FilePath => return ColumnFrom::Fact(Fact::FilePath),
+            Reserved::Kubernetes | Reserved::Container => return ColumnFrom::Fact(Fact::Absent),
+            other => scan::Source::Reserved(*other),
+        },
+    };
+    wanted.push(scan::Column {
+        name: column.name.clone(),
+        source,
+        ty: scan_type(column.ty),
+    });
+    ColumnFrom::Scan(wanted.len() - 1)
+}
+
+/// Offset of times without a zone, in seconds east of UTC.
+pub(crate) fn offset_s(input: &config::Input) -> i32 {
+    match input {
+        config::Input::File(file, _) => file.timezone.offset_s(),
+        config::Input::Stdin(stdin, _) => stdin.timezone.offset_s(),
+    }
+}
+
+/// The distinct encodings of a pipeline's outputs, and which of them each output takes.
+fn encodings(config: &config::Pipeline) -> (Vec<EncodingPlan>, Vec<usize>) {
+    let mut plans = Vec::new();
+    let mut of_output = Vec::new();
+    for output in &config.outputs {
+        let (format, encoding) = match &output.kind {
+            OutputKind::Otlp(otlp) => (
+                FormatPlan::Otlp(tailrace_otlp::Config {
+                    mapping: mapping(&otlp.fields),
+                    request_bytes_max: usize::try_from(otlp.max_request_bytes)
+                        .unwrap_or(usize::MAX),
+                    scope_version: env!("CARGO_PKG_VERSION").to_owned(),
+                    iostream: otlp.attributes.iostream,
+                }),
+                match otlp.compression {
+                    config::Compression::Auto | config::Compression::Zstd => Encoding::Zstd,
+                    config::Compression::Gzip => Encoding::Gzip,
+                    config::Compression::None => Encoding::Identity,
+                },
+            ),
+            OutputKind::Stdout(stdout) => match stdout.format {
+                config::StdoutFormat::Json => (FormatPlan::Ndjson, Encoding::Identity),
+                config::StdoutFormat::Console => {
+                    let colour = std::io::IsTerminal::is_terminal(&std::io::stdout());
+                    (FormatPlan::Console { colour }, Encoding::Identity)
+                }
+            },
+            OutputKind::File(_) => (FormatPlan::Ndjson, Encoding::Identity),
+            OutputKind::Discard => (FormatPlan::Count, Encoding::Identity),
+        };
+        of_output.push(plans.len());
+        plans.push(EncodingPlan {
+            format,
+            compression: SharedEncoding::new(encoding),
+        });
+    }
+    (plans, of_output)
+}
+
+fn mapping(fields: &config::Fields) -> Mapping {
+    Mapping {
+        timestamp: fields.timestamp.clone(),
+        severity: fields.severity.clone(),
+        severity_number: fields.severity_number.clone(),
+        body: fields.body.clone(),
+        trace_id: fields.trace_id.clone(),
+        span_id: fields.span_id.clone(),
+        trace_flags: fields.trace_flags.clone(),
+        event_name: fields.event_name.clone(),
+        offset_s: 0,
+    }
+}

@@ -1,0 +1,378 @@
+//! The reader thread of one input: fills chunk buffers from the follower, reserves in-flight
+//! credit for them, and hands them to the workers. It pauses a source whose unsettled bytes reach
+//! `limits.replay`, and itself while there is no credit. Never looks inside a line.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tailrace_input::{FileEvent, Follower, SourceId, StdinReader, Waker};
+use tracing::{info, warn};
+
+use crate::batch::{RawBatch, SourceEvent};
+use crate::pipeline::Pipeline;
+use crate::pool::{Buffer, Pool};
+use crate::resume::ResumeTable;
+use crate::watermark::{Opening, Slot};
+
+/// What a reader reads.
+pub(crate) enum Source {
+    /// Files.
+    Files(Box<Follower>),
+    /// Standard input.
+    Stdin(StdinReader<std::fs::File>),
+}
+
+/// One reader.
+pub(crate) struct Reader {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) lane: usize,
+    pub(crate) source: Source,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) resume: ResumeTable,
+    slots: HashMap<SourceId, Slot>,
+    /// Slots of sources that were opened again before their first byte, by what replaced them.
+    replaced: HashMap<SourceId, Slot>,
+    paused: HashSet<SourceId>,
+    /// Sources that ended and are not settled yet.
+    finished: Vec<(SourceId, Slot)>,
+    next_gauges: Instant,
+}
+
+/// How often the gauges that walk all files are set.
+const GAUGES_EVERY: Duration = Duration::from_secs(1);
+
+impl Source {
+    /// A handle that ends the reader's wait.
+    pub(crate) fn waker(&self) -> Waker {
+        match self {
+            Self::Files(follower) => follower.waker(),
+            Self::Stdin(stdin) => stdin.waker(),
+        }
+    }
+}
+
+/// How long a reader sleeps when nothing happens; whatever happens wakes it earlier.
+const IDLE_WAIT: Duration = Duration::from_secs(1);
+
+impl Reader {
+    /// A reader of one input of a pipeline.
+    pub(crate) fn new(
+        pipeline: Arc<Pipeline>,
+        lane: usize,
+        source: Source,
+        pool: Arc<Pool>,
+        resume: ResumeTable,
+    ) -> Self {
+        Self {
+            pipeline,
+            lane,
+            source,
+            pool,
+            resume,
+            slots: HashMap::new(),
+            replaced: HashMap::new(),
+            paused: HashSet::new(),
+            finished: Vec::new(),
+            next_gauges: Instant::now(),
+        }
+    }
+
+    /// Reads until the agent stops or the input ends.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::new();
+        while !self.pipeline.stopping.load(Ordering::Relaxed) {
+            self.look_after_sources();
+            let mut buffer = self.pool.take();
+            let ended = self.fill(&mut buffer, &mut events);
+            self.submit(buffer, &mut events);
+            if ended {
+                break;
+            }
+        }
+    }
+
+    /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if
+    /// the input has ended.
+    fn fill(&mut self, buffer: &mut Buffer, events: &mut Vec<FileEvent>) -> bool {
+        let bytes_max = self.pipeline.batch_bytes_max;
+        let mut deadline = None;
+        loop {
+            let room = bytes_max.saturating_sub(buffer.len());
+            let first_event = events.len();
+            let more = match &mut self.source {
+                Source::Files(follower) => follower.read(buffer.bytes_mut(), room, events),
+                Source::Stdin(stdin) => {
+                    stdin.wait(Duration::ZERO) && stdin.read(buffer.bytes_mut(), room, events)
+                }
+            };
+            self.note(&events[first_event..]);
+            if self.pipeline.stopping.load(Ordering::Relaxed) || buffer.len() >= bytes_max {
+                return false;
+            }
+            if matches!(&self.source, Source::Stdin(stdin) if stdin.is_finished()) {
+                return true;
+            }
+            if more {
+                continue;
+            }
+            if events.is_empty() {
+                self.wait(IDLE_WAIT);
+                self.look_after_sources();
+                continue;
+            }
+            let now = Instant::now();
+            let due = *deadline.get_or_insert(now + self.pipeline.batch_wait_max);
+            if now >= due || buffer.len() == 0 {
+                return false;
+            }
+            self.wait(due - now);
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) {
+        match &mut self.source {
+            Source::Files(follower) => follower.wait(timeout),
+            Source::Stdin(stdin) => {
+                stdin.wait(timeout);
+            }
+        }
+    }
+
+    /// Gives new sources their slots, counts chunks, and pauses sources that are too far ahead of
+    /// their outputs.
+    fn note(&mut self, events: &[FileEvent]) {
+        for event in events {
+            match event {
+                FileEvent::Opened { source, .. } => {
+                    let slot = self.open(event);
+                    self.slots.insert(*source, slot);
+                }
+                FileEvent::Chunk {
+                    source,
+                    offset,
+                    start,
+                    end,
+                } => {
+                    let bytes = (end - start) as u64;
+                    let slot = self.slots[source];
+                    self.pipeline.metrics.read_bytes.inc_by(bytes);
+                    self.pipeline.tracker.read(slot, offset + bytes);
+                    let unsettled = self.pipeline.tracker.unsettled_bytes(slot);
+                    if unsettled >= self.pipeline.replay_bytes_max
+                        && let Source::Files(follower) = &mut self.source
+                    {
+                        follower.pause(*source);
+                        self.paused.insert(*source);
+                        self.pipeline.waiting.wait();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn open(&mut self, event: &FileEvent) -> Slot {
+        let FileEvent::Opened {
+            source,
+            id,
+            generation,
+            path,
+            offset,
+            size,
+            ..
+        } = event
+        else {
+            unreachable!("only called for Opened");
+        };
+        // Told again before its first chunk: the later one replaces the earlier one.
+        if let Some(slot) = self.slots.remove(source) {
+            self.pipeline.tracker.forget(slot);
+            self.replaced.insert(*source, slot);
+        }
+        let resumed = self.resume.get(*id, *generation);
+        info!(
+            pipeline = self.pipeline.plan.name,
+            path = %path.display(),
+            offset,
+            size,
+            "following file"
+        );
+        let is_file = matches!(self.source, Source::Files(_));
+        self.pipeline.tracker.open(Opening {
+            id: is_file.then_some(*id),
+            generation: *generation,
+            path: path.clone(),
+            offset: *offset,
+            size: *size,
+            replay_to: resumed.map_or(0, |entry| entry.read_to),
+            resume: resumed.map_or_else(Vec::new, |entry| entry.outputs.clone()),
+        })
+    }
+
+    /// Hands a batch on. Waits for credit; without (the agent stops) it goes on all the same: it
+    /// is one batch, and the drain has its own time.
+    fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
+        let lane_events: Vec<SourceEvent> = events
+            .drain(..)
+            .filter_map(|event| self.lane_event(event))
+            .collect();
+        if lane_events.is_empty() {
+            return;
+        }
+        let credit = match buffer.len() {
+            0 => None,
+            bytes => self.pipeline.credit.reserve(bytes as u64),
+        };
+        let batch = RawBatch {
+            bytes: buffer.share(),
+            events: lane_events,
+            credit,
+            observed_ns: now_ns(),
+        };
+        self.pipeline.lanes[self.lane].queue.push(batch);
+        self.pipeline.push_job(self.lane);
+    }
+
+    /// What a worker must know of an event; the rest is counted or said here.
+    fn lane_event(&mut self, event: FileEvent) -> Option<SourceEvent> {
+        let tracker = &self.pipeline.tracker;
+        match event {
+            FileEvent::Opened {
+                source,
+                path,
+                offset,
+                mid_line,
+                ..
+            } => {
+                let slot = self.slots[&source];
+                let replaces = self.replaced.remove(&source);
+                let replay_to = tracker.replay_to(slot);
+                Some(SourceEvent::Opened {
+                    slot,
+                    replaces,
+                    path,
+                    offset,
+                    mid_line,
+                    replay_to,
+                })
+            }
+            FileEvent::Chunk {
+                source, start, end, ..
+            } => Some(SourceEvent::Chunk {
+                slot: self.slots[&source],
+                start,
+                end,
+            }),
+            FileEvent::Finished { source } => {
+                let slot = self.slots.remove(&source)?;
+                self.finished.push((source, slot));
+                Some(SourceEvent::Finished { slot })
+            }
+            FileEvent::Identified { source, id } => {
+                self.with_slot(source, |slot| tracker.identify(slot, id))
+            }
+            FileEvent::Renamed { source, path } => {
+                self.with_slot(source, |slot| tracker.rename(slot, path))
+            }
+            FileEvent::Grown { source, size } => {
+                self.with_slot(source, |slot| tracker.resize(slot, size))
+            }
+            FileEvent::Skipped { bytes, reason, .. } => {
+                self.pipeline.metrics.skipped(reason.as_str(), bytes);
+                None
+            }
+            FileEvent::Lost {
+                path,
+                bytes,
+                reason,
+                ..
+            } => {
+                self.tell_loss(&path, bytes, reason.as_str());
+                None
+            }
+            FileEvent::Forgotten { id, generation, .. } => {
+                tracker.retire(id, generation);
+                None
+            }
+            FileEvent::Problem { path, message } => {
+                self.tell_problem(path, &message);
+                None
+            }
+        }
+    }
+
+    fn with_slot(&self, source: SourceId, change: impl FnOnce(Slot)) -> Option<SourceEvent> {
+        if let Some(&slot) = self.slots.get(&source) {
+            change(slot);
+        }
+        None
+    }
+
+    fn tell_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
+        self.pipeline.metrics.lost(reason, bytes);
+        warn!(
+            pipeline = self.pipeline.plan.name,
+            path = %path.display(),
+            bytes,
+            reason,
+            "bytes were lost before they could be read"
+        );
+    }
+
+    fn tell_problem(&self, path: PathBuf, message: &str) {
+        warn!(pipeline = self.pipeline.plan.name, path = %path.display(), "{message}");
+    }
+
+    /// Resumes sources that have room again, and forgets those that ended and are settled.
+    fn look_after_sources(&mut self) {
+        let Source::Files(follower) = &mut self.source else {
+            return;
+        };
+        let pipeline = &self.pipeline;
+        let slots = &self.slots;
+        self.paused.retain(|source| {
+            let unsettled = slots
+                .get(source)
+                .map_or(0, |slot| pipeline.tracker.unsettled_bytes(*slot));
+            let waits = unsettled >= pipeline.replay_bytes_max;
+            if !waits {
+                follower.resume(*source);
+            }
+            waits
+        });
+        if !self.paused.is_empty() {
+            pipeline.waiting.wait();
+        }
+        self.finished
+            .retain(|(source, slot)| match pipeline.tracker.take_done(*slot) {
+                Some(end) => {
+                    follower.settled(*source, end);
+                    false
+                }
+                None => true,
+            });
+        let now = Instant::now();
+        if now >= self.next_gauges {
+            self.next_gauges = now + GAUGES_EVERY;
+            let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            pipeline
+                .metrics
+                .files_open
+                .set(gauge(follower.open_files() as u64));
+            pipeline
+                .metrics
+                .unread_bytes
+                .set(gauge(follower.unread_bytes()));
+        }
+    }
+}
+
+fn now_ns() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,404 @@
+//! Watermarks: how far each output has settled each source (a file generation).
+//!
+//! Takes spans as they are framed, settlements as requests are resolved, and gives for every
+//! (source, output) the *watermark*: the lowest byte that is not settled for that output. Only
+//! watermarks reach the checkpoint. Never reads a file, never looks at a clock.
+//!
+//! The invariants, which `tests` checks against a map of single bytes:
+//!
+//! 1. Every byte below `framed_to` lies in exactly one registered span, or is held by the framer
+//!    at or above `held_from` (an unfinished line or partial chain).
+//! 2. A watermark never moves back.
+//! 3. A watermark is at most the start of any span unsettled for that output, at most
+//!    `held_from`, and at most `framed_to`.
+//!
+//! So a restart that reads from the watermark reads every byte that was not settled.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tailrace_input::FileId;
+
+/// Number of a source in a [`Tracker`]; given once, never reused while the agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// A byte range of one source, `[start, end)`, that settles as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The source.
+    pub slot: Slot,
+    /// First byte.
+    pub start: u64,
+    /// Byte behind the last.
+    pub end: u64,
+    /// Records whose last piece lies in this span.
+    pub records: u64,
+}
+
+/// Final outcomes of records, cumulative.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Accepted by the output.
+    pub delivered: u64,
+    /// Removed by `WHERE`.
+    pub filtered: u64,
+    /// Refused by the output for good.
+    pub rejected: u64,
+}
+
+impl Counts {
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: Self) {
+        self.delivered += other.delivered;
+        self.filtered += other.filtered;
+        self.rejected += other.rejected;
+    }
+}
+
+/// What the follower tells of a source when it opens it.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Identity of the file; `None` for inputs that are not files.
+    pub id: Option<FileId>,
+    /// Generation of the file: grows by one with each truncation.
+    pub generation: u32,
+    /// Path at opening.
+    pub path: PathBuf,
+    /// First byte that will be read.
+    pub offset: u64,
+    /// Size of the file at opening, in bytes.
+    pub size: u64,
+    /// Bytes below this offset were read before the restart: their records are replayed.
+    pub replay_to: u64,
+    /// What the checkpoint knows of each output, by index; an output it does not know starts at
+    /// `offset`.
+    pub resume: Vec<Resumed>,
+}
+
+/// Where an earlier run left one output.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resumed {
+    /// Its watermark, at or above the offset that is read from.
+    pub watermark: u64,
+    /// Outcomes below it.
+    pub counts: Counts,
+}
+
+/// The state of one source for one output, as the checkpoint keeps it.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    /// The source.
+    pub slot: Slot,
+    /// Identity of the file.
+    pub id: FileId,
+    /// Generation of the file.
+    pub generation: u32,
+    /// Path at opening.
+    pub path: PathBuf,
+    /// Index of the output.
+    pub output: usize,
+    /// Lowest byte not settled for this output.
+    pub watermark: u64,
+    /// Highest byte read so far.
+    pub read_to: u64,
+    /// Last known size of the file, in bytes.
+    pub size: u64,
+    /// Outcomes of the records below the watermark, over all runs.
+    pub counts: Counts,
+}
+
+/// Watermarks of all sources of one pipeline.
+#[derive(Debug)]
+pub struct Tracker {
+    outputs: usize,
+    sources: Mutex<BTreeMap<Slot, Source>>,
+    next: AtomicU32,
+    /// Files that are gone or settled to their end: the checkpoint may forget them.
+    retired: Mutex<Vec<(FileId, u32)>>,
+}
+
+#[derive(Debug)]
+struct Source {
+    opening: Opening,
+    read_to: u64,
+    size: u64,
+    framed_to: u64,
+    held_from: Option<u64>,
+    /// Spans not yet below every watermark, by start.
+    spans: BTreeMap<u64, OpenSpan>,
+    /// One per output.
+    marks: Vec<Resumed>,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct OpenSpan {
+    end: u64,
+    /// Per output: the outcome once settled.
+    settled: Vec<Option<Counts>>,
+}
+
+impl Tracker {
+    /// A tracker for a pipeline with so many outputs.
+    pub fn new(outputs: usize) -> Self {
+        Self {
+            outputs,
+            sources: Mutex::default(),
+            next: AtomicU32::new(0),
+            retired: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Source>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a source under a new slot.
+    pub fn open(&self, opening: Opening) -> Slot {
+        let mut sources = self.lock();
+        let slot = Slot(self.next.fetch_add(1, Ordering::Relaxed));
+        let fresh = Resumed {
+            watermark: opening.offset,
+            counts: Counts::default(),
+        };
+        let mark = |output| {
+            let resumed: Resumed = opening.resume.get(output).copied().unwrap_or(fresh);
+            Resumed {
+                watermark: resumed.watermark.max(opening.offset),
+                ..resumed
+            }
+        };
+        let source = Source {
+            read_to: opening.offset,
+            framed_to: opening.offset,
+            size: opening.size,
+            held_from: None,
+            spans: BTreeMap::new(),
+            marks: (0..self.outputs).map(mark).collect(),
+            finished: false,
+            opening,
+        };
+        sources.insert(slot, source);
+        slot
+    }
+
+    /// Notes that the source was read up to `to`.
+    pub fn read(&self, slot: Slot, to: u64) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.read_to = source.read_to.max(to);
+            source.size = source.size.max(to);
+        }
+    }
+
+    /// Bytes read but not settled by every output: what a kill would repeat.
+    pub fn unsettled_bytes(&self, slot: Slot) -> u64 {
+        self.lock()
+            .get(&slot)
+            .map_or(0, |source| source.read_to - source.lowest())
+    }
+
+    /// The path of a source.
+    pub fn path(&self, slot: Slot) -> Option<PathBuf> {
+        self.lock()
+            .get(&slot)
+            .map(|source| source.opening.path.clone())
+    }
+
+    /// Bytes below this offset were read by an earlier run.
+    pub fn replay_to(&self, slot: Slot) -> u64 {
+        self.lock()
+            .get(&slot)
+            .map_or(0, |source| source.opening.replay_to)
+    }
+
+    /// Registers framed spans as unsettled, then moves the framer's heads: for each source, how
+    /// far it is framed and the lowest byte its framer still holds.
+    pub fn framed(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+        let mut sources = self.lock();
+        for span in spans {
+            if let Some(source) = sources.get_mut(&span.slot) {
+                let open = OpenSpan {
+                    end: span.end,
+                    settled: vec![None; self.outputs],
+                };
+                let before = source.spans.insert(span.start, open);
+                debug_assert!(before.is_none(), "span at {} registered twice", span.start);
+            }
+        }
+        for &(slot, framed_to, held_from) in heads {
+            if let Some(source) = sources.get_mut(&slot) {
+                source.framed_to = source.framed_to.max(framed_to);
+                source.held_from = held_from;
+                source.advance();
+            }
+        }
+    }
+
+    /// Settles spans for one output; `counts` are the outcomes of each span's records.
+    pub fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
+        let mut sources = self.lock();
+        for (span, counts) in spans {
+            let Some(source) = sources.get_mut(&span.slot) else {
+                continue;
+            };
+            if let Some(open) = source.spans.get_mut(&span.start) {
+                debug_assert_eq!(open.end, span.end, "a span settles whole");
+                open.settled[output] = Some(*counts);
+                source.advance();
+            }
+        }
+    }
+
+    /// Marks a source that will not grow again.
+    pub fn finish(&self, slot: Slot) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.finished = true;
+        }
+    }
+
+    /// Forgets a finished source that every output has settled, and gives its end offset; `None`
+    /// while it must be kept.
+    pub fn take_done(&self, slot: Slot) -> Option<u64> {
+        let mut sources = self.lock();
+        let source = sources.get(&slot)?;
+        let end = source.read_to;
+        if !source.finished || source.lowest() < end {
+            return None;
+        }
+        if let Some(id) = source.opening.id {
+            self.retire(id, source.opening.generation);
+        }
+        sources.remove(&slot);
+        Some(end)
+    }
+
+    /// The checkpoint may forget this file.
+    pub fn retire(&self, id: FileId, generation: u32) {
+        self.retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((id, generation));
+    }
+
+    /// Files to forget since the last call.
+    pub fn take_retired(&self) -> Vec<(FileId, u32)> {
+        std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Forgets a source that was opened and had no byte.
+    pub fn forget(&self, slot: Slot) {
+        self.lock().remove(&slot);
+    }
+
+    /// The file's fingerprint covers more bytes now.
+    pub fn identify(&self, slot: Slot, id: FileId) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.opening.id = Some(id);
+        }
+    }
+
+    /// The file has another name.
+    pub fn rename(&self, slot: Slot, path: PathBuf) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.opening.path = path;
+        }
+    }
+
+    /// The file was seen with this size.
+    pub fn resize(&self, slot: Slot, size: u64) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.size = size;
+        }
+    }
+
+    /// The marks of all sources that are files, for the checkpoint.
+    pub fn marks(&self) -> Vec<Mark> {
+        let sources = self.lock();
+        let mut marks = Vec::with_capacity(sources.len() * self.outputs);
+        for (slot, source) in &*sources {
+            let Some(id) = source.opening.id else {
+                continue;
+            };
+            for (output, mark) in source.marks.iter().enumerate() {
+                marks.push(Mark {
+                    slot: *slot,
+                    id,
+                    generation: source.opening.generation,
+                    path: source.opening.path.clone(),
+                    output,
+                    watermark: mark.watermark,
+                    read_to: source.read_to,
+                    size: source.size,
+                    counts: mark.counts,
+                });
+            }
+        }
+        marks
+    }
+
+    /// Outcomes below the watermarks of one output, over all sources still tracked.
+    pub fn totals(&self, output: usize) -> Counts {
+        let mut totals = Counts::default();
+        self.lock()
+            .values()
+            .for_each(|source| totals.add(source.marks[output].counts));
+        totals
+    }
+
+    /// Sum of bytes read but not settled, over all sources.
+    pub fn unsettled_bytes_total(&self) -> u64 {
+        self.lock()
+            .values()
+            .map(|source| source.read_to - source.lowest())
+            .sum()
+    }
+}
+
+impl Source {
+    /// The lowest watermark over all outputs.
+    fn lowest(&self) -> u64 {
+        self.marks
+            .iter()
+            .map(|mark| mark.watermark)
+            .min()
+            .unwrap_or(self.framed_to)
+    }
+
+    /// Moves every output's watermark as far as its settled spans allow, and drops spans that
+    /// lie below all of them.
+    fn advance(&mut self) {
+        let head = self
+            .held_from
+            .map_or(self.framed_to, |held| held.min(self.framed_to));
+        for (output, mark) in self.marks.iter_mut().enumerate() {
+            for (&start, span) in &self.spans {
+                // Below the watermark: here for a slower output, or replayed for this one.
+                if span.end <= mark.watermark {
+                    continue;
+                }
+                let Some(counts) = span.settled[output] else {
+                    break;
+                };
+                if start > mark.watermark || span.end > head {
+                    break;
+                }
+                mark.watermark = span.end;
+                mark.counts.add(counts);
+            }
+        }
+        let lowest = self.lowest();
+        while let Some(entry) = self.spans.first_entry() {
+            if entry.get().end > lowest {
+                break;
+            }
+            entry.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "watermark/tests.rs"]
+mod tests;

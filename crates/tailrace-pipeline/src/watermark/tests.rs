@@ -1,0 +1,229 @@
+//! The tracker against a model that knows each byte: random framing, settlement orders and two
+//! outputs; the watermark must equal the model's lowest unsettled byte at every step.
+
+use super::*;
+use proptest::prelude::*;
+
+const OUTPUTS: usize = 2;
+
+fn opening(offset: u64) -> Opening {
+    Opening {
+        id: None,
+        generation: 0,
+        path: PathBuf::from("/var/log/app.log"),
+        offset,
+        size: 1 << 20,
+        replay_to: 0,
+        resume: Vec::new(),
+    }
+}
+
+fn counts(delivered: u64) -> Counts {
+    Counts {
+        delivered,
+        ..Counts::default()
+    }
+}
+
+fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
+    tracker.lock()[&slot]
+        .marks
+        .iter()
+        .map(|mark| mark.watermark)
+        .collect()
+}
+
+#[test]
+fn a_span_settled_out_of_order_waits_for_the_one_before() {
+    let tracker = Tracker::new(1);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 30);
+    let first = Span {
+        slot,
+        start: 0,
+        end: 10,
+        records: 1,
+    };
+    let second = Span {
+        slot,
+        start: 10,
+        end: 30,
+        records: 2,
+    };
+    tracker.framed(&[first, second], &[(slot, 30, None)]);
+    tracker.settle(0, &[(second, counts(2))]);
+    assert_eq!(watermarks(&tracker, slot), [0]);
+    assert_eq!(tracker.unsettled_bytes(slot), 30);
+    tracker.settle(0, &[(first, counts(1))]);
+    assert_eq!(watermarks(&tracker, slot), [30]);
+    assert_eq!(tracker.lock()[&slot].marks[0].counts, counts(3));
+    assert!(
+        tracker.lock()[&slot].spans.is_empty(),
+        "settled spans are forgotten"
+    );
+}
+
+#[test]
+fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
+    let tracker = Tracker::new(1);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 500);
+    // A partial of bytes 0..100 is held; forty lines behind it are framed and delivered.
+    let lines = Span {
+        slot,
+        start: 100,
+        end: 500,
+        records: 40,
+    };
+    tracker.framed(&[lines], &[(slot, 500, Some(0))]);
+    tracker.settle(0, &[(lines, counts(40))]);
+    assert_eq!(watermarks(&tracker, slot), [0]);
+    // Its last piece arrives: the join is one record of two spans.
+    let spans = [
+        Span {
+            slot,
+            start: 0,
+            end: 100,
+            records: 0,
+        },
+        Span {
+            slot,
+            start: 500,
+            end: 600,
+            records: 1,
+        },
+    ];
+    tracker.read(slot, 600);
+    tracker.framed(&spans, &[(slot, 600, None)]);
+    assert_eq!(watermarks(&tracker, slot), [0]);
+    tracker.settle(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
+    assert_eq!(watermarks(&tracker, slot), [600]);
+}
+
+#[test]
+fn a_finished_source_is_kept_until_every_output_settled_it() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    let span = Span {
+        slot,
+        start: 0,
+        end: 10,
+        records: 1,
+    };
+    tracker.read(slot, 10);
+    tracker.framed(&[span], &[(slot, 10, None)]);
+    tracker.finish(slot);
+    tracker.settle(0, &[(span, counts(1))]);
+    assert_eq!(tracker.take_done(slot), None);
+    tracker.settle(1, &[(span, counts(1))]);
+    assert_eq!(tracker.take_done(slot), Some(10));
+    assert!(tracker.lock().is_empty());
+}
+
+#[test]
+fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
+    let tracker = Tracker::new(2);
+    let ahead = Resumed {
+        watermark: 20,
+        counts: counts(2),
+    };
+    let behind = Resumed {
+        watermark: 10,
+        counts: counts(1),
+    };
+    let slot = tracker.open(Opening {
+        resume: vec![ahead, behind],
+        ..opening(10)
+    });
+    let spans = [
+        Span {
+            slot,
+            start: 10,
+            end: 20,
+            records: 1,
+        },
+        Span {
+            slot,
+            start: 20,
+            end: 30,
+            records: 1,
+        },
+    ];
+    tracker.read(slot, 30);
+    tracker.framed(&spans, &[(slot, 30, None)]);
+    assert_eq!(watermarks(&tracker, slot), [20, 10]);
+    for output in 0..2 {
+        tracker.settle(output, &spans.map(|span| (span, counts(1))));
+    }
+    assert_eq!(watermarks(&tracker, slot), [30, 30]);
+    assert_eq!([tracker.totals(0), tracker.totals(1)], [counts(3); 2]);
+}
+
+/// One step of the model: frame so many bytes (perhaps holding the first of them), or settle the
+/// n-th open span of an output.
+#[derive(Debug, Clone)]
+enum Step {
+    Frame { bytes: u64, hold: bool },
+    Release,
+    Settle { output: usize, nth: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (1..20_u64, any::<bool>()).prop_map(|(bytes, hold)| Step::Frame { bytes, hold }),
+        Just(Step::Release),
+        (0..OUTPUTS, 0..8_usize).prop_map(|(output, nth)| Step::Settle { output, nth }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_watermark_is_the_lowest_unsettled_byte(
+        start in 0..100_u64,
+        steps in prop::collection::vec(step(), 1..80),
+    ) {
+        let tracker = Tracker::new(OUTPUTS);
+        let slot = tracker.open(opening(start));
+        let mut framed_to = start;
+        let mut held: Option<(u64, u64)> = None;
+        let mut open: Vec<Vec<Span>> = vec![Vec::new(); OUTPUTS];
+        let mut before = vec![start; OUTPUTS];
+        for step in steps {
+            match step {
+                Step::Frame { bytes, hold } => {
+                    let span = Span { slot, start: framed_to, end: framed_to + bytes, records: 1 };
+                    framed_to = span.end;
+                    tracker.read(slot, framed_to);
+                    if hold && held.is_none() {
+                        held = Some((span.start, span.end));
+                        tracker.framed(&[], &[(slot, framed_to, Some(span.start))]);
+                    } else {
+                        open.iter_mut().for_each(|open| open.push(span));
+                        tracker.framed(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
+                    }
+                }
+                Step::Release => {
+                    if let Some((start, end)) = held.take() {
+                        let span = Span { slot, start, end, records: 1 };
+                        open.iter_mut().for_each(|open| open.push(span));
+                        tracker.framed(&[span], &[(slot, framed_to, None)]);
+                    }
+                }
+                Step::Settle { output, nth } => {
+                    if nth < open[output].len() {
+                        let span = open[output].remove(nth);
+                        tracker.settle(output, &[(span, counts(1))]);
+                    }
+                }
+            }
+            let marks = watermarks(&tracker, slot);
+            for output in 0..OUTPUTS {
+                let lowest_open = open[output].iter().map(|span| span.start).min();
+                let lowest = [lowest_open, held.map(|held| held.0)].into_iter().flatten().min();
+                prop_assert_eq!(marks[output], lowest.unwrap_or(framed_to));
+                prop_assert!(marks[output] >= before[output], "a watermark moved back");
+            }
+            before = marks;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The admin endpoint: `/metrics`, `/livez` and `/readyz`, on a thread and runtime of its own, so
+//! that health answers when the rest is busy. Never listens unless the config says so.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use anyhow::Context;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+use tailrace_pipeline::{Phase, View};
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+/// A running endpoint; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Admin {
+    /// The address it listens on.
+    pub address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    view: View,
+    registry: Arc<Registry>,
+}
+
+/// Listens and serves.
+///
+/// # Errors
+///
+/// The address cannot be bound, or no thread be started.
+pub fn start(address: SocketAddr, view: View, registry: Registry) -> anyhow::Result<Admin> {
+    let listener = TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
+    let address = listener.local_addr().context("admin.listen")?;
+    let (stop, stopped) = oneshot::channel();
+    let shared = Shared {
+        view,
+        registry: Arc::new(registry),
+    };
+    std::thread::Builder::new()
+        .name("tailrace-admin".to_owned())
+        .spawn(move || {
+            if let Err(error) = serve(listener, shared, stopped) {
+                warn!(error = %error, "the admin endpoint has ended");
+            }
+        })
+        .context("no thread for the admin endpoint")?;
+    info!(%address, "admin endpoint: /metrics /livez /readyz");
+    Ok(Admin {
+        address,
+        _stop: stop,
+    })
+}
+
+fn serve(
+    listener: TcpListener,
+    shared: Shared,
+    stopped: oneshot::Receiver<()>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let routes = axum::Router::new()
+            .route("/metrics", get(metrics))
+            .route("/livez", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .with_state(shared);
+        tokio::select! {
+            served = async { axum::serve(listener, routes).await } => served,
+            _ = stopped => Ok(()),
+        }
+    })
+}
+
+async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
+    let mut text = String::new();
+    let encoded = prometheus_client::encoding::text::encode(&mut text, &shared.registry);
+    let status = if encoded.is_ok() {
+        StatusCode::OK
+    } else {
+        StatusCode::INTERNAL_SERVER_ERROR
+    };
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    (status, [(header::CONTENT_TYPE, kind)], text)
+}
+
+/// Ready while it reads and its checkpoint can be written; a backend that is down does not make
+/// the agent unready, for restarting it would not help.
+async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
+    let running = shared.view.phase() == Phase::Running;
+    let checkpoint = shared.view.checkpoint_error();
+    let reason = match (&checkpoint, running) {
+        (Some(error), _) => format!("the checkpoint cannot be written: {error}"),
+        (None, true) => "ok".to_owned(),
+        (None, false) => "the agent is shutting down".to_owned(),
+    };
+    let ready = running && checkpoint.is_none();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let outputs: Vec<_> = shared
+        .view
+        .ledgers()
+        .iter()
+        .flat_map(|ledger| {
+            let pipeline = ledger.pipeline.clone();
+            ledger.outputs.iter().map(move |output| {
+                serde_json::json!({
+                    "pipeline": pipeline,
+                    "output": output.output,
+                    "holding": output.holding,
+                    "in_flight_requests": output.in_flight_requests,
+                })
+            })
+        })
+        .collect();
+    let body = serde_json::json!({"ready": ready, "reason": reason, "outputs": outputs});
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        format!("{body}\n"),
+    )
+}

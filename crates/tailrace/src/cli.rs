@@ -1,0 +1,150 @@
+//! The command line: what can be typed, and which function serves it. Exit codes are chosen in
+//! `main`: 0 all well, 1 a failure at run time, 2 usage, 78 a bad config.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use tailrace_config::Diagnostic;
+
+use crate::{blackhole, demo, explain, generate, logging, run, validate};
+
+/// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tailrace",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(after_help = "Start with `tailrace demo`: the whole pipeline on this machine.")]
+pub struct Cli {
+    #[command(flatten)]
+    logging: logging::Args,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the agent until SIGTERM or SIGINT.
+    Run(run::Args),
+    /// Check a config as `run` would at its start.
+    Validate(validate::Args),
+    /// Tell what a config makes of its queries: columns, types, what is pushed down, OTLP fields.
+    Explain(explain::Args),
+    /// Show the whole pipeline on this machine, with generated logs and a server of its own.
+    Demo(demo::Args),
+    /// Write generated log lines, the same for the same seed.
+    Generate(generate::Args),
+    /// Receive OTLP over HTTP and gRPC, count it and forget it.
+    Blackhole(blackhole::Args),
+}
+
+/// Which config to use; the same for every command that takes one.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ConfigArgs {
+    /// Config file, or a directory of `*.yaml` files; may be given several times.
+    #[arg(
+        short,
+        long = "config",
+        value_name = "FILE|DIR",
+        env = "TAILRACE_CONFIG"
+    )]
+    #[arg(value_delimiter = ':', required = true)]
+    pub config: Vec<PathBuf>,
+    /// Keep progress here instead of in the config's `data_dir`.
+    #[arg(long, value_name = "DIR", env = "TAILRACE_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something went wrong at run time.
+    Runtime(anyhow::Error),
+    /// The config is at fault, here.
+    Config(Vec<Diagnostic>),
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed, ready to be printed.
+    pub fn run(&self) -> Result<(), Failure> {
+        // The one TLS provider of the process; a second call would be the error, and is none.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        logging::init(&self.logging)?;
+        let mut stdout = io::stdout().lock();
+        match &self.command {
+            Command::Run(args) => {
+                drop(stdout);
+                run::run(args)
+            }
+            Command::Validate(args) => validate::run(args, &mut stdout),
+            Command::Explain(args) => explain::run(args, &mut stdout),
+            Command::Demo(args) => demo::run(args, &mut stdout),
+            Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
+            Command::Blackhole(args) => {
+                Ok(blackhole::run(args, &mut stdout, &mut io::stderr().lock())?)
+            }
+        }
+    }
+}
+
+/// Whoever reads our output may stop reading: `tailrace generate ... | head`.
+fn quiet_pipe(result: anyhow::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().map(io::Error::kind)
+    };
+    error
+        .chain()
+        .any(|cause| kind(cause) == Some(io::ErrorKind::BrokenPipe))
+}
+
+impl Failure {
+    /// Prints the failure for people, to stderr.
+    pub fn print(&self) {
+        let mut stderr = io::stderr().lock();
+        // Nothing can be said when stderr is gone.
+        let _ = match self {
+            Self::Runtime(error) => {
+                writeln!(stderr, "error: {}", logging::chain(error.as_ref()))
+            }
+            Self::Config(diagnostics) => print_diagnostics(&mut stderr, diagnostics),
+        };
+    }
+}
+
+fn print_diagnostics(out: &mut dyn Write, diagnostics: &[Diagnostic]) -> io::Result<()> {
+    for diagnostic in diagnostics {
+        writeln!(out, "{diagnostic}\n")?;
+    }
+    let errors = if diagnostics.len() == 1 {
+        "error"
+    } else {
+        "errors"
+    };
+    writeln!(out, "{} {errors} in the config", diagnostics.len())
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+impl From<Vec<Diagnostic>> for Failure {
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Self::Config(diagnostics)
+    }
+}

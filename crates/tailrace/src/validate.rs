@@ -1,0 +1,147 @@
+//! `tailrace validate`: everything `run` would check at its start, without reading a log.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tailrace_config::{Config, Diagnostic, OutputKind};
+use tailrace_pipeline::PipelinePlan;
+
+use crate::cli::{ConfigArgs, Failure};
+use crate::run::load;
+
+/// Arguments of `tailrace validate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Warn of keys that the queries name and this log file lacks.
+    #[arg(long, value_name = "FILE")]
+    sample: Option<PathBuf>,
+    /// Do not look at this machine: certificates and the data directory may be missing here.
+    #[arg(long)]
+    no_environment: bool,
+}
+
+/// Bytes of a sample that are looked at.
+const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Checks a config.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let (config, plans) = load(&args.config)?;
+    if !args.no_environment {
+        let diagnostics = check_environment(&config);
+        if !diagnostics.is_empty() {
+            return Err(diagnostics.into());
+        }
+    }
+    let mut warnings = 0;
+    for plan in &plans {
+        for warning in plan.query.warnings() {
+            let position = &plan.config.transform;
+            let diagnostic =
+                position.diagnostic(warning.line, warning.column, 1, warning.message.clone());
+            writeln!(out, "{}\n", as_warning(&diagnostic)).context("stdout")?;
+            warnings += 1;
+        }
+        if let Some(path) = &args.sample {
+            warnings += check_sample(plan, path, out)?;
+        }
+    }
+    let s = |n: usize| if n == 1 { "" } else { "s" };
+    let (pipelines, warned) = (plans.len(), warnings);
+    writeln!(
+        out,
+        "valid: {pipelines} pipeline{}, {warned} warning{}",
+        s(pipelines),
+        s(warned)
+    )
+    .context("stdout")?;
+    Ok(())
+}
+
+fn as_warning(diagnostic: &Diagnostic) -> String {
+    diagnostic
+        .to_string()
+        .replacen(": error: ", ": warning: ", 1)
+}
+
+/// What only this machine can tell.
+fn check_environment(config: &Config) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    if let Err(error) = writable_dir(&config.data_dir) {
+        let path = config.data_dir.display();
+        let message = format!("data_dir: {path} cannot be written to ({error})");
+        let diagnostic = Diagnostic::about_file(&config.data_dir, message);
+        diagnostics.push(diagnostic.with_hint("set `data_dir`, or use --data-dir".to_owned()));
+    }
+    for output in config
+        .pipelines
+        .values()
+        .flat_map(|pipeline| &pipeline.outputs)
+    {
+        let OutputKind::Otlp(otlp) = &output.kind else {
+            continue;
+        };
+        let tls = &otlp.tls;
+        for path in [&tls.ca_file, &tls.cert_file, &tls.key_file]
+            .into_iter()
+            .flatten()
+        {
+            if let Err(error) = File::open(path) {
+                let message = format!("tls: {} cannot be read ({error})", path.display());
+                diagnostics.push(Diagnostic::new(&output.position, 1, message));
+            }
+        }
+    }
+    diagnostics
+}
+
+/// Whether a file can be made in the directory, or the directory itself beneath its nearest
+/// existing parent. Leaves nothing behind.
+fn writable_dir(path: &Path) -> std::io::Result<()> {
+    let existing = path.ancestors().find(|ancestor| ancestor.is_dir());
+    let probe = existing
+        .unwrap_or(Path::new("."))
+        .join(format!(".tailrace-{}", std::process::id()));
+    File::create_new(&probe)?;
+    std::fs::remove_file(&probe)
+}
+
+fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result<usize, Failure> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(SAMPLE_BYTES_MAX).read_to_end(&mut bytes))
+        .with_context(|| format!("--sample {}: cannot be read", path.display()))?;
+    let sampled = tailrace_pipeline::sample(plan, bytes);
+    for key in &sampled.missing {
+        writeln!(
+            out,
+            "warning: pipeline {}: no record of {} has the key `{key}`: it is NULL in all {} of them\n",
+            plan.name,
+            path.display(),
+            sampled.records,
+        )
+        .context("stdout")?;
+    }
+    let mut warnings = sampled.missing.len();
+    if sampled.malformed > 0 {
+        writeln!(
+            out,
+            "warning: pipeline {}: {} of {} records in {} are not JSON objects: \
+             each arrives with the raw record as its body\n",
+            plan.name,
+            sampled.malformed,
+            sampled.records,
+            path.display(),
+        )
+        .context("stdout")?;
+        warnings += 1;
+    }
+    Ok(warnings)
+}

@@ -1,0 +1,325 @@
+//! The life of an agent: kill -9 and restart, shutdown, several outputs, servers that fail.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use rustix::process::Signal;
+use tailrace_testkit::{Answer, Collector, Record};
+
+use crate::support::{Bench, append, tailrace, until};
+
+fn line(seq: usize) -> String {
+    format!("{{\"level\":\"info\",\"msg\":\"line {seq}\",\"seq\":{seq}}}\n")
+}
+
+fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
+    range.flat_map(|seq| line(seq).into_bytes()).collect()
+}
+
+fn body(record: &Record) -> String {
+    match record
+        .log
+        .body
+        .as_ref()
+        .and_then(|body| body.value.as_ref())
+    {
+        Some(Value::StringValue(text)) => text.clone(),
+        other => panic!("not a string: {other:?}"),
+    }
+}
+
+fn attribute(record: &Record, key: &str) -> Option<Value> {
+    let pair = record.log.attributes.iter().find(|pair| pair.key == key)?;
+    pair.value.as_ref()?.value.clone()
+}
+
+fn sequence(record: &Record) -> usize {
+    match attribute(record, "seq") {
+        Some(Value::IntValue(seq)) => usize::try_from(seq).unwrap(),
+        other => panic!("no seq: {other:?}"),
+    }
+}
+
+/// How often each sequence number arrived.
+fn arrivals(collector: &Collector) -> BTreeMap<usize, usize> {
+    let mut arrivals = BTreeMap::new();
+    for record in collector.records() {
+        *arrivals.entry(sequence(&record)).or_default() += 1;
+    }
+    arrivals
+}
+
+#[test]
+fn what_was_written_before_and_after_the_start_arrives_once() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..500));
+    let agent = bench.start();
+    collector.wait_records(500);
+    append(&bench.log("a.log"), &lines(500..600));
+    append(&bench.log("later.log"), &lines(600..700));
+    collector.wait_records(700);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let all: BTreeMap<usize, usize> = (0..700).map(|seq| (seq, 1)).collect();
+    assert_eq!(arrivals(&collector), all);
+    let record = &collector.records()[0];
+    assert_eq!(record.log.severity_number, 9);
+    assert_eq!(record.log.severity_text, "info");
+    assert!(record.log.observed_time_unix_nano > 0);
+    assert_eq!(
+        attribute(record, "log.file.name"),
+        Some(Value::StringValue("a.log".to_owned()))
+    );
+}
+
+#[test]
+fn a_restart_goes_on_where_the_last_run_ended() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..100));
+    let agent = bench.start();
+    collector.wait_records(100);
+    assert_eq!(agent.terminate().code(), Some(0));
+    append(&bench.log("a.log"), &lines(100..200));
+    let agent = bench.start();
+    collector.wait_records(200);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert!(
+        arrivals(&collector).values().all(|&times| times == 1),
+        "none twice"
+    );
+}
+
+#[test]
+fn kill_9_in_mid_stream_loses_nothing() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    let mut written = 0;
+    for round in 0..5 {
+        let agent = bench.start();
+        append(&bench.log("a.log"), &lines(written..written + 20_000));
+        written += 20_000;
+        // Somewhere in the middle of this round.
+        collector.wait_records(round * 20_000 + 3_000);
+        agent.kill();
+    }
+    let agent = bench.start();
+    let wanted: Vec<usize> = (0..written).collect();
+    until(
+        || arrivals(&collector).len() == written,
+        || format!("{} of {written} arrived", arrivals(&collector).len()),
+    );
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(arrivals(&collector).into_keys().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn a_partial_line_of_a_container_outlives_kill_9() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "cri", "");
+    let log = bench.log("0.log");
+    append(
+        &log,
+        b"2026-01-02T03:04:05.000000001Z stdout P the first half, \n",
+    );
+    for n in 0..40 {
+        append(
+            &log,
+            format!("2026-01-02T03:04:06.{n:09}Z stderr F line {n}\n").as_bytes(),
+        );
+    }
+    let agent = bench.start();
+    collector.wait_records(40);
+    // The checkpoint is written and does not pass over the partial line.
+    until(
+        || bench.path("data/checkpoint.json").exists(),
+        || "no checkpoint".to_owned(),
+    );
+    agent.kill();
+    append(
+        &log,
+        b"2026-01-02T03:04:07.000000000Z stdout F and the second\n",
+    );
+    let agent = bench.start();
+    let joined = || {
+        let bodies = collector.records().iter().map(body).collect::<Vec<_>>();
+        bodies
+            .iter()
+            .filter(|body| *body == "the first half, and the second")
+            .count()
+    };
+    until(
+        || joined() == 1,
+        || {
+            format!(
+                "{:?}",
+                collector.records().iter().map(body).collect::<Vec<_>>()
+            )
+        },
+    );
+    assert_eq!(agent.terminate().code(), Some(0));
+    let halves = collector
+        .records()
+        .iter()
+        .filter(|record| body(record).ends_with(", "))
+        .count();
+    assert_eq!(halves, 0, "no half arrives by itself");
+}
+
+#[test]
+fn rotation_by_rename_and_truncation_lose_nothing_that_was_read() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    let mut writer = tailrace_testkit::Writer::open(bench.log("a.log"));
+    let agent = bench.start();
+    writer.bytes(&lines(0..100));
+    collector.wait_records(100);
+    writer.rotate();
+    writer.bytes(&lines(100..200));
+    collector.wait_records(200);
+    writer.copytruncate();
+    writer.bytes(&lines(200..300));
+    collector.wait_records(300);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let arrived = arrivals(&collector);
+    assert_eq!(
+        arrived.keys().copied().collect::<Vec<_>>(),
+        (0..300).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_server_that_is_down_at_the_start_gets_everything_later() {
+    let (bench, mut collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    collector.stop();
+    append(&bench.log("a.log"), &lines(0..1_000));
+    let agent = bench.start();
+    agent.says("will be sent again");
+    collector.restart();
+    collector.wait_records(1_000);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(arrivals(&collector).len(), 1_000);
+}
+
+#[test]
+fn a_server_that_answers_html_holds_the_output() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    collector.always(Answer::html());
+    bench.pipeline(&collector.endpoint(), "json", "shutdown: {grace: 100ms}\n");
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    agent.says("it holds and nothing is skipped");
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(collector.records().len(), 0);
+    // The next start finds the data where it was.
+    collector.always(Answer::ok());
+    let agent = bench.start();
+    collector.wait_records(10);
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_server_without_zstd_gets_gzip() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    collector.refuse_encoding("zstd", Answer::status(400));
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    collector.wait_records(10);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let encodings: Vec<String> = collector
+        .requests()
+        .into_iter()
+        .map(|request| request.encoding)
+        .collect();
+    assert_eq!(encodings, ["zstd", "gzip"]);
+}
+
+#[test]
+fn rejected_records_of_a_partial_success_are_counted_and_not_sent_again() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    collector.script([Answer::partial(3, "too old")]);
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    agent.says("rejected=3");
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(collector.requests().len(), 1);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let (bench, mut collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "shutdown: {grace: 1h}\n");
+    collector.stop();
+    append(&bench.log("a.log"), &lines(0..10));
+    let mut agent = bench.start();
+    agent.says("will be sent again");
+    agent.signal(Signal::INT);
+    agent.says("stopping");
+    agent.signal(Signal::INT);
+    assert_eq!(agent.end().code(), Some(130));
+}
+
+#[test]
+fn stdin_is_read_to_its_end_and_shown_on_stdout() {
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines:\n  pipe:\n    input: {type: stdin, format: json}\n    transform: |\n      \
+         SELECT seq, upper(msg) AS loud, http->>'path' AS path FROM logs WHERE seq >= 2\n    \
+         output: {type: stdout}\n",
+    );
+    let mut child = tailrace()
+        .args(["run", "-c"])
+        .arg(config)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = "{\"seq\":1,\"msg\":\"a\"}\n{\"seq\":2,\"msg\":\"b\",\"http\":{\"path\":\"/x\"}}\n\
+                 {\"seq\":3,\"msg\":\"c\"}";
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let rows: Vec<serde_json::Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let expected = [
+        serde_json::json!({"seq": 2, "loud": "B", "path": "/x"}),
+        serde_json::json!({"seq": 3, "loud": "C"}),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn two_outputs_each_get_everything() {
+    let (bench, first, second) = (Bench::new(), Collector::start(), Collector::start());
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log']}}\n    batch: \
+         {{max_wait: 50ms}}\n    outputs:\n      - {{name: one, type: otlp, endpoint: {}}}\n      \
+         - {{name: two, type: otlp, endpoint: {}, protocol: grpc, compression: gzip}}\n      \
+         - {{name: copy, type: file, path: $DIR/copy.ndjson}}\n",
+        first.endpoint(),
+        second.endpoint()
+    ));
+    append(&bench.log("a.log"), &lines(0..300));
+    let agent = bench.start();
+    first.wait_records(300);
+    second.wait_records(300);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(
+        (arrivals(&first).len(), arrivals(&second).len()),
+        (300, 300)
+    );
+    let copy = std::fs::read_to_string(bench.path("copy.ndjson")).unwrap();
+    assert_eq!(copy.as_bytes(), lines(0..300));
+}

@@ -1,0 +1,232 @@
+//! Bad input is data, and a bad neighbour harms nobody: each case gets a clear message or a
+//! counted record, and the good file beside it arrives whole.
+
+use std::fs;
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use tailrace_testkit::{Collector, Record};
+
+use crate::support::{Bench, append, tailrace};
+
+fn body(record: &Record) -> String {
+    match record
+        .log
+        .body
+        .as_ref()
+        .and_then(|body| body.value.as_ref())
+    {
+        Some(Value::StringValue(text)) => text.clone(),
+        other => panic!("not a string: {other:?}"),
+    }
+}
+
+fn flag(record: &Record, key: &str) -> bool {
+    let pair = record.log.attributes.iter().find(|pair| pair.key == key);
+    let value = pair
+        .and_then(|pair| pair.value.as_ref())
+        .and_then(|value| value.value.as_ref());
+    value == Some(&Value::BoolValue(true))
+}
+
+/// A bench with a good file of ten lines.
+fn with_a_good_file(format: &str) -> (Bench, Collector) {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), format, "");
+    append(
+        &bench.log("good.log"),
+        "{\"msg\":\"good\"}\n".repeat(10).as_bytes(),
+    );
+    (bench, collector)
+}
+
+fn good(collector: &Collector) -> usize {
+    collector
+        .records()
+        .iter()
+        .filter(|record| body(record) == "good")
+        .count()
+}
+
+#[test]
+fn malformed_records_arrive_raw_and_flagged() {
+    let (bench, collector) = with_a_good_file("json");
+    let bad: [&[u8]; 6] = [
+        b"not json",
+        b"{\"a\":1",
+        b"[1,2]",
+        b"{\"a\":\"\xff\xfe\"}",
+        b"\x00\x01\x02",
+        b"{}}",
+    ];
+    for line in bad {
+        append(&bench.log("bad.log"), &[line, b"\n"].concat());
+    }
+    let agent = bench.start();
+    collector.wait_records(16);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(good(&collector), 10);
+    let flagged = |record: &&Record| flag(record, "tailrace.malformed");
+    let records = collector.records();
+    let mut bodies: Vec<String> = records.iter().filter(flagged).map(body).collect();
+    bodies.sort();
+    let mut expected = ["not json", "{\"a\":1", "[1,2]", "\0\u{1}\u{2}", "{}}"].map(str::to_owned);
+    expected.sort();
+    assert_eq!(bodies, expected);
+    // Invalid UTF-8 inside a good object is repaired, not malformed.
+    let repaired = records
+        .iter()
+        .flat_map(|record| &record.log.attributes)
+        .any(|pair| {
+            let value = pair.value.as_ref().and_then(|value| value.value.clone());
+            pair.key == "a" && value == Some(Value::StringValue("\u{fffd}\u{fffd}".to_owned()))
+        });
+    assert!(repaired);
+}
+
+#[test]
+fn a_line_of_64_mib_is_cut_and_the_file_goes_on() {
+    let (bench, collector) = with_a_good_file("json");
+    append(&bench.log("long.log"), b"{\"msg\":\"good\"}\n");
+    append(&bench.log("long.log"), &vec![b'x'; 64 << 20]);
+    append(&bench.log("long.log"), b"\n{\"msg\":\"good\"}\n");
+    let agent = bench.start();
+    collector.wait_records(13);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(good(&collector), 12);
+    let records = collector.records();
+    let cut: Vec<&Record> = records
+        .iter()
+        .filter(|record| flag(record, "tailrace.truncated"))
+        .collect();
+    assert_eq!(cut.len(), 1);
+    assert_eq!(body(cut[0]).len(), 1 << 20);
+}
+
+#[test]
+fn what_is_no_file_is_named_and_left_alone() {
+    let (bench, collector) = with_a_good_file("json");
+    fs::create_dir(bench.log("directory.log")).unwrap();
+    std::os::unix::fs::symlink(bench.log("loop.log"), bench.log("loop.log")).unwrap();
+    let fifo = bench.log("fifo.log");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    let agent = bench.start();
+    collector.wait_records(10);
+    for name in ["directory.log", "loop.log", "fifo.log"] {
+        agent.says(name);
+    }
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(good(&collector), 10);
+}
+
+#[test]
+fn globs_without_a_match_and_missing_directories_are_named() {
+    let bench = Bench::new();
+    let collector = Collector::start();
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log', \
+         '$DIR/missing/*.log']}}\n    batch: {{max_wait: 50ms}}\n    output: {{type: otlp, \
+         endpoint: {}}}\n",
+        collector.endpoint()
+    ));
+    let agent = bench.start();
+    agent.says("matches no file yet");
+    agent.says("there is no directory");
+    // Both are waited for.
+    fs::create_dir(bench.path("missing")).unwrap();
+    append(&bench.path("missing/a.log"), b"{\"msg\":\"good\"}\n");
+    append(&bench.log("b.log"), b"{\"msg\":\"good\"}\n");
+    collector.wait_records(2);
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_corrupt_checkpoint_is_set_aside_and_nothing_is_lost() {
+    let (bench, collector) = with_a_good_file("json");
+    let agent = bench.start();
+    collector.wait_records(10);
+    assert_eq!(agent.terminate().code(), Some(0));
+    for name in ["checkpoint.json", "checkpoint.json.prev"] {
+        let path = bench.path("data").join(name);
+        if path.exists() {
+            fs::write(path, b"{ not a checkpoint").unwrap();
+        }
+    }
+    append(&bench.log("good.log"), b"{\"msg\":\"good\"}\n");
+    let agent = bench.start();
+    agent.says("is corrupt");
+    collector.wait_records(21);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert!(bench.path("data/checkpoint.json.corrupt-1").exists());
+}
+
+#[test]
+fn an_unwritable_data_directory_is_said_at_the_start() {
+    let bench = Bench::new();
+    // Root may write anywhere, but not beneath a file.
+    fs::write(bench.path("data"), b"").unwrap();
+    bench.pipeline("http://127.0.0.1:1", "json", "");
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(1));
+    assert!(agent.own_log().contains("data_dir"), "{}", agent.own_log());
+}
+
+#[test]
+fn a_column_that_never_appears_is_warned_of_once() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(
+        &collector.endpoint(),
+        "json",
+        "    transform: SELECT msg, levle FROM logs\n",
+    );
+    append(
+        &bench.log("good.log"),
+        "{\"msg\":\"good\",\"level\":\"info\"}\n"
+            .repeat(20_000)
+            .as_bytes(),
+    );
+    let agent = bench.start();
+    collector.wait_records(20_000);
+    agent.says("levle");
+    let warnings = agent
+        .own_log()
+        .matches("no record has had this key")
+        .count();
+    assert_eq!(warnings, 1);
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
+fn two_agents_do_not_share_a_data_directory() {
+    let (bench, collector) = with_a_good_file("json");
+    let first = bench.start();
+    collector.wait_records(10);
+    let mut second = bench.start();
+    assert_eq!(second.end().code(), Some(1));
+    assert!(
+        second.own_log().contains("data_dir"),
+        "{}",
+        second.own_log()
+    );
+    assert_eq!(first.terminate().code(), Some(0));
+}
+
+#[test]
+fn sql_that_names_an_unknown_function_does_not_start() {
+    let bench = Bench::new();
+    bench.pipeline(
+        "http://127.0.0.1:1",
+        "json",
+        "    transform: SELECT uper(msg) AS m FROM logs\n",
+    );
+    let output = tailrace()
+        .args(["run", "-c"])
+        .arg(bench.path("tailrace.yaml"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(78));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("tailrace.yaml:") && said.contains("upper"),
+        "{said}"
+    );
+}

@@ -1,0 +1,153 @@
+//! The commands that end by themselves: what they print and how they exit.
+
+use std::fs;
+use std::process::Output;
+
+use crate::support::{Bench, tailrace};
+
+fn run(arguments: &[&str]) -> Output {
+    tailrace().args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn the_demo_explains_every_record() {
+    let output = run(&["demo", "--seconds", "2", "--rate", "5000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stdout(&output);
+    let row = |name: &str| {
+        let line = said
+            .lines()
+            .find(|line| line.trim_start().starts_with(name))
+            .unwrap();
+        line[name.len() + 1..]
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(row("written"), "10,000");
+    assert_eq!(row("read"), "10,000");
+    assert_eq!(row("unexplained"), "0");
+    assert_ne!(row("filtered"), "0");
+    assert_ne!(row("delivered"), "0");
+    assert!(
+        said.contains("tailrace explain"),
+        "the next command: {said}"
+    );
+}
+
+#[test]
+fn validate_says_where_and_what_next() {
+    let bench = Bench::new();
+    let cases = [
+        ("piplines: {}", "piplines", "pipelines"),
+        (
+            "pipelines: {a: {input: {type: stdin}, transform: 'SELECT lenght(a) AS n FROM logs', \
+             output: {type: stdout}}}",
+            "lenght",
+            "length",
+        ),
+        (
+            "pipelines: {a: {input: {type: stdin}, transform: 'SELECT count(a) AS n FROM logs', \
+             output: {type: stdout}}}",
+            "count",
+            "",
+        ),
+        (
+            "pipelines: {a: {input: {type: stdin}, output: {type: otlp, timeout: soon}}}",
+            "timeout",
+            "10s",
+        ),
+        (
+            "pipelines: {a: {input: {type: stdin}, output: {type: otlp, endpoint: '${NOT_SET}'}}}",
+            "NOT_SET",
+            "",
+        ),
+    ];
+    for (text, what, hint) in cases {
+        let path = bench.config(&format!("{text}\n"));
+        let output = run(&["validate", "-c", path.to_str().unwrap()]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(78), "{text}\n{said}");
+        assert!(said.contains("tailrace.yaml:2:"), "a position: {said}");
+        assert!(
+            said.contains(what) && said.contains(hint) && said.contains('^'),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn validate_warns_of_keys_that_a_sample_lacks() {
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines: {a: {input: {type: stdin}, transform: \"SELECT levle, msg FROM logs\", \
+         output: {type: stdout}}}\n",
+    );
+    let sample = bench.path("sample.log");
+    fs::write(&sample, "{\"level\":\"info\",\"msg\":\"a\"}\nplain\n").unwrap();
+    let config = config.to_str().unwrap();
+    let output = run(&[
+        "validate",
+        "-c",
+        config,
+        "--sample",
+        sample.to_str().unwrap(),
+    ]);
+    let said = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        said.contains("`levle`") && !said.contains("`msg`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn explain_names_columns_types_and_fields() {
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines: {a: {input: {type: stdin}, transform: \"SELECT ts, level, msg, status FROM \
+         logs WHERE status >= 500 AND level = 'ERROR'\", output: {type: otlp}}}\n",
+    );
+    let output = run(&["explain", "-c", config.to_str().unwrap(), "a"]);
+    let said = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for part in [
+        "float64",
+        "text",
+        "open",
+        "time_unix_nano",
+        "severity_text",
+        "body",
+        "attribute status",
+        "row-wise",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
+
+#[test]
+fn generated_lines_are_the_same_for_the_same_seed() {
+    let lines = |seed: &str| {
+        stdout(&run(&[
+            "generate", "--shape", "simple", "--lines", "50", "--seed", seed,
+        ]))
+    };
+    assert_eq!(lines("1"), lines("1"));
+    assert_ne!(lines("1"), lines("2"));
+    assert_eq!(lines("1").lines().count(), 50);
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    assert_eq!(run(&["run"]).status.code(), Some(2));
+    assert_eq!(run(&["no-such-command"]).status.code(), Some(2));
+}

@@ -1,0 +1,11 @@
+//! End to end: the built binary, real files, and servers on loopback. One test program, so that
+//! the binary is started as a user starts it and everything is linked once.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+mod agent;
+mod bad_input;
+mod command_line;
+mod oracle;
+mod real_collector;

@@ -1,0 +1,186 @@
+//! Starts the agent as a process of its own in a directory of its own, and ends it with the
+//! test, whatever happens.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A directory with a config, logs, and the agent's data and own logs.
+pub(crate) struct Bench {
+    dir: TempDir,
+    starts: std::cell::Cell<u32>,
+}
+
+/// A running agent.
+pub(crate) struct Agent {
+    child: Child,
+    own_log: PathBuf,
+}
+
+/// Nothing here takes longer on a machine that is not broken.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("logs")).unwrap();
+        Self {
+            dir,
+            starts: std::cell::Cell::new(0),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A log file's path.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.dir.path().join("logs").join(name)
+    }
+
+    /// Writes the config. `$DIR` is this directory.
+    pub(crate) fn config(&self, text: &str) -> PathBuf {
+        let path = self.path("tailrace.yaml");
+        let text = text.replace("$DIR", &self.dir.path().display().to_string());
+        fs::write(
+            &path,
+            format!("data_dir: {}\n{text}", self.path("data").display()),
+        )
+        .unwrap();
+        path
+    }
+
+    /// A config of one pipeline that reads `logs/*.log` and sends to `endpoint`; `more` is
+    /// appended to the pipeline.
+    pub(crate) fn pipeline(&self, endpoint: &str, format: &str, more: &str) -> PathBuf {
+        self.config(&format!(
+            "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log'], \
+             format: {format}}}\n    batch: {{max_wait: 50ms}}\n    output:\n      type: otlp\n      \
+             endpoint: {endpoint}\n      retry: {{initial: 50ms, max: 200ms}}\n{more}"
+        ))
+    }
+
+    /// Starts the agent with the config written last.
+    pub(crate) fn start(&self) -> Agent {
+        self.starts.set(self.starts.get() + 1);
+        let own_log = self.path(&format!("own-{}.log", self.starts.get()));
+        let child = tailrace()
+            .args(["run", "--log-format", "text", "-c"])
+            .arg(self.path("tailrace.yaml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::inherit())
+            .stderr(File::create(&own_log).unwrap())
+            .spawn()
+            .unwrap();
+        Agent { child, own_log }
+    }
+}
+
+/// The binary under test, without the environment's own ideas.
+pub(crate) fn tailrace() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailrace"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("OTEL_") || name.starts_with("TAILRACE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("NO_COLOR", "1");
+    command
+}
+
+impl Agent {
+    /// kill -9, and wait for the end.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and the exit status.
+    pub(crate) fn terminate(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Waits until the agent's own log holds a text.
+    pub(crate) fn says(&self, text: &str) {
+        until(
+            || self.own_log().contains(text),
+            || {
+                format!(
+                    "the agent did not say {text:?}; its log:\n{}",
+                    self.own_log()
+                )
+            },
+        );
+    }
+
+    pub(crate) fn own_log(&self) -> String {
+        fs::read_to_string(&self.own_log).unwrap_or_default()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the agent's own log:\n{}", self.own_log());
+        }
+    }
+}
+
+/// Waits for something another process does and does not announce.
+pub(crate) fn until(mut done: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < PATIENCE, "{}", otherwise());
+        std::thread::sleep(Duration::from_millis(5)); // tidy: another process, no event to await
+    }
+}
+
+/// Real log files, if this machine has them.
+pub(crate) fn data(name: &str) -> Option<Vec<u8>> {
+    tailrace_testkit::data(name).map(|path: PathBuf| fs::read(path).unwrap())
+}
+
+/// Appends to a file, making it if need be.
+pub(crate) fn append(path: &Path, bytes: &[u8]) {
+    use std::io::Write;
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+/// A plain HTTP GET.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+        .split_once("\r\n\r\n")
+        .map_or(answer.clone(), |(_, body)| body.to_owned())
+}
