@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use tailrace_model::json::Step;
 use tailrace_model::reserved::Reserved;
 
-use crate::error::{Error, Place, Places, Warning, planner_message};
+use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
 use crate::session::Session;
 use crate::types::{Columns, Options, Source, Type, Use};
 
@@ -144,7 +144,10 @@ impl<'a> Analysis<'a> {
         match self.type_of(&expr)? {
             DataType::Boolean | DataType::Null => Ok(expr),
             other => Err(place
-                .error(format!("WHERE wants true or false, this is {other}"))
+                .error(format!(
+                    "WHERE wants true or false, this is {}",
+                    type_name(&other)
+                ))
                 .with_hint("compare it with something")),
         }
     }
@@ -206,7 +209,7 @@ impl<'a> Analysis<'a> {
                 let Some(step) = constant::step(right) else {
                     return Ok(None);
                 };
-                let Some(parent) = self.key(left)? else {
+                let Some(parent) = self.key(bare(left))? else {
                     return Ok(None);
                 };
                 let mut steps = match parent.source {
@@ -411,6 +414,14 @@ fn try_cast(expr: Expr, ty: Type) -> Expr {
         data_type,
         array: false,
         format: None,
+    }
+}
+
+/// Without parentheses around it.
+pub(crate) fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Takes spans of the parser's tree and the SQL text, gives 1-based lines and columns (in characters) for messages.
 //! Never prints.
 
+use arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -127,8 +128,9 @@ impl Places {
                     .with_hint("write long lists of alternatives as `x IN (...)`");
             }
         };
+        const HINT: &str = "a query is SELECT ... FROM logs WHERE ...";
         let Some((message, rest)) = text.rsplit_once(" at Line: ") else {
-            return self.end().error(first_lower(text));
+            return self.end().error(first_lower(text)).with_hint(HINT);
         };
         let mut numbers = rest
             .split(", Column: ")
@@ -138,11 +140,11 @@ impl Places {
             column: numbers.next().unwrap_or(0),
         };
         if start.line == 0 {
-            return self.end().error(first_lower(message));
+            return self.end().error(first_lower(message)).with_hint(HINT);
         }
         let token = self.tokens.iter().find(|token| token.span.start == start);
         let span = token.map_or(Span { start, end: start }, |token| token.span);
-        self.of(span).error(first_lower(message))
+        self.of(span).error(first_lower(message)).with_hint(HINT)
     }
 
     /// Just behind the last character that is not white space.
@@ -170,10 +172,13 @@ pub(crate) fn planner_message(error: &DataFusionError) -> String {
         "Schema error: ",
         "This feature is not implemented: ",
         "Execution error: ",
+        "Internal error: ",
     ] {
         text = text.strip_prefix(prefix).unwrap_or(text);
     }
     let end = [
+        ". No function matches",
+        ", errors: ",
         ". You might need",
         " You might need",
         "\tCandidate",
@@ -184,7 +189,17 @@ pub(crate) fn planner_message(error: &DataFusionError) -> String {
         .filter_map(|advice| text.find(advice))
         .min()
         .unwrap_or(text.len());
-    first_lower(text[..end].trim().trim_end_matches('.'))
+    let text = text[..end].trim().trim_end_matches('.');
+    first_lower(&friendly(text))
+}
+
+/// An Arrow type for a message.
+pub(crate) fn type_name(ty: &DataType) -> String {
+    friendly(&ty.to_string())
+}
+
+fn friendly(text: &str) -> String {
+    text.replace("Utf8View", "text").replace("Utf8", "text")
 }
 
 fn first_lower(text: &str) -> String {

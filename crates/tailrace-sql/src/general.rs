@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, AsArray, UInt32Array, new_null_array};
-use arrow::compute::concat;
+use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, SchemaRef, UInt32Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
@@ -29,15 +29,22 @@ use crate::session::{Clock, Session};
 #[derive(Debug)]
 pub(crate) struct General {
     slot: Arc<Slot>,
-    plan: Arc<dyn ExecutionPlan>,
+    whole: Plan,
+    /// The unnests alone, for a record that fails; `None` if there are none.
+    unnests: Option<Plan>,
     task: Arc<TaskContext>,
     /// `None` only while dropped.
     runtime: Option<Runtime>,
     /// The condition and the outputs without unnest, for a record that fails.
     row_wise: RowWise,
-    types: Vec<DataType>,
-    /// Which computed outputs have an unnest.
-    unnests: Vec<bool>,
+}
+
+/// A physical plan, made once.
+#[derive(Debug)]
+struct Plan {
+    plan: Arc<dyn ExecutionPlan>,
+    /// For each output behind the row's number: its type, and whether it has an unnest.
+    outputs: Vec<(DataType, bool)>,
 }
 
 /// The source of the plan: gives the batch that lies in it.
@@ -92,29 +99,41 @@ impl General {
             schema: table_schema(physical),
             batch: Mutex::new(None),
         });
-        let source = Arc::clone(&slot) as Arc<dyn PartitionStream>;
-        let logical = plan(
-            &session,
-            prepared.rewritten.query(Outputs::Numbered),
-            source,
-        )?;
         let runtime = Builder::new_current_thread().build()?;
-        let plan = runtime.block_on(session.state().create_physical_plan(&logical))?;
-        let unnests = prepared
-            .rewritten
-            .computed
+        let computed = prepared
+            .types
             .iter()
-            .map(|computed| computed.unnests)
+            .cloned()
+            .zip(&prepared.rewritten.computed);
+        let all: Vec<_> = computed
+            .map(|(ty, computed)| (ty, computed.unnests))
             .collect();
+        let physical_plan = |outputs: Outputs| {
+            let source = Arc::clone(&slot) as Arc<dyn PartitionStream>;
+            let logical = plan(&session, prepared.rewritten.query(outputs), source)?;
+            runtime.block_on(session.state().create_physical_plan(&logical))
+        };
+        let whole = Plan {
+            plan: physical_plan(Outputs::Numbered)?,
+            outputs: all.clone(),
+        };
+        let outputs: Vec<_> = all.into_iter().filter(|(_, unnests)| *unnests).collect();
+        let unnests = if outputs.is_empty() {
+            None
+        } else {
+            Some(Plan {
+                plan: physical_plan(Outputs::NumberedUnnests)?,
+                outputs,
+            })
+        };
         let task = session.context().task_ctx();
         Ok(General {
             slot,
-            plan,
+            whole,
+            unnests,
             task,
             runtime: Some(runtime),
             row_wise,
-            types: prepared.types.clone(),
-            unnests,
         })
     }
 
@@ -132,10 +151,15 @@ impl General {
         if count == 0 {
             return Made {
                 records: Vec::new(),
-                computed: self.types.iter().map(|ty| new_null_array(ty, 0)).collect(),
+                computed: self
+                    .whole
+                    .outputs
+                    .iter()
+                    .map(|(ty, _)| new_null_array(ty, 0))
+                    .collect(),
             };
         }
-        if let Ok(made) = self.run(batch, first) {
+        if let Ok(made) = self.run(&self.whole, batch, first) {
             return made;
         }
         if count == 1 {
@@ -157,28 +181,63 @@ impl General {
         made
     }
 
-    fn run(&mut self, batch: &RecordBatch, first: u32) -> Result<Made> {
+    // One record that fails: its unnests are tried alone, its other outputs each alone.
+    fn failed(&mut self, batch: &RecordBatch, first: u32, failures: &mut Failures) -> Made {
+        failures.add(first);
+        let mut ignored = Failures::default();
+        let scalar = self.row_wise.select(batch, &mut ignored);
+        let met = scalar.rows.count(1) == 1;
+        let unnested = match &self.unnests {
+            Some(plan) if met => self.run(plan, batch, first).ok(),
+            _ => None,
+        };
+        let count = unnested
+            .as_ref()
+            .map_or(usize::from(met), |made| made.records.len());
+        let mut unnested = unnested
+            .map(|made| made.computed)
+            .unwrap_or_default()
+            .into_iter();
+        let mut scalar = scalar.computed.into_iter();
+        let repeat = UInt32Array::from(vec![0; count]);
+        let outputs = self.whole.outputs.iter().map(|(ty, unnests)| {
+            let value = if *unnests {
+                unnested.next()
+            } else {
+                scalar
+                    .next()
+                    .map(|one| take(&one, &repeat, None).expect("there is one row"))
+            };
+            value.unwrap_or_else(|| new_null_array(ty, count))
+        });
+        Made {
+            records: vec![first; count],
+            computed: outputs.collect(),
+        }
+    }
+
+    fn run(&self, plan: &Plan, batch: &RecordBatch, first: u32) -> Result<Made> {
         let count = batch.num_rows() as u32;
         let numbers = Arc::new(UInt32Array::from_iter_values(first..first + count)) as ArrayRef;
         let columns = batch.columns().iter().cloned().chain([numbers]).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let numbered =
-            RecordBatch::try_new_with_options(Arc::clone(&self.slot.schema), columns, &options)?;
+        let schema = Arc::clone(&self.slot.schema);
+        let numbered = RecordBatch::try_new_with_options(schema, columns, &options)?;
         // Without this, counters of every run would pile up in the plan.
-        let plan = reset_plan_states(Arc::clone(&self.plan))?;
+        let reset = reset_plan_states(Arc::clone(&plan.plan))?;
         self.slot.put(Some(numbered));
         let runtime = self
             .runtime
             .as_ref()
             .expect("it is there until it is dropped");
-        let result = runtime.block_on(collect(plan, Arc::clone(&self.task)));
+        let result = runtime.block_on(collect(reset, Arc::clone(&self.task)));
         self.slot.put(None);
         let batches = result?;
         let mut records = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
         for batch in &batches {
             records.extend_from_slice(batch.column(0).as_primitive::<UInt32Type>().values());
         }
-        let column = |(index, ty): (usize, &DataType)| {
+        let column = |(index, (ty, _)): (usize, &(DataType, bool))| {
             let parts: Vec<_> = batches
                 .iter()
                 .map(|batch| batch.column(index + 1).as_ref())
@@ -188,31 +247,9 @@ impl General {
                 parts => concat(parts),
             }
         };
-        let computed = self
-            .types
-            .iter()
-            .enumerate()
-            .map(column)
-            .collect::<std::result::Result<_, _>>()?;
+        let computed = plan.outputs.iter().enumerate().map(column);
+        let computed = computed.collect::<std::result::Result<_, _>>()?;
         Ok(Made { records, computed })
-    }
-
-    // One record that fails: one row of what can be computed, unless its condition is not met.
-    fn failed(&mut self, batch: &RecordBatch, first: u32, failures: &mut Failures) -> Made {
-        failures.add(first);
-        let mut ignored = Failures::default();
-        let selected = self.row_wise.select(batch, &mut ignored);
-        let count = selected.rows.count(1);
-        let mut scalar = selected.computed.into_iter();
-        let outputs = self.types.iter().zip(&self.unnests);
-        let computed = outputs.map(|(ty, unnests)| {
-            let value = if *unnests { None } else { scalar.next() };
-            value.unwrap_or_else(|| new_null_array(ty, count))
-        });
-        Made {
-            records: vec![first; count],
-            computed: computed.collect(),
-        }
     }
 }
 

@@ -37,3 +37,6 @@ pub use query::{Branch, Conjunct, Output, OutputValue, Query};
 pub use tailrace_model::json::Step;
 pub use tailrace_model::reserved::Reserved;
 pub use types::{Column, Options, Source, Star, Type, Use};
+
+#[cfg(test)]
+mod tests;

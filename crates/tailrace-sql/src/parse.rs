@@ -31,7 +31,8 @@ pub(crate) struct Part {
 /// Parses the query and refuses all but SELECTs over `logs`, joined by UNION ALL.
 pub(crate) fn parse(sql: &str, places: &Places) -> Result<Vec<Part>, Error> {
     if sql.len() > SQL_BYTES_MAX {
-        return Err(Place::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes")));
+        let error = Place::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));
+        return Err(error.with_hint("split it into several pipelines"));
     }
     let parser = Parser::new(&LogsDialect).with_recursion_limit(NESTING_MAX);
     let statements = parser

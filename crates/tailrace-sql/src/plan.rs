@@ -49,6 +49,8 @@ pub(crate) enum Outputs {
     Scalar,
     /// All, behind the number of the row.
     Numbered,
+    /// Those with unnest, behind the number of the row.
+    NumberedUnnests,
 }
 
 /// The expressions of a row-wise plan.
@@ -69,13 +71,17 @@ impl Rewritten {
             quote_style: Some('"'),
             span: Span::empty(),
         };
-        let wanted = |computed: &&Computed| outputs == Outputs::Numbered || !computed.unnests;
+        let wanted = |computed: &&Computed| match outputs {
+            Outputs::Numbered => true,
+            Outputs::Scalar => !computed.unnests,
+            Outputs::NumberedUnnests => computed.unnests,
+        };
         let item = |computed: &Computed| SelectItem::ExprWithAlias {
             expr: computed.expr.clone(),
             alias: quoted(&computed.name),
         };
         select.projection = self.computed.iter().filter(wanted).map(item).collect();
-        if outputs == Outputs::Numbered {
+        if outputs != Outputs::Scalar {
             select.projection.insert(
                 0,
                 SelectItem::UnnamedExpr(ast::Expr::Identifier(quoted(ROW))),

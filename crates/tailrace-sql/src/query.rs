@@ -15,14 +15,16 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, visit_expressions,
 };
 
-use crate::analyse::{Analysis, arrow_cast};
-use crate::error::{Error, Place, Places, Warning, planner_message};
+use crate::analyse::{Analysis, arrow_cast, bare};
+use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
 use crate::evaluate::Evaluator;
+use crate::general::General;
 use crate::parse::{Part, parse};
 use crate::plan::{
     Computed, Expressions, NoRows, Outputs, Rewritten, on_planning_stack, plan, row_wise,
     table_schema,
 };
+use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Column, Columns, Options, Source, Star};
 
@@ -177,7 +179,11 @@ struct List {
 fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     let places = Places::new(sql);
     let parts = parse(sql, &places)?;
-    let internal = |error: DataFusionError| Place::START.error(planner_message(&error));
+    let internal = |error: DataFusionError| {
+        Place::START
+            .error(planner_message(&error))
+            .with_hint("this is a defect of Tailrace: report it")
+    };
     let session = Session::new(&Clock::default()).map_err(internal)?;
     let mut analysis = Analysis::new(&session, options, &places);
     // What is passed through comes first, so that expressions find its columns.
@@ -264,7 +270,8 @@ fn list(analysis: &mut Analysis<'_>, part: &Part) -> Result<List, Error> {
                 return Err(analysis
                     .places
                     .of(item.span())
-                    .error("an output has one name"));
+                    .error("an output has one name")
+                    .with_hint("write `expression AS name`"));
             }
         }
     }
@@ -296,13 +303,6 @@ fn unnamed(analysis: &mut Analysis<'_>, list: &mut List, expr: &Expr) -> Result<
     Ok(())
 }
 
-fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) => bare(inner),
-        other => other,
-    }
-}
-
 fn star(
     analysis: &Analysis<'_>,
     list: &mut List,
@@ -310,7 +310,9 @@ fn star(
 ) -> Result<(), Error> {
     let place = analysis.places.of(options.wildcard_token.0.span);
     if list.star.is_some() {
-        return Err(place.error("a second `*` selects nothing new"));
+        return Err(place
+            .error("a second `*` selects nothing new")
+            .with_hint("leave one out"));
     }
     if options.opt_ilike.is_some() || options.opt_replace.is_some() || options.opt_alias.is_some() {
         let hint = "an output named like a key replaces it: `*, upper(level) AS level`";
@@ -547,7 +549,7 @@ impl Planner<'_> {
             }
             place
                 .error(message)
-                .with_hint("simplify the expressions of this SELECT")
+                .with_hint("check what each function and cast of this SELECT is given")
         })
     }
 
@@ -565,12 +567,21 @@ impl Planner<'_> {
         let fields = numbered.schema().fields().iter().skip(1);
         let types = fields.map(|field| field.data_type().clone()).collect();
         let row_wise = !rewritten.unnests();
-        Ok(Prepared {
-            rewritten: rewritten.clone(),
+        let rewritten = rewritten.clone();
+        let prepared = Prepared {
+            rewritten,
             expressions,
             types,
             row_wise,
-        })
+        };
+        // What an evaluator will do later must not be the first to fail.
+        let clock = Clock::default();
+        let runner = RowWise::new(&prepared, &clock)?;
+        if !row_wise {
+            let schema = Arc::new(self.schema.clone());
+            General::new(&prepared, &schema, runner, &clock)?;
+        }
+        Ok(prepared)
     }
 }
 
@@ -600,8 +611,11 @@ fn unify_types(
                 None => ty.clone(),
                 Some(common) => type_union_coercion(common, ty).ok_or_else(|| {
                     let name = &slots[output].0;
-                    let message =
-                        format!("the output `{name}` is {common} in one SELECT and {ty} in this");
+                    let message = format!(
+                        "the output `{name}` is {} in one SELECT and {} in this",
+                        type_name(common),
+                        type_name(ty)
+                    );
                     draft.places[computed]
                         .error(message)
                         .with_hint("cast one of them")

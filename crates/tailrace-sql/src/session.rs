@@ -73,6 +73,10 @@ impl Session {
         for udf in Observed::all(clock) {
             context.register_udf(ScalarUDF::from(udf));
         }
+        // These tell of files, which a batch has none of.
+        for name in ["input_file_name", "file_row_index"] {
+            context.deregister_udf(name);
+        }
         let state = context.state();
         Ok(Session { context, state })
     }

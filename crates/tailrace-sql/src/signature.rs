@@ -76,7 +76,7 @@ fn settled(name: &str, index: usize, count: usize) -> Option<Option<Type>> {
         | "to_timestamp_nanos"
         | "to_time" => Some(Some(Type::Text)),
         "from_unixtime" => first(Type::Int64),
-        "make_date" | "make_time" => Some(Some(Type::Int64)),
+        "make_date" | "make_time" | "gcd" | "lcm" => Some(Some(Type::Int64)),
         "to_char" | "date_format" | "to_local_time" => first(Type::Timestamp),
         "date_part" | "datepart" | "date_trunc" | "datetrunc" => Some(Some(if index == 0 {
             Type::Text

@@ -27,7 +27,8 @@ impl Analysis<'_> {
                 Value::Placeholder(_) => Err(self
                     .places
                     .of(value.span)
-                    .error("a query has no parameters")),
+                    .error("a query has no parameters")
+                    .with_hint("write the value itself")),
                 _ => Ok(Expr::Value(value)),
             },
             Expr::TypedString(_) => Ok(expr),
@@ -72,7 +73,9 @@ impl Analysis<'_> {
             }
             other => {
                 let place = self.places.of(other.span());
-                Err(place.error(format!("`{other}` is not possible in a query")))
+                Err(place
+                    .error(format!("`{other}` is not possible in a query"))
+                    .with_hint(FORMS))
             }
         }
     }
@@ -97,7 +100,8 @@ impl Analysis<'_> {
             UnaryOperator::Plus | UnaryOperator::Minus => (Type::Float64, "arithmetic"),
             _ => {
                 let place = self.places.of(expr.span());
-                return Err(place.error(format!("the operator {op} is not possible in a query")));
+                let error = place.error(format!("the operator {op} is not possible in a query"));
+                return Err(error.with_hint(FORMS));
             }
         };
         let op = if op == UnaryOperator::BangNot {
@@ -162,7 +166,10 @@ impl Analysis<'_> {
                 return self.typed(Expr::BinaryOp { left, op, right });
             }
             op if is_json(op) => return self.json(left, right, op.clone(), &around, want),
-            _ => return Err(place.error(format!("the operator {op} is not possible in a query"))),
+            _ => {
+                let error = place.error(format!("the operator {op} is not possible in a query"));
+                return Err(error.with_hint(FORMS));
+            }
         };
         let mut sides = self
             .peers(vec![*left, *right], joined, &around, &nothing(&around))?
@@ -173,7 +180,7 @@ impl Analysis<'_> {
                 op,
                 right: Box::new(right),
             }),
-            _ => Err(place.error("an operand is missing")),
+            _ => Err(place.error("an operand is missing").with_hint(FORMS)),
         }
     }
 
@@ -415,7 +422,9 @@ impl Analysis<'_> {
             return Ok(expr);
         };
         if array || format.is_some() {
-            return Err(place.error("this cast is not possible in a query"));
+            return Err(place
+                .error("this cast is not possible in a query")
+                .with_hint("write `x::type`"));
         }
         let want = Want::new(
             cast_type(&data_type),
@@ -479,7 +488,11 @@ impl Analysis<'_> {
                 expr: self.fixed(expr, Type::Float64, "argument of floor", &around)?,
                 field,
             },
-            other => return Err(place.error(format!("`{other}` is not possible in a query"))),
+            other => {
+                return Err(place
+                    .error(format!("`{other}` is not possible in a query"))
+                    .with_hint(FORMS));
+            }
         };
         self.typed(rebuilt)
     }
@@ -563,7 +576,9 @@ impl Analysis<'_> {
         let mut access_chain = Vec::with_capacity(chain.len());
         for access in chain {
             let AccessExpr::Subscript(Subscript::Index { index: at }) = access else {
-                return Err(place.error(format!("`{around}` is not possible in a query")));
+                return Err(place
+                    .error(format!("`{around}` is not possible in a query"))
+                    .with_hint("subscripts are single positions, from 1"));
             };
             let at = if constant::constant(&at).is_some() {
                 at
@@ -575,6 +590,9 @@ impl Analysis<'_> {
         self.typed(Expr::CompoundFieldAccess { root, access_chain })
     }
 }
+
+/// What to write instead of what is refused.
+const FORMS: &str = "use comparisons, arithmetic, AND, OR, NOT, CASE, casts and functions";
 
 pub(super) fn is_json(op: &BinaryOperator) -> bool {
     matches!(op, BinaryOperator::Arrow | BinaryOperator::LongArrow)

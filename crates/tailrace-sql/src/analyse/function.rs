@@ -52,7 +52,8 @@ impl Analysis<'_> {
             || !function.within_group.is_empty()
             || !matches!(function.parameters, FunctionArguments::None);
         if odd {
-            return Err(place.error(format!("only plain arguments are possible in `{name}`")));
+            let error = place.error(format!("only plain arguments are possible in `{name}`"));
+            return Err(error.with_hint("write `function(value, ...)`"));
         }
         let arguments = self.plain_arguments(&mut function, &name)?;
         let arguments = match signature::arguments(&name) {
@@ -66,12 +67,13 @@ impl Analysis<'_> {
 
     fn plain_arguments(&self, function: &mut Function, name: &str) -> Result<Vec<Expr>, Error> {
         let place = self.places.of(function.name.span());
-        let refuse = || place.error(format!("only plain arguments are possible in `{name}`"));
+        let refuse = || {
+            let error = place.error(format!("only plain arguments are possible in `{name}`"));
+            error.with_hint("write `function(value, ...)`")
+        };
         match std::mem::replace(&mut function.args, FunctionArguments::None) {
             FunctionArguments::None => Ok(Vec::new()),
-            FunctionArguments::Subquery(_) => {
-                Err(refuse().with_hint("a subquery is not possible here"))
-            }
+            FunctionArguments::Subquery(_) => Err(refuse()),
             FunctionArguments::List(list) => {
                 if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
                     return Err(refuse());

@@ -1,0 +1,8 @@
+//! Tests of whole queries: what they need, what they give, and that every way of running them agrees.
+#![allow(clippy::unwrap_used)]
+
+mod data;
+mod paths;
+mod refusals;
+mod results;
+mod typing;
