@@ -256,10 +256,15 @@ impl File {
         ))
     }
 
-    /// Whether the bytes before the offset are still those that were read.
-    pub(crate) fn tail_holds(&self) -> io::Result<bool> {
-        let mut tail = [0; TAIL_BYTES_MAX];
-        let tail = &mut tail[..self.tail.bytes];
+    /// Whether the file is still what was read: its tail, or its head where nothing was read yet.
+    pub(crate) fn content_holds(&self, key: FingerprintKey) -> io::Result<bool> {
+        let mut bytes = [0; FINGERPRINT_BYTES_MAX];
+        if self.offset == 0 {
+            let head = &mut bytes[..self.fingerprint.bytes as usize];
+            let got = read_full_at(self.handle()?, head, 0)?;
+            return Ok(key.matches(&head[..got], self.fingerprint));
+        }
+        let tail = &mut bytes[..self.tail.bytes];
         let from = self.offset - self.tail.bytes as u64;
         Ok(read_full_at(self.handle()?, tail, from)? == tail.len() && self.tail.is_of(tail))
     }

@@ -36,6 +36,7 @@ use crate::file::File;
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
 use crate::watch::{Changes, Waker, Watcher};
+use names::Memory;
 use timers::Timers;
 
 /// Changes that come within this time are taken together.
@@ -179,6 +180,7 @@ pub struct Follower {
     /// What was told about a path; false where only success takes it back.
     problems: HashMap<PathBuf, (String, u64)>,
     changes: Changes,
+    memory: Memory,
     next_drain: Instant,
     next_sweep: Instant,
     tick: u64,
@@ -233,6 +235,7 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             changes: Changes::default(),
+            memory: Memory::default(),
             next_drain: now,
             next_sweep: now,
             tick: 0,
@@ -294,6 +297,7 @@ impl Follower {
 
     /// Looks at every directory and every known file now, without waiting to be told.
     pub fn rescan(&mut self) {
+        self.take_changes();
         self.sweep();
     }
 

@@ -5,7 +5,7 @@
 //! another inode is taken away from the old file and given to the new one, while the old one is
 //! read on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,28 @@ use crate::watch::{ChangeKind, Changes};
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
 
-/// What one batch of changes has to remember.
+/// What has to be remembered from one batch of changes to the next. A `stat` made while a batch is
+/// worked on shows what happened after it; those changes are in the next batch, never later. So
+/// everything here lives for two batches.
 #[derive(Default)]
-struct Batch {
+pub(super) struct Memory {
+    number: u64,
     /// Renames whose first half was seen: whether that name belonged to the input.
-    moves: HashMap<u32, bool>,
-    /// Names that a wanted file was renamed to, but was gone from when looked at.
-    inherited: HashSet<PathBuf>,
-    rescan: bool,
+    moves: HashMap<u32, (bool, u64)>,
+    /// Names outside the globs that a file of the input was renamed to.
+    inherited: HashMap<PathBuf, u64>,
+    /// Names of the input that appeared and led nowhere when looked at.
+    unseen: HashMap<PathBuf, u64>,
+}
+
+impl Memory {
+    fn next_batch(&mut self) {
+        let number = self.number;
+        self.moves.retain(|_, (_, seen)| *seen == number);
+        self.inherited.retain(|_, seen| *seen == number);
+        self.unseen.retain(|_, seen| *seen == number);
+        self.number += 1;
+    }
 }
 
 impl Follower {
@@ -206,7 +220,7 @@ impl Follower {
         true
     }
 
-    fn take_changes(&mut self) {
+    pub(super) fn take_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         let mut rescan = false;
         for _ in 0..DRAINS_MAX {
@@ -226,7 +240,8 @@ impl Follower {
 
     /// True if only a sweep can tell what happened.
     fn apply(&mut self, changes: &Changes) -> bool {
-        let mut batch = Batch::default();
+        self.memory.next_batch();
+        let mut rescan = false;
         let mut path = PathBuf::new();
         for index in 0..changes.len() {
             match changes.kind(index) {
@@ -237,11 +252,11 @@ impl Follower {
                          all files are looked at again"
                             .to_owned(),
                     );
-                    batch.rescan = true;
+                    rescan = true;
                 }
                 ChangeKind::DirGone => {
                     for dir in self.discovery.watcher.drop_dir(changes, index) {
-                        batch.rescan |= self.discovery.dir_gone(&dir);
+                        rescan |= self.discovery.dir_gone(&dir);
                         self.dir_left(&dir);
                     }
                 }
@@ -251,16 +266,16 @@ impl Follower {
                     while let Some(dir) = self.discovery.watcher.dirs_of(changes, index).get(at) {
                         path.push(dir);
                         path.push(changes.name(index));
-                        self.change(kind, changes.is_dir(index), &path, &mut batch);
+                        self.change(kind, changes.is_dir(index), &path);
                         at += 1;
                     }
                 }
             }
         }
-        batch.rescan
+        rescan
     }
 
-    fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path, batch: &mut Batch) {
+    fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path) {
         if kind == ChangeKind::Modified {
             match self.by_path.get(path) {
                 Some(&slot) => self.mark_ready(slot),
@@ -278,28 +293,29 @@ impl Follower {
             }
             return;
         }
-        let wanted = batch.inherited.contains(path) || self.discovery.wants(path);
+        let inherited = self.memory.inherited.remove(path).is_some();
+        let wanted = self.discovery.wants(path);
         match kind {
-            ChangeKind::Created => {
-                self.appeared(path, wanted);
-                self.link_target_changed(path);
-            }
+            ChangeKind::Created => self.name_came(path, wanted),
             ChangeKind::MovedTo { cookie } => {
-                let wanted = batch.moves.remove(&cookie).unwrap_or(false) || wanted;
-                if !self.appeared(path, wanted) && wanted {
-                    batch.inherited.insert(path.to_owned());
+                let moved = self.memory.moves.remove(&cookie);
+                let inherits = moved.is_some_and(|(wanted, _)| wanted);
+                if inherits {
+                    self.memory
+                        .inherited
+                        .insert(path.to_owned(), self.memory.number);
                 }
-                self.link_target_changed(path);
+                self.name_came(path, wanted || inherits);
             }
             ChangeKind::MovedFrom { cookie } => {
-                batch.inherited.remove(path);
-                batch.moves.insert(cookie, wanted);
+                self.memory.unseen.remove(path);
+                self.memory
+                    .moves
+                    .insert(cookie, (wanted || inherited, self.memory.number));
                 self.name_left(path);
             }
             ChangeKind::Deleted => {
-                batch.inherited.remove(path);
-                if wanted && !self.by_path.contains_key(path) {
-                    // It came and went between two looks.
+                if self.memory.unseen.remove(path).is_some() {
                     self.pending.push(FileEvent::Lost {
                         source: None,
                         path: path.to_owned(),
@@ -310,6 +326,18 @@ impl Follower {
                 self.name_left(path);
             }
             ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
+        }
+    }
+
+    /// A name was created or renamed to; it may have gone again since.
+    fn name_came(&mut self, path: &Path, wanted: bool) {
+        self.appeared(path, wanted);
+        if wanted && fs::symlink_metadata(path).is_err() {
+            let number = self.memory.number;
+            self.memory.unseen.insert(path.to_owned(), number);
+        }
+        for link in self.links.get(path).cloned().unwrap_or_default() {
+            self.appeared(&link, true);
         }
     }
 
@@ -346,12 +374,6 @@ impl Follower {
         match fs::metadata(path) {
             Ok(meta) if Some(Inode::of(&meta)) == inode => self.seen(slot, &meta),
             _ => self.detach(path),
-        }
-    }
-
-    fn link_target_changed(&mut self, path: &Path) {
-        for link in self.links.get(path).cloned().unwrap_or_default() {
-            self.appeared(&link, true);
         }
     }
 

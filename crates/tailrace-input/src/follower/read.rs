@@ -92,21 +92,19 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        note_size(file, stat.size, events);
-        if stat.size == file.offset {
-            if stat.touched && !file.tail_holds()? {
+        if stat.size == file.offset || file.paused {
+            if stat.touched && !file.content_holds(key)? {
                 return Ok(self.replaced(slot, events));
             }
-            return Ok(self.rest(slot, events));
+            note_size(file, stat.size, events);
+            return Ok(!file.paused && self.rest(slot, events));
         }
-        if file.paused {
-            return Ok(false);
-        }
-        let want = usize::try_from(file.unread()).unwrap_or(usize::MAX);
+        let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
         let (start, offset) = (buffer.len(), file.offset);
         match file.read(buffer, want.min(slice_max), key)? {
             Slice::Replaced => Ok(self.replaced(slot, events)),
             Slice::Bytes(bytes, identified) => {
+                note_size(file, stat.size, events);
                 if identified {
                     events.push(FileEvent::Identified {
                         source: file.source,

@@ -1,1 +1,297 @@
+//! A rig around a follower: it plays the caller, checks what every caller may rely on, and keeps
+//! what was read. Tests wait for a state, never for a time.
 
+#![allow(clippy::unwrap_used)]
+
+mod corners;
+mod discovery;
+mod property;
+mod restart;
+mod rotation;
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{FileConfig, Follower, Resume};
+use crate::event::{FileEvent, LossReason, SourceId};
+use crate::identity::{FileId, FingerprintKey};
+
+const BUFFER_BYTES: usize = 1024 * 1024;
+
+/// What is known of one generation of one file.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    /// Where reading began.
+    begin: u64,
+    bytes: Vec<u8>,
+    size: u64,
+    lost: u64,
+    path: PathBuf,
+    source: u32,
+    finished: bool,
+}
+
+/// Device, inode, generation.
+type Key = (u64, u64, u32);
+
+struct Rig {
+    dir: TempDir,
+    follower: Follower,
+    config: FileConfig,
+    live: BTreeMap<Key, Content>,
+    archive: Vec<Content>,
+    keys: BTreeMap<SourceId, Key>,
+    ids: BTreeMap<SourceId, FileId>,
+    log: Vec<FileEvent>,
+}
+
+fn config(dir: &Path, globs: &[&str]) -> FileConfig {
+    FileConfig {
+        include: globs
+            .iter()
+            .map(|glob| format!("{}/{glob}", dir.display()))
+            .collect(),
+        // So long that only inotify can be what a test sees.
+        scan_interval: Duration::from_secs(3600),
+        linger: Duration::ZERO,
+        fingerprint_key: FingerprintKey(42),
+        ..FileConfig::default()
+    }
+}
+
+impl Rig {
+    fn new(globs: &[&str]) -> Self {
+        Self::with(globs, |_, _| {})
+    }
+
+    /// `prepare` sees the directory before the follower does, and may change its configuration.
+    fn with(globs: &[&str], prepare: impl FnOnce(&Path, &mut FileConfig)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path(), globs);
+        prepare(dir.path(), &mut config);
+        let follower = Follower::new(config.clone(), Vec::new(), true).unwrap();
+        Self {
+            dir,
+            follower,
+            config,
+            live: BTreeMap::new(),
+            archive: Vec::new(),
+            keys: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn append(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        append(&self.path(name), bytes.as_ref());
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+
+    /// Reads all that can be read now.
+    fn step(&mut self) {
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+        loop {
+            buffer.clear();
+            let mut events = Vec::new();
+            let more = self.follower.read(&mut buffer, BUFFER_BYTES, &mut events);
+            assert!(buffer.len() <= BUFFER_BYTES);
+            self.take(&buffer, events);
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Steps and waits until `done`.
+    fn until(&mut self, done: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            self.step();
+            if done(self) {
+                return;
+            }
+            let now = Instant::now();
+            assert!(now < deadline, "it never came: {:#?}", self.log);
+            self.follower.wait(deadline - now);
+        }
+    }
+
+    /// Looks at everything without reading, so that every size is known.
+    fn peek(&mut self) {
+        let sources: Vec<_> = self.keys.keys().copied().collect();
+        for &source in &sources {
+            self.follower.pause(source);
+        }
+        self.follower.rescan();
+        self.step();
+        for source in sources {
+            self.follower.resume(source);
+        }
+    }
+
+    fn restart(&mut self) {
+        let resume = self.resume_entries();
+        self.keys.clear();
+        self.ids.clear();
+        self.follower = Follower::new(self.config.clone(), resume, false).unwrap();
+    }
+
+    /// What a checkpoint would hold if every byte read were settled.
+    fn resume_entries(&self) -> Vec<Resume> {
+        let ids: BTreeMap<Key, FileId> = self
+            .follower
+            .sources()
+            .map(|s| ((s.id.device, s.id.inode, s.generation), s.id))
+            .collect();
+        self.live
+            .iter()
+            .map(|(key, content)| Resume {
+                id: ids[key],
+                generation: key.2,
+                path: content.path.clone(),
+                offset: content.begin + content.bytes.len() as u64,
+                size: content.size,
+            })
+            .collect()
+    }
+
+    fn take(&mut self, buffer: &[u8], events: Vec<FileEvent>) {
+        let mut filled = 0;
+        for event in &events {
+            match event {
+                FileEvent::Opened {
+                    source,
+                    id,
+                    generation,
+                    path,
+                    offset,
+                    size,
+                    ..
+                } => {
+                    let key = (id.device, id.inode, *generation);
+                    self.keys.insert(*source, key);
+                    self.ids.insert(*source, *id);
+                    let content = self.live.entry(key).or_insert_with(|| Content {
+                        begin: *offset,
+                        ..Content::default()
+                    });
+                    assert_eq!(content.begin + content.bytes.len() as u64, *offset);
+                    content.size = *size;
+                    content.path.clone_from(path);
+                    content.source = source.0;
+                    content.finished = false;
+                }
+                FileEvent::Chunk {
+                    source,
+                    offset,
+                    start,
+                    end,
+                } => {
+                    assert_eq!(*start, filled, "chunks fill the buffer without holes");
+                    assert!(start < end);
+                    filled = *end;
+                    let content = self.live.get_mut(&self.keys[source]).unwrap();
+                    assert!(!content.finished);
+                    assert_eq!(*offset, content.begin + content.bytes.len() as u64);
+                    content.bytes.extend_from_slice(&buffer[*start..*end]);
+                }
+                FileEvent::Grown { source, size } => {
+                    self.live.get_mut(&self.keys[source]).unwrap().size = *size;
+                }
+                FileEvent::Renamed { source, path } => {
+                    let content = self.live.get_mut(&self.keys[source]).unwrap();
+                    content.path.clone_from(path);
+                }
+                FileEvent::Identified { source, id } => {
+                    let known = self.ids.insert(*source, *id).unwrap();
+                    assert_eq!((known.device, known.inode), (id.device, id.inode));
+                    assert!(known.fingerprint.bytes < id.fingerprint.bytes);
+                }
+                FileEvent::Lost {
+                    source: Some(source),
+                    bytes,
+                    ..
+                } => self.live.get_mut(&self.keys[source]).unwrap().lost += bytes,
+                FileEvent::Finished { source } => {
+                    self.live.get_mut(&self.keys[source]).unwrap().finished = true;
+                    self.keys.remove(source);
+                }
+                FileEvent::Forgotten { id, generation, .. } => {
+                    let key = (id.device, id.inode, *generation);
+                    self.archive.push(self.live.remove(&key).unwrap());
+                }
+                FileEvent::Skipped { .. } | FileEvent::Lost { .. } | FileEvent::Problem { .. } => {}
+            }
+        }
+        assert_eq!(filled, buffer.len(), "every byte is in a chunk");
+        self.log.extend(events);
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &Content> {
+        self.archive.iter().chain(self.live.values())
+    }
+
+    /// Everything read, as sorted texts, the empty ones left out.
+    fn texts(&self) -> Vec<String> {
+        let mut texts: Vec<_> = self
+            .contents()
+            .filter(|content| !content.bytes.is_empty())
+            .map(|content| String::from_utf8(content.bytes.clone()).unwrap())
+            .collect();
+        texts.sort();
+        texts
+    }
+
+    fn problems(&self, path: &Path) -> Vec<&str> {
+        self.log
+            .iter()
+            .filter_map(|event| match event {
+                FileEvent::Problem { path: p, message } if p == path => Some(message.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn lost(&self) -> Vec<(u64, LossReason)> {
+        self.log
+            .iter()
+            .filter_map(|event| match event {
+                FileEvent::Lost { bytes, reason, .. } => Some((*bytes, *reason)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn count(&self, is: impl Fn(&FileEvent) -> bool) -> usize {
+        self.log.iter().filter(|event| is(event)).count()
+    }
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+fn is_finished(event: &FileEvent) -> bool {
+    matches!(event, FileEvent::Finished { .. })
+}
+
+fn is_forgotten(event: &FileEvent) -> bool {
+    matches!(event, FileEvent::Forgotten { .. })
+}

@@ -1,0 +1,127 @@
+//! Errors, fairness, pausing, waiting.
+
+use super::*;
+
+#[test]
+fn a_read_error_is_told_once_and_the_others_go_on() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("bad.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    let slot = rig.follower.by_path[&rig.path("bad.log")] as usize;
+    // A descriptor that cannot be read stands in for a broken disk.
+    let write_only = OpenOptions::new()
+        .append(true)
+        .open(rig.path("bad.log"))
+        .unwrap();
+    rig.follower.files[slot]
+        .as_mut()
+        .unwrap()
+        .replace_handle(write_only);
+    rig.append("bad.log", "two\n");
+    rig.append("good.log", "good\n");
+    let bad = rig.path("bad.log");
+    rig.until(|rig| rig.texts().contains(&"good\n".to_owned()) && !rig.problems(&bad).is_empty());
+    let problems = rig.problems(&bad);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].contains("os error 9"), "{problems:?}");
+    // The retry opens it anew.
+    rig.until(|rig| rig.texts() == ["good\n", "one\ntwo\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_big_file_does_not_starve_small_ones() {
+    let mut rig = Rig::with(&["*.log"], |dir, config| {
+        config.slice_bytes_max = 4096;
+        append(&dir.join("0big.log"), &b"b".repeat(400_000));
+        for number in 0..20 {
+            append(&dir.join(format!("{number}.log")), b"small\n");
+        }
+    });
+    let mut buffer = Vec::new();
+    let mut events = Vec::new();
+    // Two rounds are enough for every small file, whatever the order.
+    assert!(
+        rig.follower
+            .read(&mut buffer, 2 * 4096 + 20 * 6, &mut events)
+    );
+    let small = events
+        .iter()
+        .filter(|e| matches!(e, FileEvent::Chunk { start, end, .. } if end - start == 6))
+        .count();
+    assert_eq!(small, 20);
+    rig.take(&buffer, events);
+    rig.until(|rig| rig.texts().iter().map(String::len).sum::<usize>() == 400_120);
+}
+
+#[test]
+fn slices_of_one_file_in_a_row_are_one_chunk() {
+    let mut rig = Rig::with(&["*.log"], |dir, config| {
+        config.slice_bytes_max = 1000;
+        append(&dir.join("a.log"), &b"a".repeat(10_000));
+    });
+    let (mut buffer, mut events) = (Vec::new(), Vec::new());
+    assert!(rig.follower.read(&mut buffer, 5000, &mut events));
+    assert_eq!(buffer.len(), 5000);
+    let chunks = events
+        .iter()
+        .filter(|e| matches!(e, FileEvent::Chunk { .. }))
+        .count();
+    assert_eq!(chunks, 1);
+}
+
+#[test]
+fn a_paused_source_is_not_read_and_others_are() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", "a\n");
+    rig.until(|rig| rig.texts() == ["a\n"]);
+    let source = *rig.keys.keys().next().unwrap();
+    rig.follower.pause(source);
+    rig.append("a.log", "paused\n");
+    rig.append("b.log", "b\n");
+    rig.until(|rig| rig.texts() == ["a\n", "b\n"] && rig.follower.unread_bytes() == 7);
+    assert!(
+        rig.follower
+            .sources()
+            .any(|s| s.is_paused && s.size == 9 && s.offset == 2)
+    );
+    rig.follower.resume(source);
+    rig.until(|rig| rig.texts() == ["a\npaused\n", "b\n"]);
+    assert_eq!(rig.follower.unread_bytes(), 0);
+}
+
+#[test]
+fn a_wait_is_ended_by_the_waker() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.step();
+    let waker = rig.follower.waker();
+    let begin = Instant::now();
+    let thread = std::thread::spawn(move || waker.wake());
+    // A wait may also end early for its own reasons; the wake itself is kept for the next one.
+    rig.follower.wait(Duration::from_secs(20));
+    thread.join().unwrap();
+    rig.follower.wait(Duration::ZERO);
+    assert!(begin.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_file_that_came_and_went_unseen_is_told() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.step();
+    rig.append("brief.log", "never seen\n");
+    fs::remove_file(rig.path("brief.log")).unwrap();
+    rig.until(|rig| !rig.lost().is_empty());
+    assert_eq!(rig.lost(), [(0, LossReason::Vanished)]);
+}
+
+#[test]
+fn an_empty_or_bad_glob_is_a_config_error() {
+    for include in [vec![], vec!["/a/[".to_owned()]] {
+        let config = FileConfig {
+            include,
+            ..FileConfig::default()
+        };
+        let error = Follower::new(config, Vec::new(), true).err().unwrap();
+        assert!(error.is_config(), "{error}");
+    }
+}

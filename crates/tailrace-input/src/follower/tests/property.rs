@@ -1,0 +1,190 @@
+//! Random writers against a model: every byte ever written is read once, in order, or told as lost.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// So many bytes to the current file of a name, or to an older one that is still open.
+    Append {
+        file: usize,
+        older: usize,
+        bytes: usize,
+    },
+    /// Rename out of the globs or within them, and begin a new file.
+    Rotate {
+        file: usize,
+        wanted: bool,
+    },
+    /// Cut to nothing, after copying or not.
+    Truncate {
+        file: usize,
+        copy: bool,
+    },
+    /// Cut to nothing and write on before anybody looks.
+    Rewrite {
+        file: usize,
+        bytes: usize,
+    },
+    Delete {
+        file: usize,
+    },
+    /// Let the follower read what there is.
+    Read,
+    /// Let it see every size without reading.
+    Peek,
+    Restart,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let file = 0..2_usize;
+    prop_oneof![
+        6 => (file.clone(), 0..3_usize, 1..3000_usize)
+            .prop_map(|(file, older, bytes)| Op::Append { file, older, bytes }),
+        2 => (file.clone(), any::<bool>()).prop_map(|(file, wanted)| Op::Rotate { file, wanted }),
+        1 => (file.clone(), any::<bool>()).prop_map(|(file, copy)| Op::Truncate { file, copy }),
+        1 => (file.clone(), 1..3000_usize).prop_map(|(file, bytes)| Op::Rewrite { file, bytes }),
+        1 => file.prop_map(|file| Op::Delete { file }),
+        3 => Just(Op::Read),
+        1 => Just(Op::Peek),
+        1 => Just(Op::Restart),
+    ]
+}
+
+/// The writers: per name, its open files from the newest to the oldest, each with the number of its
+/// current content in `contents`.
+struct Model {
+    writers: Vec<Vec<(fs::File, usize)>>,
+    contents: Vec<Vec<u8>>,
+    rotations: usize,
+}
+
+impl Model {
+    fn write(&mut self, file: usize, older: usize, bytes: usize) {
+        let older = older.min(self.writers[file].len() - 1);
+        let (writer, content) = &mut self.writers[file][older];
+        // No two contents share a line, so what was read says whose it is.
+        let mut text = Vec::new();
+        while text.len() < bytes {
+            let written = self.contents[*content].len() + text.len();
+            text.extend_from_slice(format!("content {content} at {written}\n").as_bytes());
+        }
+        text.truncate(bytes);
+        writer.write_all(&text).unwrap();
+        self.contents[*content].extend_from_slice(&text);
+    }
+
+    fn create(&mut self, path: &Path, file: usize) {
+        let writer = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        self.contents.push(Vec::new());
+        let content = self.contents.len() - 1;
+        self.writers[file].insert(0, (writer, content));
+    }
+
+    fn cut(&mut self, file: usize) {
+        let (writer, content) = &mut self.writers[file][0];
+        writer.set_len(0).unwrap();
+        if !self.contents[*content].is_empty() {
+            self.contents.push(Vec::new());
+            *content = self.contents.len() - 1;
+        }
+    }
+}
+
+fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
+    let mut rig = Rig::with(&["*.log"], |_, config| {
+        config.linger = linger;
+        config.idle_close = idle_close;
+        config.slice_bytes_max = 512;
+    });
+    let mut model = Model {
+        writers: vec![Vec::new(), Vec::new()],
+        contents: Vec::new(),
+        rotations: 0,
+    };
+    let name = |file: usize| format!("{file}.log");
+    for file in 0..2 {
+        model.create(&rig.path(&name(file)), file);
+    }
+    for op in ops {
+        match op {
+            Op::Append { file, older, bytes } => model.write(file, older, bytes),
+            Op::Rotate { file, wanted } => {
+                model.rotations += 1;
+                let suffix = if wanted { ".log" } else { "" };
+                let to = format!("{file}.log.{}{suffix}", model.rotations);
+                rig.rename(&name(file), &to);
+                model.create(&rig.path(&name(file)), file);
+            }
+            // What nobody has looked at before it is destroyed, nobody can count.
+            Op::Truncate { file, copy } => {
+                if copy {
+                    let _ = fs::copy(rig.path(&name(file)), rig.path("copy"));
+                }
+                rig.peek();
+                model.cut(file);
+            }
+            Op::Rewrite { file, bytes } => {
+                rig.peek();
+                model.cut(file);
+                model.write(file, 0, bytes);
+            }
+            Op::Delete { file } => {
+                rig.peek();
+                fs::remove_file(rig.path(&name(file))).unwrap();
+                model.create(&rig.path(&name(file)), file);
+                // A writer that outlives its file writes into nothing.
+                model.writers[file].remove(1);
+            }
+            Op::Read => rig.step(),
+            Op::Peek => rig.peek(),
+            Op::Restart => {
+                rig.step();
+                rig.restart();
+            }
+        }
+    }
+    // Sweeps see whatever is on disk, so there is nothing to wait for; the second one sees what the
+    // first one's reads brought to light.
+    for _ in 0..3 {
+        rig.follower.rescan();
+        rig.step();
+    }
+    check(&rig, &model);
+}
+
+/// Each content that was written is one content that was read, as far as nothing is lost.
+fn check(rig: &Rig, model: &Model) {
+    let mut left: Vec<&Vec<u8>> = model.contents.iter().filter(|c| !c.is_empty()).collect();
+    let mut read: Vec<&Content> = rig.contents().collect();
+    read.sort_by_key(|content| std::cmp::Reverse(content.bytes.len()));
+    for content in read {
+        let whole = content.bytes.len() + content.lost as usize;
+        if whole == 0 {
+            continue;
+        }
+        let at = left
+            .iter()
+            .position(|written| written.starts_with(&content.bytes) && written.len() == whole);
+        let at = at.unwrap_or_else(|| panic!("read, but never written so: {content:#?}"));
+        left.swap_remove(at);
+    }
+    assert!(left.is_empty(), "written, but never read: {}", left.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn every_byte_is_read_once_or_told_as_lost(
+        ops in prop::collection::vec(op(), 1..40),
+        linger in prop::sample::select(vec![Duration::ZERO, Duration::from_secs(3600)]),
+        idle_close in prop::sample::select(vec![Duration::ZERO, Duration::from_secs(3600)]),
+    ) {
+        run(ops, linger, idle_close);
+    }
+}

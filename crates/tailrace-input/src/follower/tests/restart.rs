@@ -1,0 +1,138 @@
+//! Where an earlier run stopped.
+
+use super::*;
+
+/// A rig that has read `text` in `name`, stopped.
+fn stopped(name: &str, text: &str) -> Rig {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append(name, text);
+    rig.until(|rig| rig.texts() == [text]);
+    rig
+}
+
+#[test]
+fn reading_goes_on_where_it_stopped() {
+    for text in ["one\n", "half a li", ""] {
+        let mut rig = stopped_with_empty(text);
+        rig.restart();
+        rig.append("a.log", "ne\ntwo\n");
+        rig.until(|rig| rig.texts() == [format!("{text}ne\ntwo\n")]);
+        assert_eq!(rig.live.keys().next().unwrap().2, 0);
+        let mid_line = rig.log.iter().rev().find_map(|event| match event {
+            FileEvent::Opened { mid_line, .. } => Some(*mid_line),
+            _ => None,
+        });
+        assert_eq!(mid_line, Some(text == "half a li"), "{text:?}");
+        assert_eq!(rig.lost(), []);
+        assert_eq!(rig.count(is_finished), 0);
+    }
+}
+
+fn stopped_with_empty(text: &str) -> Rig {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", text);
+    rig.until(|rig| rig.live.len() == 1 && rig.texts().concat() == text);
+    rig
+}
+
+#[test]
+fn an_idle_file_is_known_again_without_being_opened() {
+    let mut rig = stopped("a.log", "one\n");
+    rig.restart();
+    rig.step();
+    assert_eq!(
+        rig.count(|e| matches!(e, FileEvent::Opened { offset: 4, .. })),
+        1
+    );
+    assert_eq!(rig.follower.open_files(), 0);
+}
+
+#[test]
+fn a_file_rotated_while_the_agent_was_down_is_read_to_its_end() {
+    let mut rig = stopped("a.log", "one\n");
+    let resume = rig.resume_entries();
+    rig.append("a.log", "two\n");
+    rig.rename("a.log", "a.log.20260101");
+    rig.append("a.log", "three\n");
+    rig.keys.clear();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.until(|rig| rig.texts() == ["one\ntwo\n", "three\n"]);
+    assert_eq!(rig.lost(), []);
+    // And again: both are known, neither is read twice.
+    rig.restart();
+    rig.append("a.log", "four\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n", "three\nfour\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_file_gone_while_the_agent_was_down_is_counted_and_forgotten() {
+    let mut rig = stopped("a.log", "one\ntwo\n");
+    let mut resume = rig.resume_entries();
+    resume[0].offset = 4;
+    rig.live.values_mut().next().unwrap().bytes.truncate(4);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.lost(), [(4, LossReason::Vanished)]);
+}
+
+#[test]
+fn another_content_is_another_generation() {
+    // Shorter than the offset, as long, longer; each with and without an unread remainder.
+    for text in ["x\n", "one\ntwx\n", "something longer than before\n"] {
+        for offset in [4, 8] {
+            let mut rig = stopped("a.log", "one\ntwo\n");
+            let mut resume = rig.resume_entries();
+            resume[0].offset = offset;
+            rig.live
+                .values_mut()
+                .next()
+                .unwrap()
+                .bytes
+                .truncate(offset as usize);
+            fs::write(rig.path("a.log"), text).unwrap();
+            rig.keys.clear();
+            rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+            rig.append("a.log", "more\n");
+            let whole = format!("{text}more\n");
+            rig.until(|rig| rig.contents().any(|c| c.bytes == whole.as_bytes()));
+            assert_eq!(rig.live.keys().next().unwrap().2, 1);
+            let unread = 8 - offset;
+            let expected = [(unread, LossReason::Truncated)];
+            assert_eq!(rig.lost(), expected[..usize::from(unread > 0)]);
+            assert_eq!(rig.count(is_forgotten), 1, "{text:?} {offset}");
+        }
+    }
+}
+
+#[test]
+fn only_the_latest_generation_of_an_inode_can_be_on_disk() {
+    let mut rig = stopped("a.log", "one\n");
+    let mut resume = rig.resume_entries();
+    let mut old = resume[0].clone();
+    old.offset = 10;
+    old.size = 30;
+    resume[0].generation = 1;
+    resume.insert(0, old);
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.keys.clear();
+    let key = rig.live.pop_first().unwrap();
+    rig.live.insert((key.0.0, key.0.1, 1), key.1.clone());
+    rig.live.insert(key.0, Content::default());
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    assert_eq!(rig.lost(), [(20, LossReason::Truncated)]);
+    assert_eq!(rig.live.keys().next().unwrap().2, 1);
+}
+
+#[test]
+fn a_wrong_key_reads_again_and_never_skips() {
+    let mut rig = stopped("a.log", "one\n");
+    let resume = rig.resume_entries();
+    rig.config.fingerprint_key = FingerprintKey(43);
+    rig.keys.clear();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.contents().any(|c| c.bytes == b"one\ntwo\n"));
+}
