@@ -7,6 +7,7 @@
 
 mod constant;
 mod expression;
+mod form;
 mod function;
 mod peers;
 

@@ -128,7 +128,7 @@ impl Places {
                     .with_hint("write long lists of alternatives as `x IN (...)`");
             }
         };
-        const HINT: &str = "a query is SELECT ... FROM logs WHERE ...";
+        const HINT: &str = "a query is SELECT ... FROM logs WHERE ...; a key that is an SQL word is written in double quotes";
         let Some((message, rest)) = text.rsplit_once(" at Line: ") else {
             return self.end().error(first_lower(text)).with_hint(HINT);
         };

@@ -14,7 +14,8 @@ const GROWTH_BYTES_MAX: u64 = 8 << 20;
 
 #[test]
 fn the_general_path_stays_flat() {
-    let sql = "SELECT unnest(string_to_array(tags, ',')) AS tag, now() AS n FROM logs WHERE tags <> ''";
+    let sql =
+        "SELECT unnest(string_to_array(tags, ',')) AS tag, now() AS n FROM logs WHERE tags <> ''";
     let query = Query::compile(sql, &Options::default()).unwrap();
     assert!(!query.branches()[0].row_wise);
     let tags = StringViewArray::from(vec!["a,b", "", "a longer text than fits a view,c"]);
@@ -27,7 +28,10 @@ fn the_general_path_stays_flat() {
         return;
     };
     let growth = after.saturating_sub(before);
-    assert!(growth < GROWTH_BYTES_MAX, "{growth} bytes more after {BATCHES} batches");
+    assert!(
+        growth < GROWTH_BYTES_MAX,
+        "{growth} bytes more after {BATCHES} batches"
+    );
 }
 
 fn run(evaluator: &mut Evaluator, batch: &RecordBatch, count: usize) {

@@ -94,6 +94,9 @@ const REFUSED: &[&str] = &[
     "VALUES (1)",
     "SELECT input_file_name() AS x FROM logs",
     "SELECT timestamp + 1 AS x FROM logs",
+    "SELECT a AS b, 'x'::bigint AS c FROM logs",
+    "SELECT a, lower(b) AS c FROM logs\nWHERE timestamp = 'noon'",
+    "SELECT from FROM logs",
 ];
 
 #[test]

@@ -298,3 +298,27 @@ const CONDITIONS: &[&str] = &[
     "a not in (1)",
     "position('x' in a) > 0",
 ];
+
+#[test]
+fn common_keys_need_no_quotes() {
+    let keys = "time date timestamp level user host method path status type name id key value format \
+                order group end action error source target case row limit offset table index \
+                left right year month day hour minute second text json values default check column \
+                session language comment zone window partition range replace result role upper position \
+                any some select where begin hash lock op in out trace_id tags service region _id @t";
+    for key in keys.split_whitespace() {
+        let query = Query::compile(
+            &format!("SELECT {key} FROM logs WHERE x = 1"),
+            &Options::default(),
+        );
+        let query = query.unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert_eq!(query.columns()[0].uses[0].expression, key);
+        assert_eq!(query.branches()[0].outputs[0].name, key);
+    }
+}
+
+#[test]
+fn a_query_is_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&Query::compile("SELECT * FROM logs", &Options::default()).unwrap());
+}
