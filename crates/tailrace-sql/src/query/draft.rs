@@ -47,7 +47,7 @@ impl Draft {
             match item {
                 Item::Passed { column, name, .. } => outputs.push((name, Slot::Column(column))),
                 Item::Computed { expr, name, place } => {
-                    let expr = analysis.output(expr)?;
+                    let expr = analysis.output(*expr)?;
                     computed.push(Computed {
                         expr,
                         name: name.clone(),

@@ -21,7 +21,7 @@ pub(super) enum Item {
         place: Place,
     },
     Computed {
-        expr: Expr,
+        expr: Box<Expr>,
         name: String,
         place: Place,
     },
@@ -84,7 +84,7 @@ pub(super) fn list(analysis: &mut Analysis<'_>, part: &Part) -> Result<List, Err
                         place,
                     },
                     None => Item::Computed {
-                        expr: expr.clone(),
+                        expr: Box::new(expr.clone()),
                         name,
                         place,
                     },

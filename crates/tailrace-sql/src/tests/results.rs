@@ -77,6 +77,16 @@ fn now_is_the_observed_time_of_each_batch() {
         "0: n=2026-01-02T03:04:05Z d=2026-01-02"
     );
     assert_eq!(now(&mut other, -1), "");
+    let mut general = Evaluator::all_general(&query);
+    assert_eq!(
+        now(&mut general, OBSERVED_NS),
+        "0: n=2026-01-02T03:04:05Z d=2026-01-02"
+    );
+    assert_eq!(
+        now(&mut general, OBSERVED_NS + day),
+        "0: n=2026-01-03T03:04:05Z d=2026-01-03"
+    );
+    assert_eq!(now(&mut general, -1), "");
 }
 
 #[test]
