@@ -6,8 +6,7 @@ use anyhow::Result;
 use crate::workspace::{Workspace, run as execute};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    // All tests of a crate run in the same build that `cargo xtask test` makes;
-    // only those whose name says so write anything.
-    let arguments = ["test", "--workspace", "--", "generated"];
+    // By convention they are the integration tests named `generated`.
+    let arguments = ["test", "--workspace", "--test", "generated"];
     execute(workspace.cargo(&arguments).env("TAILRACE_BLESS", "1"))
 }

@@ -119,7 +119,7 @@ fn build_collector(
     let left_out = || -> Result<String> {
         Ok(format!(
             "not run: {}",
-            end_to_end_tests(&workspace.root)?.join(", ")
+            collector_tests(&workspace.root)?.join(", ")
         ))
     };
     // `--only tests` still means all of them, so only a skip leaves it out.
@@ -158,21 +158,14 @@ fn run_tests(workspace: &Workspace, collector: Option<&Path>, steps: &mut Steps)
     });
 }
 
-/// The names of the tests in `crates/*/tests/e2e*.rs`: those need the collector.
-fn end_to_end_tests(root: &Path) -> Result<Vec<String>> {
+/// The names of the tests in `crates/*/tests/*/real_collector.rs`: only those
+/// need the collector.
+fn collector_tests(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for member in list(&root.join("crates"))? {
-        let tests = member.join("tests");
-        if !tests.is_dir() {
-            continue;
-        }
-        for path in list(&tests)? {
-            let file = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if file.starts_with("e2e") && file.ends_with(".rs") {
+        for target in list(&member.join("tests"))? {
+            let path = target.join("real_collector.rs");
+            if path.is_file() {
                 let text = fs::read_to_string(&path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
                 names.extend(test_names(&text));
@@ -180,12 +173,16 @@ fn end_to_end_tests(root: &Path) -> Result<Vec<String>> {
         }
     }
     if names.is_empty() {
-        bail!("no end-to-end tests found in crates/*/tests/e2e*.rs");
+        bail!("no tests found in crates/*/tests/*/real_collector.rs");
     }
     Ok(names)
 }
 
+/// What a directory holds, in order; nothing if it does not exist.
 fn list(dir: &Path) -> Result<Vec<PathBuf>> {
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
     let mut paths = fs::read_dir(dir)
         .and_then(|entries| {
             entries
@@ -221,6 +218,15 @@ mod tests {
         let source = "fn helper() {}\n#[test]\nfn one() {}\n#[tokio::test(flavor = \"x\")]\n\
                       #[allow(x)]\nasync fn two() -> R {}\nfn no() {}\n";
         assert_eq!(test_names(source), ["one", "two"]);
+    }
+
+    #[test]
+    fn the_tests_that_need_the_collector_are_named() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("a workspace");
+        let names = collector_tests(root).expect("tests are found");
+        assert!(names.len() >= 2, "{names:?}");
     }
 
     #[test]

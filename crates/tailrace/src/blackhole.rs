@@ -177,8 +177,10 @@ impl State {
 }
 
 /// Accepts connections until told to stop, then waits for the open ones.
-async fn serve(listener: TcpListener, state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+async fn serve(listener: TcpListener, state: Arc<State>, stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let told_to_stop = told_to_stop(stopped.clone());
+    tokio::pin!(told_to_stop);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -193,15 +195,20 @@ async fn serve(listener: TcpListener, state: Arc<State>, mut stopped: watch::Rec
                 }
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            // Told to stop, or the handle was dropped.
-            _ = stopped.wait_for(|&stop| stop) => break,
+            () = told_to_stop.as_mut() => break,
         }
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(socket: TcpStream, state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+/// Ends when the endpoint is shut down or its handle is gone.
+async fn told_to_stop(mut stopped: watch::Receiver<bool>) {
+    // The error is that the handle is gone, which means the same.
+    let _ = stopped.wait_for(|&stop| stop).await;
+}
+
+async fn connection(socket: TcpStream, state: Arc<State>, stopped: watch::Receiver<bool>) {
     // Answers are small: they should not wait for more.
     let _ = socket.set_nodelay(true);
     let service = service_fn(move |request| answer::answer(request, Arc::clone(&state)));
@@ -215,7 +222,7 @@ async fn connection(socket: TcpStream, state: Arc<State>, mut stopped: watch::Re
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
-        _ = stopped.wait_for(|&stop| stop) => {
+        () = told_to_stop(stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

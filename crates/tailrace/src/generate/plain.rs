@@ -33,9 +33,12 @@ pub(super) fn wide(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) 
     let id = random.below(10_000_000);
     fields.time("timestamp", clock);
     fields.text("level", level.name());
-    fields.text_number("message", &["handled ", verb, " ", path], id);
+    fields.text_number("message", &["handled the request ", verb, " ", path], id);
     fields.text("service", service);
-    fields.text("version", random.pick(&["2.14.0", "2.14.1", "2.15.0"]));
+    fields.text(
+        "version",
+        random.pick(&["2.14.0+9f3c2d1a", "2.14.1+07be4c52", "2.15.0+c81d6e0f"]),
+    );
     fields.text("environment", "production");
     fields.text(
         "region",
