@@ -119,16 +119,18 @@ impl Index {
     }
 
     #[inline(always)]
-    fn push_structurals(&mut self, base: u32, mut bits: u64) {
-        const STEP: usize = 8;
-        let count = bits.count_ones() as usize;
+    fn push_structurals(&mut self, base: u32, bits: u64) {
         if self.structurals.len() < self.count + BLOCK_BYTES {
             self.grow();
         }
         let slots = &mut self.structurals[self.count..self.count + BLOCK_BYTES];
-        for step in slots.chunks_exact_mut(STEP).take(count.div_ceil(STEP)) {
-            for slot in step {
-                *slot = base.wrapping_add(bits.trailing_zeros());
+        let count = bits.count_ones() as usize;
+        let bits = write_eight(&mut slots[..8], base, bits);
+        if count > 8 {
+            let mut bits = write_eight(&mut slots[8..16], base, bits);
+            // Rarely more than one character in four is structural.
+            for slot in &mut slots[16..count.max(16)] {
+                *slot = base + bits.trailing_zeros();
                 bits &= bits.wrapping_sub(1);
             }
         }
@@ -140,6 +142,16 @@ impl Index {
         let len = (self.structurals.len() * 2).max(16 * BLOCK_BYTES);
         self.structurals.resize(len, 0);
     }
+}
+
+/// Writes the offsets of the lowest eight bits, and something where there are fewer; gives the other bits.
+#[inline(always)]
+fn write_eight(slots: &mut [u32], base: u32, mut bits: u64) -> u64 {
+    for slot in slots {
+        *slot = base.wrapping_add(bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+    }
+    bits
 }
 
 /// What an instruction set tells about 64 bytes: bit `i` is byte `i`.

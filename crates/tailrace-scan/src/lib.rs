@@ -2,7 +2,7 @@
 //!
 //! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
 //! them, `SELECT *`), string values being views of the buffers. One pass per record: check and repair UTF-8
-//! ([`text`](self)), find the structural characters outside strings ([`index`](self)), check the record's shape, walk
+//! (`text`), find the structural characters outside strings (`index`), check the record's shape, walk
 //! its members with the order of keys predicted, read the wanted values.
 //!
 //! * A record's shape never depends on what is asked for: outside whitespace it starts with `{`, its strings and

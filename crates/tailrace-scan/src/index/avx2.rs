@@ -9,9 +9,9 @@
 )]
 
 use std::arch::x86_64::{
-    __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
-    _mm256_set1_epi8,
+    __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8,
+    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
@@ -49,86 +49,85 @@ fn build_avx2(isa: Avx2, reach: &[u8], len: usize, index: &mut Index) {
 impl BlockMasks for Avx2 {
     #[inline(always)]
     fn masks(self, block: &[u8; BLOCK_BYTES]) -> Masks {
-        // SAFETY: `self` proves AVX2. The loads are unaligned ones of bytes 0..32 and 32..64 of a 64-byte array.
-        unsafe {
-            let low = _mm256_loadu_si256(block.as_ptr().cast::<__m256i>());
-            let high = _mm256_loadu_si256(block.as_ptr().add(BLOCK_BYTES / 2).cast::<__m256i>());
-            let equal = |byte: u8| {
-                let wanted = _mm256_set1_epi8(byte as i8);
-                bits(
-                    _mm256_cmpeq_epi8(low, wanted),
-                    _mm256_cmpeq_epi8(high, wanted),
-                )
-            };
-            Masks {
-                quote: equal(b'"'),
-                backslash: equal(b'\\'),
-                bracket: bits(brackets(low), brackets(high)),
-                separator: bits(separators(low), separators(high)),
-                control: bits(controls(low), controls(high)),
-            }
-        }
+        // SAFETY: `self` proves AVX2.
+        unsafe { masks(block) }
     }
 
     #[inline(always)]
     fn prefix_xor(self, bits: u64) -> u64 {
-        // SAFETY: `self` proves PCLMULQDQ (and SSE2, which every x86-64 has).
-        unsafe {
-            let product =
-                _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
-            _mm_cvtsi128_si64(product) as u64
-        }
+        // SAFETY: `self` proves PCLMULQDQ.
+        unsafe { prefix_xor(bits) }
     }
+}
+
+// Each function that holds vector instructions is compiled for them: one that is not, and is only inlined into one that
+// is, gets optimised for a machine without them first, which takes vectors apart into bytes.
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
+    // SAFETY: unaligned loads of bytes 0..32 and 32..64 of a 64-byte array.
+    let (low, high) = unsafe {
+        let low = block.as_ptr().cast::<__m256i>();
+        (_mm256_loadu_si256(low), _mm256_loadu_si256(low.add(1)))
+    };
+    Masks {
+        quote: bits(equal(low, b'"'), equal(high, b'"')),
+        backslash: bits(equal(low, b'\\'), equal(high, b'\\')),
+        bracket: bits(brackets(low), brackets(high)),
+        separator: bits(separators(low), separators(high)),
+        control: bits(controls(low), controls(high)),
+    }
+}
+
+#[target_feature(enable = "pclmulqdq")]
+#[inline]
+fn prefix_xor(bits: u64) -> u64 {
+    let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product) as u64
 }
 
 /// The high bit of each byte of both halves.
-///
-/// # Safety
-/// The CPU has AVX2.
-#[inline(always)]
-unsafe fn bits(low: __m256i, high: __m256i) -> u64 {
-    // SAFETY: by this function's contract.
-    let (low, high) = unsafe { (_mm256_movemask_epi8(low), _mm256_movemask_epi8(high)) };
-    u64::from(low as u32) | u64::from(high as u32) << 32
+#[target_feature(enable = "avx2")]
+#[inline]
+fn bits(low: __m256i, high: __m256i) -> u64 {
+    u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
 }
 
-/// `{ [ } ]`: bit 5 is all that tells a bracket from a brace.
-///
-/// # Safety
-/// The CPU has AVX2.
-#[inline(always)]
-unsafe fn brackets(bytes: __m256i) -> __m256i {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let braces = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
-        _mm256_or_si256(
-            _mm256_cmpeq_epi8(braces, _mm256_set1_epi8(b'{' as i8)),
-            _mm256_cmpeq_epi8(braces, _mm256_set1_epi8(b'}' as i8)),
-        )
-    }
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal(bytes: __m256i, byte: u8) -> __m256i {
+    _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8))
 }
 
-/// `: ,`
-///
-/// # Safety
-/// The CPU has AVX2.
-#[inline(always)]
-unsafe fn separators(bytes: __m256i) -> __m256i {
-    // SAFETY: by this function's contract.
-    unsafe {
-        _mm256_or_si256(
-            _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b':' as i8)),
-            _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b',' as i8)),
-        )
-    }
+/// `{ [ } ]`: bit 5 is all that tells a bracket from a brace. A table, by the low four bits, holds the brace that a byte
+/// would have to be: one compare instead of two, whose union the compiler takes apart into bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn brackets(bytes: __m256i) -> __m256i {
+    let braces = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+    let wanted = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'{' as i8, 0, b'}' as i8, 0, 0);
+    _mm256_cmpeq_epi8(braces, lookup(wanted, bytes))
+}
+
+/// `: ,`, in the same way. A zero byte looks up the 1, which is another byte.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn separators(bytes: __m256i) -> __m256i {
+    let wanted = _mm_setr_epi8(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, 0, b',' as i8, 0, 0, 0);
+    _mm256_cmpeq_epi8(bytes, lookup(wanted, bytes))
+}
+
+/// For each byte the table's entry by its low four bits; 0 for bytes above 0x7f.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn lookup(table: __m128i, bytes: __m256i) -> __m256i {
+    _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), bytes)
 }
 
 /// Bytes below 0x20: those that are their own minimum with 0x1f.
-///
-/// # Safety
-/// The CPU has AVX2.
-#[inline(always)]
-unsafe fn controls(bytes: __m256i) -> __m256i {
-    // SAFETY: by this function's contract.
-    unsafe { _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes) }
+#[target_feature(enable = "avx2")]
+#[inline]
+fn controls(bytes: __m256i) -> __m256i {
+    _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes)
 }

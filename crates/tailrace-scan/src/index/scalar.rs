@@ -1,6 +1,6 @@
 //! The index in plain Rust: for machines without the vector instructions, and as the one that Miri runs.
 //!
-//! Takes 64 bytes, gives their masks by a table. Never anything else.
+//! Takes 64 bytes, gives their masks by arithmetic on words of eight bytes. Never anything else.
 
 use super::{BLOCK_BYTES, BlockMasks, Masks};
 
@@ -18,13 +18,15 @@ impl BlockMasks for Scalar {
             separator: 0,
             control: 0,
         };
-        for (i, &byte) in block.iter().enumerate() {
-            let class = u64::from(CLASSES[usize::from(byte)]);
-            masks.quote |= (class & 1) << i;
-            masks.backslash |= (class >> 1 & 1) << i;
-            masks.bracket |= (class >> 2 & 1) << i;
-            masks.separator |= (class >> 3 & 1) << i;
-            masks.control |= (class >> 4 & 1) << i;
+        for (i, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*bytes);
+            let braces = word | splat(0x20);
+            let at = 8 * i;
+            masks.quote |= gather(equal(word, b'"')) << at;
+            masks.backslash |= gather(equal(word, b'\\')) << at;
+            masks.bracket |= gather(equal(braces, b'{') | equal(braces, b'}')) << at;
+            masks.separator |= gather(equal(word, b':') | equal(word, b',')) << at;
+            masks.control |= gather(zeros(word & splat(0xe0))) << at;
         }
         masks
     }
@@ -37,19 +39,28 @@ impl BlockMasks for Scalar {
     }
 }
 
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = match byte as u8 {
-            b'"' => 1,
-            b'\\' => 1 << 1,
-            b'{' | b'}' | b'[' | b']' => 1 << 2,
-            b':' | b',' => 1 << 3,
-            0..0x20 => 1 << 4,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    classes
-};
+/// A word of eight times this byte.
+const fn splat(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The high bit of each byte that is `byte`.
+#[inline(always)]
+fn equal(word: u64, byte: u8) -> u64 {
+    zeros(word ^ splat(byte))
+}
+
+/// The high bit of each byte that is zero: of any other byte the lower seven bits carry into the high one when 0x7f is
+/// added, or it is set already. No carry leaves a byte.
+#[inline(always)]
+fn zeros(word: u64) -> u64 {
+    let low = splat(0x7f);
+    !(((word & low) + low) | word | low)
+}
+
+/// The high bits of the eight bytes, the first byte's lowest: the product brings each to a place of its own in the
+/// highest byte.
+#[inline(always)]
+fn gather(high_bits: u64) -> u64 {
+    (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}

@@ -1,10 +1,11 @@
 //! What is remembered, and how much.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{FORGETTABLE_BYTES_MAX, FORGETTABLE_MAX, Interner, Keys, NONE, START, Star};
 
 #[test]
 fn keys_are_predicted_in_the_order_of_the_last_record() {
@@ -99,9 +100,9 @@ proptest! {
                 model.retain(|_, id| (*id as usize) < len);
             }
             prop_assert_eq!(interner.find(&text), model.get(&text).copied());
-            if !model.contains_key(&text) {
-                let id = interner.insert(&text);
-                model.insert(text, id);
+            if let Entry::Vacant(vacant) = model.entry(text) {
+                let id = interner.insert(vacant.key());
+                vacant.insert(id);
             }
             prop_assert_eq!(interner.len(), model.len());
             for (text, id) in &model {
