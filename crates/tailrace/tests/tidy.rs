@@ -194,11 +194,11 @@ fn no_test_is_ignored_and_none_sleeps() {
             if line.trim_start().starts_with(concat!("#[", "ignore")) {
                 faults.push(format!("{place}: an ignored test is no test"));
             }
-            // A sleep that no event can replace says why: `// sleep: reason`.
-            let reason = line.contains("// sleep:") || above.contains("// sleep:");
+            // A sleep that no event can replace says why: `// tidy: reason`.
+            let reason = line.contains("// tidy:") || above.contains("// tidy:");
             if in_tests && calls_sleep(line) && !reason {
                 faults.push(format!(
-                    "{place}: wait for an event, or say `// sleep: why not`"
+                    "{place}: wait for an event, or say `// tidy: why not`"
                 ));
             }
             above = line;
