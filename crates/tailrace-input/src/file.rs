@@ -13,7 +13,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -71,6 +71,11 @@ pub(crate) struct File {
     pub(crate) timer: Option<Instant>,
     /// How long to wait after the next error; doubles with each.
     pub(crate) backoff: Duration,
+    /// When the inode was made, where the filesystem knows it.
+    pub(crate) born: Option<SystemTime>,
+    /// Whether the open file cannot be shown to be the one that was known: its inode may have been
+    /// given to another file.
+    pub(crate) alien: bool,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     mtime: (i64, i64),
@@ -103,11 +108,13 @@ pub(crate) enum Slice {
     Replaced,
 }
 
-/// Size, link count and whether the content may have changed without growing.
+/// Size, and whether the content may have changed without growing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
     pub(crate) touched: bool,
+    /// Another file has the inode now.
+    pub(crate) reborn: bool,
 }
 
 impl File {
@@ -137,6 +144,8 @@ impl File {
             due: None,
             timer: None,
             backoff: Duration::ZERO,
+            born: None,
+            alien: false,
             tick: 0,
             mtime: (0, 0),
             tail: Tail::default(),
@@ -174,6 +183,8 @@ impl File {
         self.chunked = false;
         self.flushed = false;
         self.skip = None;
+        // A pause was about the old source.
+        self.paused = false;
     }
 
     /// Whether a `stat` of one of its names shows anything new.
@@ -227,9 +238,14 @@ impl File {
         let mtime = (meta.mtime(), meta.mtime_nsec());
         let touched = mtime != self.mtime;
         self.mtime = mtime;
+        let born = meta.created().ok();
+        self.alien = born.is_none() || born != self.born;
+        let reborn = self.born.is_some() && born.is_some() && self.alien;
+        self.born = born;
         Ok(Stat {
             size: meta.len(),
             touched,
+            reborn,
         })
     }
 
@@ -309,28 +325,41 @@ impl File {
             return Ok(Slice::Replaced);
         }
         let data = &buffer[start..start + got - tail];
-        let mut identified = false;
         let read_to = self.offset + data.len() as u64;
-        if (self.fingerprint.bytes as usize) < FINGERPRINT_BYTES_MAX
-            && read_to > u64::from(self.fingerprint.bytes)
-        {
-            let mut head = [0; FINGERPRINT_BYTES_MAX];
-            let bytes = if self.offset == 0 {
-                let bytes = data.len().min(head.len());
-                head[..bytes].copy_from_slice(&data[..bytes]);
-                bytes
-            } else {
-                read_full_at(self.handle()?, &mut head, 0)?
-            };
-            if !key.matches(&head[..bytes], self.fingerprint) {
-                return Ok(Slice::Replaced);
-            }
-            self.fingerprint = key.fingerprint(&head[..bytes]);
-            identified = true;
-        }
+        let identified = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
+            self.identify_by(data, key)
+        } else if self.offset == 0 || read_to > u64::from(self.fingerprint.bytes) {
+            self.identify(key)?
+        } else {
+            Some(false)
+        };
+        let Some(identified) = identified else {
+            return Ok(Slice::Replaced);
+        };
         self.tail = Tail::after(&before[..tail], data);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len(), identified))
+    }
+
+    /// Makes the fingerprint cover as many bytes as there are now. `None` if the bytes it covered are
+    /// no longer those, else whether it covers more.
+    pub(crate) fn identify(&mut self, key: FingerprintKey) -> io::Result<Option<bool>> {
+        if self.fingerprint.bytes as usize == FINGERPRINT_BYTES_MAX && self.offset > 0 {
+            // The tail has vouched for it.
+            return Ok(Some(false));
+        }
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let bytes = read_full_at(self.handle()?, &mut head, 0)?;
+        Ok(self.identify_by(&head[..bytes], key))
+    }
+
+    fn identify_by(&mut self, head: &[u8], key: FingerprintKey) -> Option<bool> {
+        if !key.matches(head, self.fingerprint) {
+            return None;
+        }
+        let known = self.fingerprint.bytes;
+        self.fingerprint = key.fingerprint(head);
+        Some(self.fingerprint.bytes > known)
     }
 
     /// The path the kernel knows for the open file; `None` where it has none.

@@ -89,6 +89,17 @@ impl Default for FileConfig {
     }
 }
 
+impl FileConfig {
+    /// Whether these globs name a file: tells which of several inputs an earlier run read it for.
+    ///
+    /// # Errors
+    /// A glob that cannot be read.
+    pub fn matches(&self, path: &Path) -> Result<bool, Error> {
+        let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
+        Ok(Patterns::new(&self.include, &self.exclude, &base)?.matches(path))
+    }
+}
+
 /// Where to begin with a file present at the first start. Later files always begin at byte 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartAt {

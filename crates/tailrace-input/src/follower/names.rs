@@ -207,6 +207,7 @@ impl Follower {
             return false;
         }
         let inode = Inode::of(&meta);
+        self.bury_if_reborn(inode, &meta);
         let slot = match self.by_inode.get(&inode) {
             Some(&slot) => slot,
             None if wanted => self.admit(path, &meta),
@@ -218,6 +219,23 @@ impl Follower {
         self.attach(slot, path);
         self.seen(slot, &meta);
         true
+    }
+
+    /// Another file has the inode of one that is known: the known one is gone. It was closed, or the
+    /// inode would not be free.
+    fn bury_if_reborn(&mut self, inode: Inode, meta: &fs::Metadata) {
+        let Some(&slot) = self.by_inode.get(&inode) else {
+            return;
+        };
+        let known = self.files[slot as usize]
+            .as_ref()
+            .and_then(|file| file.born);
+        let born = meta.created().ok();
+        if known.is_some() && born.is_some() && known != born {
+            let mut events = std::mem::take(&mut self.pending);
+            self.end(slot, LossReason::Vanished, &mut events);
+            self.pending = events;
+        }
     }
 
     pub(super) fn take_changes(&mut self) {
@@ -413,6 +431,7 @@ impl Follower {
         let generation = self.floors.get(&inode).copied().unwrap_or(0);
         let mut file = File::new(inode, source, generation, path);
         file.size = meta.len();
+        file.born = meta.created().ok();
         file.skip = self.skip_at_first_start(meta);
         let slot = match self.free.pop() {
             Some(slot) => slot,

@@ -35,6 +35,8 @@ impl Follower {
                 Some(file) => file.queued = false,
                 None => continue,
             }
+            // What was told of names comes before what follows from it.
+            events.append(&mut self.pending);
             let bytes_max = end - buffer.len();
             let again = match self.serve(slot, buffer, bytes_max, events) {
                 Ok(again) => {
@@ -47,6 +49,7 @@ impl Follower {
                 self.mark_ready(slot);
             }
         }
+        events.append(&mut self.pending);
     }
 
     /// One turn. True if the file wants another one at once.
@@ -75,6 +78,9 @@ impl Follower {
             return Ok(false);
         };
         let stat = file.stat()?;
+        if stat.reborn {
+            return Ok(self.replaced(slot, events));
+        }
         if file.skip.is_some() && !file.verified {
             file.offset = stat.size;
         }
@@ -96,6 +102,13 @@ impl Follower {
             if stat.touched && !file.content_holds(key)? {
                 return Ok(self.replaced(slot, events));
             }
+            if stat.size > file.size {
+                match file.identify(key)? {
+                    None => return Ok(self.replaced(slot, events)),
+                    Some(true) => tell_identified(file, events),
+                    Some(false) => {}
+                }
+            }
             note_size(file, stat.size, events);
             return Ok(!file.paused && self.rest(slot, events));
         }
@@ -106,10 +119,7 @@ impl Follower {
             Slice::Bytes(bytes, identified) => {
                 note_size(file, stat.size, events);
                 if identified {
-                    events.push(FileEvent::Identified {
-                        source: file.source,
-                        id: file.id(),
-                    });
+                    tell_identified(file, events);
                 }
                 if bytes > 0 {
                     file.active = Instant::now();
@@ -140,7 +150,7 @@ impl Follower {
             } else if self.look_for(slot) {
                 return true;
             } else {
-                self.end(slot, events);
+                self.end(slot, LossReason::Vanished, events);
                 return false;
             }
         } else if file.is_open() {
@@ -172,6 +182,7 @@ impl Follower {
             self.detach(name);
         }
         self.resolve_nameless();
+        events.append(&mut self.pending);
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
@@ -182,12 +193,18 @@ impl Follower {
         }
     }
 
-    /// The content is another one than before: the old generation ends, a new one begins at 0.
+    /// The content is another one than before: the old generation ends, a new one begins at 0. But
+    /// where it may be another file that got the inode of a deleted one, and no name of it belongs to
+    /// the globs, it is none of ours.
     fn replaced(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
         let source = self.new_source();
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
+        if !file.wanted && file.alien {
+            self.end(slot, LossReason::Vanished, events);
+            return false;
+        }
         tell_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.told {
@@ -201,12 +218,12 @@ impl Follower {
     }
 
     /// The file is gone for good: its slot is free.
-    pub(super) fn end(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+    pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.close(slot);
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };
-        tell_end(&file, LossReason::Vanished, events);
+        tell_end(&file, reason, events);
         if file.told {
             self.ended
                 .insert(file.source, (file.inode, file.generation, file.offset));
@@ -377,6 +394,13 @@ fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
             });
         }
     }
+}
+
+fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
+    events.push(FileEvent::Identified {
+        source: file.source,
+        id: file.id(),
+    });
 }
 
 fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
