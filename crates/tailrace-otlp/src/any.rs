@@ -41,7 +41,9 @@ const VALUE: u8 = bytes_tag(2);
 
 /// Appends what a KeyValue holds before its AnyValue's length: the key, and the value's tag.
 pub(crate) fn push_prefix(out: &mut Vec<u8>, key: &str) {
-    crate::wire::push_bytes(out, 1, key.as_bytes());
+    if !key.is_empty() {
+        crate::wire::push_bytes(out, 1, key.as_bytes());
+    }
     out.push(VALUE);
 }
 
@@ -124,14 +126,14 @@ impl Values {
         self.any(cell, 0);
     }
 
-    /// A field that is a string: the text of a scalar.
+    /// A field that is a string, the text of a scalar; nothing if that is empty.
     pub(crate) fn text_field(&mut self, field: u8, cell: Cell<'_>) {
         if let Cell::Str(text) = cell {
-            return self.out.field(field, text.as_bytes());
+            return self.out.text_field(field, text.as_bytes());
         }
         self.text.clear();
         cell.write_text(&mut self.text);
-        self.out.field(field, &self.text);
+        self.out.text_field(field, &self.text);
     }
 
     /// The members of the JSON object that `text` is, as attributes with field `tag`, as far as `is_new` lets their keys
@@ -208,7 +210,12 @@ impl Values {
             Cell::List(reader, range) => Err(Nested::List(reader, range)),
             Cell::Struct(reader, at) => Err(Nested::Struct(reader, at)),
             Cell::Map(entries, range) => Err(Nested::Map(entries, range)),
-            Cell::Uint(_) | Cell::Time(_) | Cell::Day(_) | Cell::Display(..) => {
+            Cell::Uint(_)
+            | Cell::Time(_)
+            | Cell::Day(_)
+            | Cell::FarTime(..)
+            | Cell::FarDay(..)
+            | Cell::Display(..) => {
                 let mut text = std::mem::take(&mut self.text);
                 text.clear();
                 cell.write_text(&mut text);
@@ -300,7 +307,7 @@ impl Values {
         let guess = key_len + value.text.len() + 2;
         self.out.byte(tag);
         let key_value = self.out.open(guess);
-        self.out.field(KEY >> 3, key);
+        self.out.text_field(KEY >> 3, key);
         self.out.byte(VALUE);
         if value.escaped {
             let text = self.unescaped(value);
@@ -359,7 +366,7 @@ impl Values {
         };
         self.out.byte(VALUES);
         let key_value = self.out.open(key.len() + 16);
-        self.out.field(KEY >> 3, key);
+        self.out.text_field(KEY >> 3, key);
         self.out.byte(VALUE);
         self.any(cell, depth);
         self.out.close(key_value);

@@ -46,6 +46,10 @@ pub(crate) enum Cell<'r> {
     Time(i64),
     /// The nanosecond at which a day begins.
     Day(i64),
+    /// A time that nanoseconds cannot hold: a number of units of so many nanoseconds.
+    FarTime(i64, i64),
+    /// A day that nanoseconds cannot hold.
+    FarDay(i64, i64),
     /// Anything whose text Arrow makes.
     Display(&'r ArrayFormatter<'r>, usize),
     /// Elements `range` of a child column.
@@ -109,7 +113,9 @@ impl Cell<'_> {
                     .unwrap_or(0);
                 out.truncate(start + date);
             }
-            // What Arrow cannot format (a date far out of range) it names in the text; that is not an error here.
+            Cell::FarTime(number, unit_ns) => write_far(number, unit_ns, false, out),
+            Cell::FarDay(number, unit_ns) => write_far(number, unit_ns, true, out),
+            // What Arrow cannot format it says in the text; that is not an error here.
             Cell::Display(formatter, at) => _ = formatter.value(at).write(&mut Text(out)),
             Cell::Absent
             | Cell::Null
@@ -163,13 +169,12 @@ pub(crate) enum Reader<'a> {
     LargeBinary(&'a LargeBinaryArray),
     BinaryView(&'a BinaryViewArray),
     FixedBinary(&'a FixedSizeBinaryArray),
-    /// Timestamps and dates: the number, nanoseconds in one of its units, and Arrow's formatter for what does not fit.
+    /// Timestamps and dates: numbers of units of so many nanoseconds.
     Time {
         numbers: Numbers<'a>,
         unit_ns: i64,
         whole_days: bool,
         nulls: Option<&'a NullBuffer>,
-        rest: ArrayFormatter<'a>,
     },
     Display {
         nulls: Option<&'a NullBuffer>,
@@ -393,7 +398,6 @@ impl<'a> Reader<'a> {
             unit_ns,
             whole_days,
             nulls: array.nulls(),
-            rest: formatter(array),
         }
     }
 
@@ -494,7 +498,6 @@ impl<'a> Reader<'a> {
                 unit_ns,
                 whole_days,
                 nulls,
-                rest,
             } if is_valid(nulls, at) => {
                 let number = match numbers {
                     Numbers::Wide(numbers) => numbers[at],
@@ -503,7 +506,8 @@ impl<'a> Reader<'a> {
                 match number.checked_mul(*unit_ns) {
                     Some(ns) if *whole_days && ns % 86_400_000_000_000 == 0 => Cell::Day(ns),
                     Some(ns) => Cell::Time(ns),
-                    None => Cell::Display(rest, at),
+                    None if *whole_days => Cell::FarDay(number, *unit_ns),
+                    None => Cell::FarTime(number, *unit_ns),
                 }
             }
             Reader::Display { nulls, formatter } if is_valid(nulls, at) => {
@@ -588,6 +592,36 @@ pub(crate) fn of_json(value: json::Value<'_>) -> Cell<'_> {
     }
 }
 
+/// Appends a time or day as RFC 3339; years beyond 9999 (and before 0) with a sign, as ISO 8601 has them.
+fn write_far(number: i64, unit_ns: i64, is_day: bool, out: &mut Vec<u8>) {
+    const DAY_NS: i128 = 86_400_000_000_000;
+    let ns = i128::from(number) * i128::from(unit_ns);
+    // Days since 0000-03-01, so that the leap day is a year's last; then years of the 400-year cycle.
+    let days = ns.div_euclid(DAY_NS) + 719_468;
+    let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = 400 * cycle + year_of_cycle + i128::from(month <= 2);
+    let written = match year {
+        0..=9999 => write!(Text(out), "{year:04}-{month:02}-{day_of_month:02}"),
+        _ => write!(Text(out), "{year:+05}-{month:02}-{day_of_month:02}"),
+    };
+    written.expect("a vector takes every byte");
+    if !is_day {
+        // The time of the day is that of 1970-01-01.
+        let date = out.len();
+        write_rfc3339(ns.rem_euclid(DAY_NS) as i64, out);
+        out.drain(date..date + "1970-01-01".len());
+    }
+}
+
 fn is_valid(nulls: &Option<&NullBuffer>, at: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(at))
 }
@@ -595,7 +629,7 @@ fn is_valid(nulls: &Option<&NullBuffer>, at: usize) -> bool {
 fn formatter(array: &dyn Array) -> ArrayFormatter<'_> {
     const OPTIONS: &FormatOptions<'_> = &FormatOptions::new();
     ArrayFormatter::try_new(array, OPTIONS)
-        .expect("arrow formats times, intervals and decimals of every unit")
+        .expect("arrow formats times of day, durations, intervals and decimals of every unit")
 }
 
 impl Spans<'_> {

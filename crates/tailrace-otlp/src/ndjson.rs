@@ -145,7 +145,12 @@ pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) 
             }
         },
         // What Arrow and we make of these needs no escaping.
-        Cell::Float(_) | Cell::Time(_) | Cell::Day(_) | Cell::Display(..) => {
+        Cell::Float(_)
+        | Cell::Time(_)
+        | Cell::Day(_)
+        | Cell::FarTime(..)
+        | Cell::FarDay(..)
+        | Cell::Display(..) => {
             out.push(b'"');
             cell.write_text(out);
             out.push(b'"');

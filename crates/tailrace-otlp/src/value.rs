@@ -2,6 +2,7 @@
 //!
 //! Takes names and values, gives encoded attributes. Never sees a record.
 
+use crate::any::push_prefix;
 use crate::wire::{bytes_tag, push_bytes, push_varint, varint_tag};
 
 /// The value of a resource or record attribute that does not come from a record.
@@ -111,8 +112,9 @@ pub(crate) fn push_attribute(out: &mut Vec<u8>, field: u8, name: &str, value: &V
         }
     }
     let mut key_value = Vec::new();
-    push_bytes(&mut key_value, 1, name.as_bytes());
-    push_bytes(&mut key_value, 2, &any);
+    push_prefix(&mut key_value, name);
+    push_varint(&mut key_value, any.len() as u64);
+    key_value.extend_from_slice(&any);
     out.push(bytes_tag(field));
     push_varint(out, key_value.len() as u64);
     out.extend_from_slice(&key_value);

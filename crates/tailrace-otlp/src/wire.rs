@@ -156,6 +156,14 @@ impl Buffer {
         self.bytes(content);
     }
 
+    /// A string field, left out where it is empty, as proto3 has it.
+    #[inline]
+    pub(crate) fn text_field(&mut self, field: u8, text: &[u8]) {
+        if !text.is_empty() {
+            self.field(field, text);
+        }
+    }
+
     /// The fields of a string attribute in one go: `tag`, the length of the KeyValue, `prefix` (the key and the
     /// AnyValue's tag), and the AnyValue.
     #[inline]

@@ -1,0 +1,15 @@
+//! The encoders against slow references: generated columns, rows and kinds, decoded by prost and serde_json.
+#![allow(clippy::unwrap_used)]
+
+#[path = "encode/fixed.rs"]
+mod fixed;
+#[path = "encode/lines.rs"]
+mod lines;
+#[path = "encode/property.rs"]
+mod property;
+#[path = "encode/reference.rs"]
+mod reference;
+#[path = "encode/table.rs"]
+mod table;
+#[path = "encode/types.rs"]
+mod types;
