@@ -9,9 +9,9 @@
 )]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8,
-    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
-    _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
+    __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+    _mm_setr_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
+    _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
@@ -106,7 +106,9 @@ fn equal(bytes: __m256i, byte: u8) -> __m256i {
 #[inline]
 fn brackets(bytes: __m256i) -> __m256i {
     let braces = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
-    let wanted = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'{' as i8, 0, b'}' as i8, 0, 0);
+    let wanted = _mm_setr_epi8(
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'{' as i8, 0, b'}' as i8, 0, 0,
+    );
     _mm256_cmpeq_epi8(braces, lookup(wanted, bytes))
 }
 
@@ -114,7 +116,9 @@ fn brackets(bytes: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn separators(bytes: __m256i) -> __m256i {
-    let wanted = _mm_setr_epi8(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, 0, b',' as i8, 0, 0, 0);
+    let wanted = _mm_setr_epi8(
+        1, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, 0, b',' as i8, 0, 0, 0,
+    );
     _mm256_cmpeq_epi8(bytes, lookup(wanted, bytes))
 }
 
