@@ -70,6 +70,13 @@ impl Diagnostic {
         self
     }
 
+    /// The same without the line: it may hold secrets.
+    #[must_use]
+    pub(crate) fn without_snippet(mut self) -> Diagnostic {
+        self.snippet = None;
+        self
+    }
+
     /// The same with the line cut at the column: what follows may be a secret.
     #[must_use]
     pub(crate) fn redacted(mut self) -> Diagnostic {
@@ -93,7 +100,7 @@ impl fmt::Display for Diagnostic {
         }
         let message: String = self.message.chars().map(printable).collect();
         write!(f, " error: {message}")?;
-        if let Some(line) = &self.snippet {
+        if let Some(line) = self.snippet.as_ref().filter(|line| !line.trim().is_empty()) {
             write_snippet(f, line, self.column, self.length)?;
         }
         if let Some(hint) = &self.hint {
@@ -129,6 +136,7 @@ fn write_snippet(
         .collect();
     let indent: String = shown
         .chars()
+        .chain(std::iter::repeat(' '))
         .take(before - skip)
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
@@ -189,7 +197,11 @@ mod tests {
 
     #[test]
     fn positions_outside_the_text_do_no_harm() {
-        assert_eq!(at("a", 9, 9, 9), "a.yaml:9:9: error: it broke\n    \n    ^");
+        assert_eq!(at("a", 9, 9, 9), "a.yaml:9:9: error: it broke");
+        assert_eq!(
+            at("a", 1, 9, 9),
+            "a.yaml:1:9: error: it broke\n    a\n            ^"
+        );
         assert_eq!(at("a", 0, 0, 1), "a.yaml: error: it broke");
     }
 

@@ -29,7 +29,7 @@ impl Kind for Endpoint {
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
-        read_url(node, reader, |url| check(url))
+        read_url(node, reader, check)
     }
 }
 
@@ -63,6 +63,12 @@ fn read_url(
                 "a URL such as `http://localhost:4318`",
                 Some(&resolved),
             );
+            None
+        }
+        Err((what, hint)) if resolved.text.contains('@') => {
+            // What stands before the `@` may be a password.
+            let message = format!("{}: {what}", reader.path());
+            reader.report(node.diagnostic(message).without_snippet().with_hint(hint));
             None
         }
         Err((what, hint)) => {

@@ -38,10 +38,11 @@ impl Input {
 section! {
     /// Follows files that match globs, through rotation and truncation.
     pub struct FileInput {
-        /// Files to read: paths or globs (`*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories).
+        /// Files to read: paths or globs (`*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories). Relative
+        /// ones begin at the working directory.
         include: Vec<String> = List<Glob, 1>, required("[/var/log/app/*.log]");
         /// Files to leave out although `include` names them.
-        exclude: Vec<String> = List<Glob, 0>, default("[]", "['*.gz', /var/log/app/debug-*.log]");
+        exclude: Vec<String> = List<Glob, 0>, default("[]", "[/var/log/app/*.gz, /var/log/app/debug-*.log]");
         /// How the bytes of a file are cut into records.
         format: Format = Format, default("auto");
         /// Where to begin in files that are there when the pipeline first starts. A pipeline that has
@@ -51,7 +52,7 @@ section! {
         ignore_older: Option<Duration> = Time<{ SECOND }, { 3650 * DAY }>, unset("read them all", "1d");
         /// The longest record. A longer one is cut there and flagged `truncated`; the file goes on.
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
-        /// The offset of timestamps that name no zone, such as `+02:00`. Daylight saving is not followed.
+        /// The offset of timestamps that name no zone. Daylight saving is not followed.
         timezone: Timezone = Timezone, default("UTC", "+02:00");
         /// How often the directories are searched for files that no notification announced.
         discover_interval: Duration = Time<100, { HOUR }>, default("5s");
@@ -65,7 +66,7 @@ section! {
         format: Format = Format, default("auto");
         /// The longest record. A longer one is cut there and flagged `truncated`.
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
-        /// The offset of timestamps that name no zone, such as `+02:00`. Daylight saving is not followed.
+        /// The offset of timestamps that name no zone. Daylight saving is not followed.
         timezone: Timezone = Timezone, default("UTC", "+02:00");
     }
 }

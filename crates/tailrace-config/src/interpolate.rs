@@ -61,8 +61,7 @@ pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved,
         if rest.starts_with('$') {
             copy(&mut resolved, scalar, dollar, dollar + 1);
             at = dollar + 2;
-        } else if rest.starts_with('{') {
-            let inner = &rest[1..];
+        } else if let Some(inner) = rest.strip_prefix('{') {
             let length = closing(inner).ok_or_else(|| Problem {
                 offset: dollar,
                 length: 2,

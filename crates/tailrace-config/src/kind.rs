@@ -29,6 +29,9 @@ pub(crate) trait Kind {
     /// `key:` without a value is an empty mapping, not a slip.
     const NULL_IS_EMPTY: bool = false;
 
+    /// The value may be a credential: lines that hold it are not shown.
+    const SECRET: bool = false;
+
     /// What it looks like.
     fn shape() -> Shape;
 
@@ -123,14 +126,37 @@ impl Kind for Glob {
         let checked = globset::GlobBuilder::new(&resolved.text)
             .literal_separator(true)
             .build();
-        if let Err(error) = checked {
-            let what = format!("not a valid glob: {}", error.kind());
-            let hint = "write `[[]` for a bracket that is meant as such".to_owned();
-            reader.refuse(node, Some(&resolved), what, Some(hint));
+        let problem = match checked {
+            Err(error) => Some((
+                format!("not a valid glob: {}", error.kind()),
+                "write `[[]` for a bracket that is meant as such",
+            )),
+            Ok(_) if slash_in_braces(&resolved.text) => Some((
+                "not a valid glob: a `/` between braces".to_owned(),
+                "write one glob for each directory",
+            )),
+            Ok(_) => None,
+        };
+        if let Some((what, hint)) = problem {
+            reader.refuse(node, Some(&resolved), what, Some(hint.to_owned()));
             return None;
         }
         Some(resolved.text)
     }
+}
+
+/// Globs are matched name by name, so that alternatives cannot span directories.
+fn slash_in_braces(glob: &str) -> bool {
+    let mut depth = 0_usize;
+    for c in glob.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            '/' if depth > 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// A text that may be a credential.
@@ -138,26 +164,31 @@ pub(crate) struct SecretText;
 
 impl Kind for SecretText {
     type Value = Secret;
+    const SECRET: bool = true;
 
     fn shape() -> Shape {
         Shape::Text("text")
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Secret> {
-        let resolved = reader.scalar(node, "a text")?;
-        if resolved
-            .text
-            .contains(|c: char| c.is_control() && c != '\t')
-        {
-            let resolved = Resolved {
-                secret: true,
-                ..resolved
-            };
-            let what = "a header value holds a control character or line end".to_owned();
-            reader.refuse(node, Some(&resolved), what, None);
-            return None;
-        }
-        Some(Secret::new(resolved.text))
+        let problem = match &node.value {
+            Value::Scalar(_) if !node.is_null() => {
+                let resolved = reader.scalar(node, "a text")?;
+                if !resolved
+                    .text
+                    .contains(|c: char| c.is_control() && c != '\t')
+                {
+                    return Some(Secret::new(resolved.text));
+                }
+                "expected a text on one line, got one with line ends or control characters"
+            }
+            Value::Scalar(_) => "expected a text, got nothing",
+            Value::Sequence(_) => "expected a text, got a list",
+            Value::Mapping(_) => "expected a text, got a mapping",
+        };
+        let message = format!("{}: {problem}", reader.path());
+        reader.report(node.diagnostic(message).without_snippet());
+        None
     }
 }
 
@@ -385,13 +416,18 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
             if reader.expands_to_nothing(&entry.value) {
                 continue;
             }
-            let key = checked_key::<K>(entry, reader);
+            let key = checked_key::<K>(entry, reader, V::SECRET);
             let value = reader.within(&entry.key, |reader| V::read(&entry.value, reader));
             match (key, value) {
                 (Some(key), Some(value)) => {
                     if map.insert(key, value).is_some() {
                         let message = format!("{}: `{}` is here twice", reader.path(), entry.key);
-                        reader.report(entry.diagnostic(message));
+                        let diagnostic = entry.diagnostic(message);
+                        reader.report(if V::SECRET {
+                            diagnostic.without_snippet()
+                        } else {
+                            diagnostic
+                        });
                         complete = false;
                     }
                 }
@@ -402,12 +438,17 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
     }
 }
 
-fn checked_key<K: Key>(entry: &Entry, reader: &mut Reader<'_>) -> Option<String> {
+fn checked_key<K: Key>(entry: &Entry, reader: &mut Reader<'_>, secret: bool) -> Option<String> {
     match K::check(&entry.key) {
         Ok(key) => Some(key),
         Err((what, hint)) => {
             let message = format!("{}: {what}", reader.path());
-            reader.report(entry.diagnostic(message).with_hint(hint));
+            let diagnostic = entry.diagnostic(message).with_hint(hint);
+            reader.report(if secret {
+                diagnostic.without_snippet()
+            } else {
+                diagnostic
+            });
             None
         }
     }

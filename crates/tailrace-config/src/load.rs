@@ -34,6 +34,7 @@ pub fn load(
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
     }
+    let order = files.clone();
     for file in files {
         let tree = match read(&file) {
             Ok(source) => yaml::parse(&source, &mut diagnostics),
@@ -62,6 +63,13 @@ pub fn load(
         config = root::read(&merged, &mut reader);
         diagnostics.extend(reader.finish());
     }
+    let place = |diagnostic: &Diagnostic| {
+        order
+            .iter()
+            .position(|file| *file == diagnostic.file)
+            .unwrap_or(order.len())
+    };
+    diagnostics.sort_by_key(|diagnostic| (place(diagnostic), diagnostic.line, diagnostic.column));
     match config {
         Some(config) if diagnostics.is_empty() => Ok(config),
         _ => Err(diagnostics),

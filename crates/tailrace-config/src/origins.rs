@@ -117,7 +117,8 @@ impl Origins {
 }
 
 /// Where each character of `text` stands: `source` holds the characters of the file, and the scalar
-/// begins at character `index`, on `line` and `column` (both from 1).
+/// begins at character `index`, on `line` and `column` (both from 1). A `decorated` one begins with its
+/// anchor or tag; otherwise a block scalar begins with its content.
 pub(crate) fn trace(
     text: &str,
     style: ScalarStyle,
@@ -125,6 +126,7 @@ pub(crate) fn trace(
     index: usize,
     line: usize,
     column: usize,
+    decorated: bool,
 ) -> Origins {
     let mut written = Written {
         source,
@@ -132,6 +134,9 @@ pub(crate) fn trace(
         line,
         column,
     };
+    if decorated {
+        written.skip_decoration();
+    }
     if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
         written.bump();
     }
@@ -230,6 +235,27 @@ impl Written<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Steps over anchor, tag and the head of a block scalar.
+    fn skip_decoration(&mut self) {
+        self.skip_blanks(false);
+        while let Some(c @ ('&' | '!' | '|' | '>' | '#')) = self.peek() {
+            let to_line_end = !matches!(c, '&' | '!');
+            while self.peek().is_some_and(|c| {
+                if to_line_end {
+                    c != '\n' && c != '\r'
+                } else {
+                    !is_blank(c)
+                }
+            }) {
+                self.bump();
+            }
+            self.skip_blanks(false);
+            if matches!(c, '|' | '>') {
+                return;
+            }
         }
     }
 

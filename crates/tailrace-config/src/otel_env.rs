@@ -182,7 +182,7 @@ fn scalar(position: &Position, value: String) -> Node {
     let text = value.replace('$', "$$");
     let scalar = Scalar {
         text,
-        plain: true,
+        plain: !value.is_empty(),
         origins: Origins::fixed(1, 1),
     };
     Node {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::input::Input;
 use crate::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
-use crate::node::Node;
+use crate::node::{Node, Value};
 use crate::output::{Output, OutputKind};
 use crate::reader::{Reader, nearest};
 use crate::section::{Section, Shape};
@@ -204,6 +204,9 @@ fn one_of_two(
     example: &str,
     reader: &mut Reader<'_>,
 ) -> bool {
+    if !node.is_null() && !matches!(node.value, Value::Mapping(_)) {
+        return false;
+    }
     match (node.entry(one), node.entry(several)) {
         (Some(_), Some(entry)) => {
             let message = format!("{}: both `{one}` and `{several}`", reader.path());

@@ -88,11 +88,12 @@ impl<'a> Reader<'a> {
             Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
             Present::Refused => None,
             Present::Absent => {
-                let message = format!("{} is missing", self.path_of(key));
-                let diagnostic = node
-                    .diagnostic(message)
-                    .with_hint(format!("such as `{key}: {example}`"));
-                self.report(diagnostic);
+                let (place, what) = match node.get(key).filter(|value| !value.is_null()) {
+                    Some(value) => (value, "is required, and nothing came out of it"),
+                    None => (node, "is missing"),
+                };
+                let diagnostic = place.diagnostic(format!("{} {what}", self.path_of(key)));
+                self.report(diagnostic.with_hint(format!("such as `{key}: {example}`")));
                 None
             }
         }

@@ -57,7 +57,8 @@ impl Sql {
             .char_indices()
             .nth(column.saturating_sub(1))
             .map_or(text.len(), |(at, _)| at);
-        start + within
+        // What follows the last word has no place of its own.
+        (start + within).min(self.text.trim_end().len())
     }
 }
 

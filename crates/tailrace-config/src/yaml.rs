@@ -114,7 +114,7 @@ impl Builder<'_> {
                         &position,
                         1,
                         format!("not valid YAML: {}", error.info()),
-                        syntax_hint(&position),
+                        syntax_hint(&position, error.info()),
                     );
                     return false;
                 }
@@ -142,7 +142,7 @@ impl Builder<'_> {
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let scalar = self.scalar(&text, style, tag.as_deref(), span);
+                let scalar = self.scalar(&text, style, anchor, tag.as_deref(), span);
                 return self.complete(scalar, anchor);
             }
             Event::SequenceStart(anchor, tag) => {
@@ -163,7 +163,15 @@ impl Builder<'_> {
         true
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Node {
+        let decorated = anchor > 0 || tag.is_some();
         let position = self.position(span.start);
         let mut plain = style == ScalarStyle::Plain;
         if let Some(tag) = tag {
@@ -174,7 +182,7 @@ impl Builder<'_> {
             }
         }
         let one_line = span.start.line() == span.end.line();
-        let origins = if style == ScalarStyle::Plain && one_line {
+        let origins = if style == ScalarStyle::Plain && one_line && !decorated {
             Origins::verbatim(position.line(), position.column())
         } else {
             trace(
@@ -184,6 +192,7 @@ impl Builder<'_> {
                 span.start.index(),
                 position.line(),
                 position.column(),
+                decorated,
             )
         };
         let length = if one_line {
@@ -273,6 +282,8 @@ impl Builder<'_> {
                     self.diagnostics.extend(complaint);
                 }
                 Key::Plain { text, position } => {
+                    let mut node = node;
+                    lift_to_key(&mut node, &text, &position);
                     entries.push(Entry {
                         key: text,
                         key_position: position,
@@ -377,6 +388,19 @@ impl Builder<'_> {
     }
 }
 
+/// Nothing at all, and a block that begins below its key, are best shown at the key.
+fn lift_to_key(node: &mut Node, key: &str, key_position: &Position) {
+    let nothing =
+        matches!(&node.value, Value::Scalar(scalar) if scalar.plain && scalar.text.is_empty());
+    let block =
+        !matches!(node.value, Value::Scalar(_)) && node.position.line() > key_position.line();
+    let here = std::ptr::eq(node.position.source().text(), key_position.source().text());
+    if here && (nothing || block) {
+        node.position = key_position.clone();
+        node.length = key.chars().count().max(1);
+    }
+}
+
 /// A node in the place of a key: what the mapping waits for next, and what is wrong with the key.
 fn key_of(node: Node, entries: &[Entry]) -> (Key, Option<Diagnostic>) {
     let Value::Scalar(scalar) = &node.value else {
@@ -420,18 +444,25 @@ fn measure(node: &Node) -> (usize, usize, usize) {
     (total.0, total.1, total.2 + 1)
 }
 
-/// The usual slips, by what stands at the place of the error.
-fn syntax_hint(position: &Position) -> Option<String> {
+/// The usual slips, by what the parser says and what stands there.
+fn syntax_hint(position: &Position, info: &str) -> Option<String> {
     let line = position.line_text();
     let indent = &line[..line.len() - line.trim_start().len()];
-    if indent.contains('\t') {
-        return Some("YAML is indented with spaces, not with tabs".to_owned());
-    }
     let value = line
         .split_once(": ")
         .map_or("", |(_, value)| value.trim_start());
-    if value.starts_with(['@', '`', '%', '*', '&', '!']) || value.contains(": ") {
-        return Some("a text with such characters needs quotes".to_owned());
-    }
-    None
+    let hint = if indent.contains('\t') {
+        "YAML is indented with spaces, not with tabs"
+    } else if info.contains("unexpected character")
+        || (info.contains("mapping values") && value.contains(": "))
+    {
+        "a text with such characters needs quotes"
+    } else if info.contains("expected key") || info.contains("mapping values") {
+        "look at the indentation of this line and the one above"
+    } else if info.contains("',' or") {
+        "a bracket before this place is not closed"
+    } else {
+        return None;
+    };
+    Some(hint.to_owned())
 }

@@ -299,7 +299,7 @@ impl Values {
         depth: usize,
         is_new: impl Fn(&[u8]) -> bool,
     ) {
-        let Some(key) = self.keys.insert(object, key).filter(|key| is_new(key)) else {
+        let Some(key) = self.keys.insert(object, key, is_new) else {
             self.stats.duplicate_keys += 1;
             return;
         };

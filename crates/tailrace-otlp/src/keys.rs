@@ -60,11 +60,21 @@ impl Keys {
         self.index.clear();
     }
 
-    /// Adds a key to the innermost object and gives it unescaped, or nothing if the object has it already.
-    pub(crate) fn insert(&mut self, object: Object, key: &Value<'_>) -> Option<&[u8]> {
+    /// Adds a key to the innermost object and gives it unescaped, or nothing if the object has it already or
+    /// `is_wanted` refuses it.
+    pub(crate) fn insert(
+        &mut self,
+        object: Object,
+        key: &Value<'_>,
+        is_wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> Option<&[u8]> {
         let start = self.text.len();
         if !key.escaped || unescape(key.text, &mut self.text) == Unescaped::Invalid {
             self.text.extend_from_slice(key.text.as_bytes());
+        }
+        if !is_wanted(&self.text[start..]) {
+            self.text.truncate(start);
+            return None;
         }
         self.insert_written(object, start)
     }
@@ -146,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_compared_unescaped() {
+    fn keys_are_compared_unescaped_and_a_refused_key_leaves_nothing() {
         let mut known = Keys::default();
         let object = known.open();
         let escaped = Value {
@@ -154,18 +164,17 @@ mod tests {
             text: r"\u0061",
             escaped: true,
         };
-        assert_eq!(known.insert(object, &escaped).unwrap(), b"a");
+        let plain = Value {
+            kind: Kind::String,
+            text: "a",
+            escaped: false,
+        };
+        assert_eq!(known.insert(object, &escaped, |key| key != b"a"), None);
         assert_eq!(
-            known.insert(
-                object,
-                &Value {
-                    kind: Kind::String,
-                    text: "a",
-                    escaped: false
-                }
-            ),
-            None
+            known.insert(object, &escaped, |key| key == b"a").unwrap(),
+            b"a"
         );
+        assert_eq!(known.insert(object, &plain, |_| true), None);
     }
 
     #[test]

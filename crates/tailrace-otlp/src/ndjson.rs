@@ -101,17 +101,16 @@ fn write_row(
     if let Some(overflow) = plan.overflow.filter(|overflow| overflow.is_valid(record)) {
         let object = keys.open();
         for (key, value) in Members::new(overflow.value(record)) {
-            let Some(key) = keys
-                .insert(object, &key)
-                .and_then(|key| std::str::from_utf8(key).ok())
-            else {
+            let is_wanted = |key: &[u8]| {
+                std::str::from_utf8(key).is_ok_and(|name| !plan.has_column(name, row, record))
+            };
+            let key = keys.insert(object, &key, is_wanted);
+            let Some(key) = key.and_then(|key| std::str::from_utf8(key).ok()) else {
                 stats.duplicate_keys += 1;
                 continue;
             };
-            if !plan.has_column(key, row, record) {
-                write_key(key, start, out);
-                write_json(value, out);
-            }
+            write_key(key, start, out);
+            write_json(value, out);
         }
         keys.close(object);
     }

@@ -11,7 +11,7 @@ use crate::watermark::Slot;
 
 /// Bytes of several sources and the events between them, in the order they were read.
 #[derive(Debug)]
-pub struct RawBatch {
+pub(crate) struct RawBatch {
     /// The chunk buffer.
     pub bytes: Bytes,
     /// What to do, in order.
@@ -24,7 +24,7 @@ pub struct RawBatch {
 
 /// Something that happened to a source.
 #[derive(Debug)]
-pub enum SourceEvent {
+pub(crate) enum SourceEvent {
     /// A source begins; its first bytes stand at `offset`.
     Opened {
         /// The source.
@@ -59,13 +59,13 @@ pub enum SourceEvent {
 /// Batches of one input between its reader and the workers, in order. Its bytes are bounded by
 /// the reader's credit.
 #[derive(Debug, Default)]
-pub struct BatchQueue {
+pub(crate) struct BatchQueue {
     batches: Mutex<VecDeque<RawBatch>>,
 }
 
 impl BatchQueue {
     /// Adds a batch behind the others.
-    pub fn push(&self, batch: RawBatch) {
+    pub(crate) fn push(&self, batch: RawBatch) {
         self.batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -73,7 +73,7 @@ impl BatchQueue {
     }
 
     /// Takes the oldest batch.
-    pub fn pop(&self) -> Option<RawBatch> {
+    pub(crate) fn pop(&self) -> Option<RawBatch> {
         self.batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A bound in bytes, shared by a reader and the batches in flight.
 #[derive(Debug)]
-pub struct Credit {
+pub(crate) struct Credit {
     capacity: u64,
     state: Mutex<State>,
     freed: Condvar,
@@ -20,14 +20,14 @@ struct State {
 
 /// Reserved bytes; they return when this is dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub(crate) struct Reserved {
     credit: Arc<Credit>,
     bytes: u64,
 }
 
 impl Credit {
     /// A credit of so many bytes.
-    pub fn new(capacity: u64) -> Arc<Self> {
+    pub(crate) fn new(capacity: u64) -> Arc<Self> {
         Arc::new(Self {
             capacity,
             state: Mutex::default(),
@@ -41,7 +41,7 @@ impl Credit {
 
     /// Waits for so many bytes (more than the whole capacity counts as the capacity, so that one
     /// batch always fits). `None` once the credit is closed.
-    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
         let bytes = bytes.min(self.capacity);
         let mut state = self.lock();
         while !state.closed && state.used + bytes > self.capacity {
@@ -61,18 +61,18 @@ impl Credit {
     }
 
     /// Wakes all who wait; nothing can be reserved any more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.freed.notify_all();
     }
 
     /// Bytes reserved now.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.lock().used
     }
 
     /// The bound in bytes.
-    pub const fn capacity(&self) -> u64 {
+    pub(crate) const fn capacity(&self) -> u64 {
         self.capacity
     }
 }
@@ -80,7 +80,7 @@ impl Credit {
 impl Reserved {
     /// Gives back what is above `bytes`: a batch is reserved at its raw size and kept at its
     /// compressed size.
-    pub fn shrink(&mut self, bytes: u64) {
+    pub(crate) fn shrink(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         self.release(back);
     }

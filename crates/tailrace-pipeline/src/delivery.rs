@@ -18,7 +18,7 @@ use crate::watermark::{Counts, Span, Tracker};
 
 /// What is shared by all tickets of one batch.
 #[derive(Debug)]
-pub struct BatchInFlight {
+pub(crate) struct BatchInFlight {
     tracker: Arc<Tracker>,
     /// One per output, or none.
     metrics: Vec<OutputMetrics>,
@@ -40,7 +40,7 @@ struct OutputInFlight {
 /// The duty to resolve one request of one batch for one output. Dropping it is a nack.
 #[must_use = "a ticket that is dropped unresolved is a nack"]
 #[derive(Debug)]
-pub struct Ticket {
+pub(crate) struct Ticket {
     batch: Arc<BatchInFlight>,
     output: usize,
     resolved: bool,
@@ -49,7 +49,7 @@ pub struct Ticket {
 /// Where the LogRecords of a request end and which record each came from, so that a request can
 /// be cut, and a refusal be traced to its source, without scanning anything twice.
 #[derive(Debug, Default)]
-pub struct RequestTable {
+pub(crate) struct RequestTable {
     /// End offset of each LogRecord in the uncompressed request.
     pub ends: Vec<u32>,
     /// Index in the batch of the record each LogRecord came from, ascending.
@@ -59,7 +59,7 @@ pub struct RequestTable {
 impl BatchInFlight {
     /// A batch with so many requests per output; `requests` has one entry per output. A batch
     /// without requests for an output settles for it at once.
-    pub fn start(
+    pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
         spans: Vec<Span>,
@@ -100,7 +100,7 @@ impl BatchInFlight {
     }
 
     /// Keeps credit for this many bytes only.
-    pub fn shrink_credit(&self, bytes: u64) {
+    pub(crate) fn shrink_credit(&self, bytes: u64) {
         if let Some(credit) = &mut *self.credit.lock().unwrap_or_else(PoisonError::into_inner) {
             credit.shrink(bytes);
         }
@@ -150,13 +150,13 @@ impl BatchInFlight {
 
 impl Ticket {
     /// The request was accepted, but for `rejected` of its records.
-    pub fn ack(mut self, rejected: u64) {
+    pub(crate) fn ack(mut self, rejected: u64) {
         self.resolved = true;
         self.batch.resolve(self.output, true, rejected);
     }
 
     /// Where the records of this ticket's batch came from, for people.
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         let bytes: u64 = self
             .batch
             .spans
@@ -186,8 +186,14 @@ impl Drop for Ticket {
 }
 
 impl RequestTable {
+    /// The records of the batch that it holds rows of: first and last.
+    pub(crate) fn record_range(&self) -> (u32, u32) {
+        let first = self.records.first().copied().unwrap_or(0);
+        (first, self.records.last().copied().unwrap_or(first))
+    }
+
     /// Number of LogRecords.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 }

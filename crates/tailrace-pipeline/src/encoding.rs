@@ -74,7 +74,7 @@ impl SharedEncoding {
 
 /// One request, ready to be sent by any number of outputs.
 #[derive(Debug, Clone)]
-pub struct EncodedRequest {
+pub(crate) struct EncodedRequest {
     /// The compressed request.
     pub payload: Payload,
     /// Where its LogRecords end and which records they came from.
@@ -83,7 +83,7 @@ pub struct EncodedRequest {
 
 impl EncodedRequest {
     /// Bytes held in memory while it is in flight.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.payload.bytes.len() + 8 * self.table.len()
     }
 }

@@ -7,7 +7,7 @@ use tailrace_otlp::{SourceFacts, Value};
 
 /// Which facts are attached to records.
 #[derive(Debug, Clone)]
-pub struct FactsConfig {
+pub(crate) struct FactsConfig {
     /// Resource attributes of every record.
     pub resource: Vec<(String, Value)>,
     /// The attributes that each encoding wants.
@@ -18,7 +18,7 @@ pub struct FactsConfig {
 
 /// Which attributes of the file become attributes of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileAttributes {
+pub(crate) struct FileAttributes {
     /// `log.file.name`.
     pub name: bool,
     /// `log.file.path`.
@@ -27,7 +27,7 @@ pub struct FileAttributes {
 
 /// What is known of a source and the same for all its records.
 #[derive(Debug)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Ready to be copied into requests, one for each encoding.
     pub encoded: Vec<SourceFacts>,
     /// `log.file.name`; `None` where the source is not a file.
@@ -38,7 +38,7 @@ pub struct Facts {
 
 impl FactsConfig {
     /// The facts of a source with this path.
-    pub fn of(&self, path: &Path) -> Facts {
+    pub(crate) fn of(&self, path: &Path) -> Facts {
         let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
         let file_path = self.files.then(|| text(path.as_os_str()));
         let file_name = path.file_name().filter(|_| self.files).map(text);

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Which lane has a batch: indices of the pipeline and of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Job {
+pub(crate) struct Job {
     /// Index of the pipeline.
     pub pipeline: usize,
     /// Index of the input in its pipeline.
@@ -15,7 +15,7 @@ pub struct Job {
 
 /// Tokens, first in first out; their number is bounded by the readers' credit.
 #[derive(Debug, Default)]
-pub struct Jobs {
+pub(crate) struct Jobs {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -32,13 +32,13 @@ impl Jobs {
     }
 
     /// Adds a token.
-    pub fn push(&self, job: Job) {
+    pub(crate) fn push(&self, job: Job) {
         self.lock().jobs.push_back(job);
         self.changed.notify_one();
     }
 
     /// Takes the oldest token, waiting for one; `None` once closed and empty.
-    pub fn pop(&self) -> Option<Job> {
+    pub(crate) fn pop(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
@@ -55,7 +55,7 @@ impl Jobs {
     }
 
     /// No token will come any more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }

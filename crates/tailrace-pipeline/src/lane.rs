@@ -16,7 +16,7 @@ use crate::watermark::{Slot, Span, Tracker};
 
 /// One input of a pipeline, as the workers see it.
 #[derive(Debug)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// Batches that wait for a worker.
     pub queue: BatchQueue,
     frame: tailrace_frame::Config,
@@ -34,7 +34,7 @@ struct LaneSource {
 
 /// Consecutive records of one source.
 #[derive(Debug)]
-pub struct SourceRun {
+pub(crate) struct SourceRun {
     /// Indices of the records.
     pub records: Range<u32>,
     /// What is known of their source.
@@ -43,7 +43,7 @@ pub struct SourceRun {
 
 /// A framed batch: records as ranges of two buffers, and where they came from.
 #[derive(Debug, Default)]
-pub struct Framed {
+pub(crate) struct Framed {
     /// Records and their pieces; its side buffer has moved to `buffers`.
     pub frames: Frames,
     /// The chunk buffer and the side buffer.
@@ -62,7 +62,11 @@ pub struct Framed {
 
 impl Lane {
     /// A lane that frames as configured.
-    pub fn new(frame: tailrace_frame::Config, facts: FactsConfig, tracker: Arc<Tracker>) -> Self {
+    pub(crate) fn new(
+        frame: tailrace_frame::Config,
+        facts: FactsConfig,
+        tracker: Arc<Tracker>,
+    ) -> Self {
         Self {
             queue: BatchQueue::default(),
             frame,
@@ -73,7 +77,7 @@ impl Lane {
     }
 
     /// Frames the oldest batch that waits; `None` if there is none.
-    pub fn frame_next(&self) -> Option<Framed> {
+    pub(crate) fn frame_next(&self) -> Option<Framed> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = self.queue.pop()?;
         Some(self.frame(&mut sources, batch))

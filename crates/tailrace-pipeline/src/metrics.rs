@@ -13,7 +13,7 @@ use crate::lane::Framed;
 
 /// The metric families of all pipelines.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     read_bytes: Family<PipelineLabels, Counter>,
     lost_bytes: Family<ReasonLabels, Counter>,
     skipped_bytes: Family<ReasonLabels, Counter>,
@@ -41,7 +41,7 @@ pub struct Metrics {
 
 /// Counters of one pipeline.
 #[derive(Debug, Clone)]
-pub struct PipelineMetrics {
+pub(crate) struct PipelineMetrics {
     families: Metrics,
     labels: PipelineLabels,
     /// Bytes read from the inputs.
@@ -76,7 +76,7 @@ pub struct PipelineMetrics {
 
 /// Counters of one output.
 #[derive(Debug, Clone)]
-pub struct OutputMetrics {
+pub(crate) struct OutputMetrics {
     families: Metrics,
     labels: OutputLabels,
     /// Name of the output.
@@ -134,7 +134,7 @@ struct OutputCauseLabels {
 
 impl Metrics {
     /// Registers all families under their names of the glossary.
-    pub fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let m = metrics.clone();
         let r = registry.sub_registry_with_prefix("tailrace");
@@ -245,7 +245,12 @@ impl Metrics {
     }
 
     /// Handles for one pipeline and its outputs.
-    pub fn pipeline(&self, name: &str, queue_capacity: u64, outputs: &[String]) -> PipelineMetrics {
+    pub(crate) fn pipeline(
+        &self,
+        name: &str,
+        queue_capacity: u64,
+        outputs: &[String],
+    ) -> PipelineMetrics {
         let labels = PipelineLabels {
             pipeline: name.to_owned(),
         };
@@ -302,7 +307,7 @@ impl Metrics {
     }
 
     /// Sets the seconds since the checkpoint was last written.
-    pub fn set_checkpoint_age(&self, seconds: i64) {
+    pub(crate) fn set_checkpoint_age(&self, seconds: i64) {
         self.checkpoint_age.set(seconds);
     }
 }
@@ -327,7 +332,7 @@ impl PipelineMetrics {
     }
 
     /// Counts bytes that are lost for a reason.
-    pub fn lost(&self, reason: &'static str, bytes: u64) {
+    pub(crate) fn lost(&self, reason: &'static str, bytes: u64) {
         let labels = ReasonLabels {
             pipeline: self.labels.pipeline.clone(),
             reason,
@@ -339,7 +344,7 @@ impl PipelineMetrics {
     }
 
     /// Counts bytes that are left out because the configuration says so.
-    pub fn skipped(&self, reason: &'static str, bytes: u64) {
+    pub(crate) fn skipped(&self, reason: &'static str, bytes: u64) {
         let labels = ReasonLabels {
             pipeline: self.labels.pipeline.clone(),
             reason,
@@ -351,14 +356,14 @@ impl PipelineMetrics {
     }
 
     /// Name of the pipeline.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.labels.pipeline
     }
 }
 
 impl OutputMetrics {
     /// Counts an attempt that will be repeated.
-    pub fn retried(&self, cause: &'static str) {
+    pub(crate) fn retried(&self, cause: &'static str) {
         let OutputLabels { pipeline, output } = self.labels.clone();
         let labels = OutputCauseLabels {
             pipeline,

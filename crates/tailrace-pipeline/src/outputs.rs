@@ -118,6 +118,7 @@ impl Driver {
     async fn deliver(&self, in_flight: InFlight) {
         let InFlight { request, ticket } = in_flight;
         let payload = request.payload;
+        let (first, last) = request.table.record_range();
         let records = payload.records;
         let delivered = self.output.deliver(payload, &recode, self).await;
         if delivered.rejected > 0 {
@@ -127,6 +128,8 @@ impl Driver {
                 rejected = delivered.rejected,
                 records,
                 from = %ticket.origin(),
+                first,
+                last,
                 message = delivered.message.as_deref().unwrap_or(""),
                 "the server rejected records for good; they are counted and not sent again"
             );

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tailrace_config::{self as config, Input};
-use tailrace_input::{FileConfig, FingerprintKey, Follower, StdinReader};
+use tailrace_input::{FileConfig, FingerprintKey, Follower, Resume, StdinReader};
 use tokio::runtime::Handle;
 
 use crate::credit::Credit;
@@ -84,10 +84,7 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
     };
 
     // read
-    let mut sources = Vec::new();
-    for input in &plan.config.inputs {
-        sources.push(source(input, &plan.name, &around)?);
-    }
+    let sources = sources(&plan, &around)?;
     let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
     // frame
     let replay_bytes_max = plan.config.limits.replay;
@@ -182,15 +179,46 @@ impl Pipeline {
     }
 }
 
-fn source(input: &Input, pipeline: &str, around: &Surroundings<'_>) -> Result<Source, Error> {
-    let Input::File(file, _) = input else {
-        let stdin = StdinReader::stdin().map_err(|source| Kind::Input {
-            pipeline: pipeline.to_owned(),
-            source,
-        })?;
-        return Ok(Source::Stdin(stdin));
+/// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or
+/// to the first one where none does (the file was renamed).
+fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>, Error> {
+    let failed = |source| Kind::Input {
+        pipeline: plan.name.clone(),
+        source,
     };
-    let config = FileConfig {
+    let configs: Vec<Option<FileConfig>> = plan
+        .config
+        .inputs
+        .iter()
+        .map(|input| file_config(input, around.fingerprint_key))
+        .collect();
+    let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
+    let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
+    for entry in around.resume.entries() {
+        let mut owner = first_file;
+        for (n, config) in configs.iter().enumerate().rev() {
+            if let Some(config) = config
+                && config.matches(&entry.path).map_err(failed)?
+            {
+                owner = n;
+            }
+        }
+        resume[owner].push(entry);
+    }
+    let open = |(config, resume): (Option<FileConfig>, Vec<Resume>)| match config {
+        Some(config) => Follower::new(config, resume, around.first_start)
+            .map(|follower| Source::Files(Box::new(follower))),
+        None => StdinReader::stdin().map(Source::Stdin),
+    };
+    let opened: Result<Vec<Source>, _> = configs.into_iter().zip(resume).map(open).collect();
+    Ok(opened.map_err(failed)?)
+}
+
+fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {
+    let Input::File(file, _) = input else {
+        return None;
+    };
+    Some(FileConfig {
         include: file.include.clone(),
         exclude: file.exclude.clone(),
         start_at: match file.start_at {
@@ -199,17 +227,9 @@ fn source(input: &Input, pipeline: &str, around: &Surroundings<'_>) -> Result<So
         },
         ignore_older: file.ignore_older,
         scan_interval: file.discover_interval,
-        fingerprint_key: around.fingerprint_key,
+        fingerprint_key,
         ..FileConfig::default()
-    };
-    let follower =
-        Follower::new(config, around.resume.entries(), around.first_start).map_err(|source| {
-            Kind::Input {
-                pipeline: pipeline.to_owned(),
-                source,
-            }
-        })?;
-    Ok(Source::Files(Box::new(follower)))
+    })
 }
 
 /// How an input's bytes are cut. An open chain of partial lines holds the watermark back, so it

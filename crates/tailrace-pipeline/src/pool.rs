@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 /// Buffers of one capacity.
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     capacity: usize,
     keep: usize,
     free: Mutex<Vec<Vec<u8>>>,
@@ -15,14 +15,14 @@ pub struct Pool {
 
 /// A buffer on loan.
 #[derive(Debug)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     bytes: Vec<u8>,
     pool: Arc<Pool>,
 }
 
 impl Pool {
     /// A pool of buffers of `capacity` bytes which keeps at most `keep` of them.
-    pub fn new(capacity: usize, keep: usize) -> Arc<Self> {
+    pub(crate) fn new(capacity: usize, keep: usize) -> Arc<Self> {
         Arc::new(Self {
             capacity,
             keep,
@@ -31,7 +31,7 @@ impl Pool {
     }
 
     /// An empty buffer.
-    pub fn take(self: &Arc<Self>) -> Buffer {
+    pub(crate) fn take(self: &Arc<Self>) -> Buffer {
         let free = self
             .free
             .lock()
@@ -47,17 +47,17 @@ impl Pool {
 
 impl Buffer {
     /// The bytes, to be filled.
-    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Bytes held.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Shares the filled buffer; it returns to the pool with the last clone or column.
-    pub fn share(self) -> Bytes {
+    pub(crate) fn share(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }

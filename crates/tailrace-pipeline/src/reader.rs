@@ -294,7 +294,7 @@ impl Reader {
                 None
             }
             FileEvent::Forgotten { id, generation, .. } => {
-                tracker.retire(id, generation);
+                tracker.gone(id, generation);
                 None
             }
             FileEvent::Problem { path, message } => {
@@ -333,6 +333,10 @@ impl Reader {
         };
         let pipeline = &self.pipeline;
         let slots = &self.slots;
+        if !self.paused.is_empty() {
+            // Before looking, so that what is settled meanwhile wakes us.
+            pipeline.waiting.wait();
+        }
         self.paused.retain(|source| {
             let unsettled = slots
                 .get(source)
@@ -343,9 +347,6 @@ impl Reader {
             }
             waits
         });
-        if !self.paused.is_empty() {
-            pipeline.waiting.wait();
-        }
         self.finished
             .retain(|(source, slot)| match pipeline.tracker.take_done(*slot) {
                 Some(end) => {
@@ -358,6 +359,10 @@ impl Reader {
         if now >= self.next_gauges {
             self.next_gauges = now + GAUGES_EVERY;
             let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            pipeline
+                .metrics
+                .queue_size
+                .set(gauge(pipeline.credit.used()));
             pipeline
                 .metrics
                 .files_open

@@ -23,11 +23,11 @@ use tailrace_input::FileId;
 
 /// Number of a source in a [`Tracker`]; given once, never reused while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u32);
+pub(crate) struct Slot(pub u32);
 
 /// A byte range of one source, `[start, end)`, that settles as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub(crate) struct Span {
     /// The source.
     pub slot: Slot,
     /// First byte.
@@ -40,7 +40,7 @@ pub struct Span {
 
 /// Final outcomes of records, cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Accepted by the output.
     pub delivered: u64,
     /// Removed by `WHERE`.
@@ -51,7 +51,7 @@ pub struct Counts {
 
 impl Counts {
     /// Adds another count to this one.
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.delivered += other.delivered;
         self.filtered += other.filtered;
         self.rejected += other.rejected;
@@ -60,7 +60,7 @@ impl Counts {
 
 /// What the follower tells of a source when it opens it.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// Identity of the file; `None` for inputs that are not files.
     pub id: Option<FileId>,
     /// Generation of the file: grows by one with each truncation.
@@ -80,7 +80,7 @@ pub struct Opening {
 
 /// Where an earlier run left one output.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Resumed {
+pub(crate) struct Resumed {
     /// Its watermark, at or above the offset that is read from.
     pub watermark: u64,
     /// Outcomes below it.
@@ -89,9 +89,7 @@ pub struct Resumed {
 
 /// The state of one source for one output, as the checkpoint keeps it.
 #[derive(Debug, Clone)]
-pub struct Mark {
-    /// The source.
-    pub slot: Slot,
+pub(crate) struct Mark {
     /// Identity of the file.
     pub id: FileId,
     /// Generation of the file.
@@ -102,8 +100,6 @@ pub struct Mark {
     pub output: usize,
     /// Lowest byte not settled for this output.
     pub watermark: u64,
-    /// Highest byte read so far.
-    pub read_to: u64,
     /// Last known size of the file, in bytes.
     pub size: u64,
     /// Outcomes of the records below the watermark, over all runs.
@@ -112,7 +108,7 @@ pub struct Mark {
 
 /// Watermarks of all sources of one pipeline.
 #[derive(Debug)]
-pub struct Tracker {
+pub(crate) struct Tracker {
     outputs: usize,
     sources: Mutex<BTreeMap<Slot, Source>>,
     next: AtomicU32,
@@ -143,7 +139,7 @@ struct OpenSpan {
 
 impl Tracker {
     /// A tracker for a pipeline with so many outputs.
-    pub fn new(outputs: usize) -> Self {
+    pub(crate) fn new(outputs: usize) -> Self {
         Self {
             outputs,
             sources: Mutex::default(),
@@ -157,7 +153,7 @@ impl Tracker {
     }
 
     /// Adds a source under a new slot.
-    pub fn open(&self, opening: Opening) -> Slot {
+    pub(crate) fn open(&self, opening: Opening) -> Slot {
         let mut sources = self.lock();
         let slot = Slot(self.next.fetch_add(1, Ordering::Relaxed));
         let fresh = Resumed {
@@ -186,7 +182,7 @@ impl Tracker {
     }
 
     /// Notes that the source was read up to `to`.
-    pub fn read(&self, slot: Slot, to: u64) {
+    pub(crate) fn read(&self, slot: Slot, to: u64) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.read_to = source.read_to.max(to);
             source.size = source.size.max(to);
@@ -194,21 +190,21 @@ impl Tracker {
     }
 
     /// Bytes read but not settled by every output: what a kill would repeat.
-    pub fn unsettled_bytes(&self, slot: Slot) -> u64 {
+    pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
         self.lock()
             .get(&slot)
             .map_or(0, |source| source.read_to - source.lowest())
     }
 
     /// The path of a source.
-    pub fn path(&self, slot: Slot) -> Option<PathBuf> {
+    pub(crate) fn path(&self, slot: Slot) -> Option<PathBuf> {
         self.lock()
             .get(&slot)
             .map(|source| source.opening.path.clone())
     }
 
     /// Bytes below this offset were read by an earlier run.
-    pub fn replay_to(&self, slot: Slot) -> u64 {
+    pub(crate) fn replay_to(&self, slot: Slot) -> u64 {
         self.lock()
             .get(&slot)
             .map_or(0, |source| source.opening.replay_to)
@@ -216,7 +212,7 @@ impl Tracker {
 
     /// Registers framed spans as unsettled, then moves the framer's heads: for each source, how
     /// far it is framed and the lowest byte its framer still holds.
-    pub fn framed(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+    pub(crate) fn framed(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
         let mut sources = self.lock();
         for span in spans {
             if let Some(source) = sources.get_mut(&span.slot) {
@@ -238,7 +234,7 @@ impl Tracker {
     }
 
     /// Settles spans for one output; `counts` are the outcomes of each span's records.
-    pub fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
+    pub(crate) fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
         let mut sources = self.lock();
         for (span, counts) in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
@@ -253,7 +249,7 @@ impl Tracker {
     }
 
     /// Marks a source that will not grow again.
-    pub fn finish(&self, slot: Slot) {
+    pub(crate) fn finish(&self, slot: Slot) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.finished = true;
         }
@@ -261,7 +257,7 @@ impl Tracker {
 
     /// Forgets a finished source that every output has settled, and gives its end offset; `None`
     /// while it must be kept.
-    pub fn take_done(&self, slot: Slot) -> Option<u64> {
+    pub(crate) fn take_done(&self, slot: Slot) -> Option<u64> {
         let mut sources = self.lock();
         let source = sources.get(&slot)?;
         let end = source.read_to;
@@ -275,8 +271,20 @@ impl Tracker {
         Some(end)
     }
 
+    /// A file of the checkpoint is gone: it may be forgotten, unless some of it is still on its
+    /// way; then [`Self::take_done`] will forget it.
+    pub(crate) fn gone(&self, id: FileId, generation: u32) {
+        let same = |source: &Source| {
+            let known = source.opening.id.map(|id| (id.device, id.inode));
+            known == Some((id.device, id.inode)) && source.opening.generation == generation
+        };
+        if !self.lock().values().any(same) {
+            self.retire(id, generation);
+        }
+    }
+
     /// The checkpoint may forget this file.
-    pub fn retire(&self, id: FileId, generation: u32) {
+    fn retire(&self, id: FileId, generation: u32) {
         self.retired
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -284,53 +292,51 @@ impl Tracker {
     }
 
     /// Files to forget since the last call.
-    pub fn take_retired(&self) -> Vec<(FileId, u32)> {
+    pub(crate) fn take_retired(&self) -> Vec<(FileId, u32)> {
         std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Forgets a source that was opened and had no byte.
-    pub fn forget(&self, slot: Slot) {
+    pub(crate) fn forget(&self, slot: Slot) {
         self.lock().remove(&slot);
     }
 
     /// The file's fingerprint covers more bytes now.
-    pub fn identify(&self, slot: Slot, id: FileId) {
+    pub(crate) fn identify(&self, slot: Slot, id: FileId) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.opening.id = Some(id);
         }
     }
 
     /// The file has another name.
-    pub fn rename(&self, slot: Slot, path: PathBuf) {
+    pub(crate) fn rename(&self, slot: Slot, path: PathBuf) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.opening.path = path;
         }
     }
 
     /// The file was seen with this size.
-    pub fn resize(&self, slot: Slot, size: u64) {
+    pub(crate) fn resize(&self, slot: Slot, size: u64) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.size = size;
         }
     }
 
     /// The marks of all sources that are files, for the checkpoint.
-    pub fn marks(&self) -> Vec<Mark> {
+    pub(crate) fn marks(&self) -> Vec<Mark> {
         let sources = self.lock();
         let mut marks = Vec::with_capacity(sources.len() * self.outputs);
-        for (slot, source) in &*sources {
+        for source in sources.values() {
             let Some(id) = source.opening.id else {
                 continue;
             };
             for (output, mark) in source.marks.iter().enumerate() {
                 marks.push(Mark {
-                    slot: *slot,
                     id,
                     generation: source.opening.generation,
                     path: source.opening.path.clone(),
                     output,
                     watermark: mark.watermark,
-                    read_to: source.read_to,
                     size: source.size,
                     counts: mark.counts,
                 });
@@ -339,17 +345,8 @@ impl Tracker {
         marks
     }
 
-    /// Outcomes below the watermarks of one output, over all sources still tracked.
-    pub fn totals(&self, output: usize) -> Counts {
-        let mut totals = Counts::default();
-        self.lock()
-            .values()
-            .for_each(|source| totals.add(source.marks[output].counts));
-        totals
-    }
-
     /// Sum of bytes read but not settled, over all sources.
-    pub fn unsettled_bytes_total(&self) -> u64 {
+    pub(crate) fn unsettled_bytes_total(&self) -> u64 {
         self.lock()
             .values()
             .map(|source| source.read_to - source.lowest())

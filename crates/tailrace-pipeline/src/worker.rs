@@ -123,10 +123,7 @@ impl Worker {
         let records = u32::try_from(batch.num_rows()).expect("records of a batch fit u32");
         let (times, streams) = (&self.times, &self.streams);
         let encode = |(n, encoding): (usize, &mut EncodingState)| {
-            let run = |run: &'_ SourceRun| Run {
-                records: run.records.clone(),
-                source: &run.facts.encoded[n],
-            };
+            let runs: Vec<Run<'_>> = framed.runs.iter().map(|run| encoded_run(run, n)).collect();
             let envelope = Envelope {
                 observed_ns: framed.observed_ns,
                 records,
@@ -135,11 +132,18 @@ impl Worker {
                 truncated: scanned.truncated.as_ref(),
                 times,
                 streams,
-                runs: &framed.runs.iter().map(run).collect::<Vec<_>>(),
+                runs: &runs,
             };
             encoding.encode(&envelope, &parts)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
+    }
+}
+
+fn encoded_run(run: &SourceRun, encoding: usize) -> Run<'_> {
+    Run {
+        records: run.records.clone(),
+        source: &run.facts.encoded[encoding],
     }
 }
 

@@ -16,9 +16,7 @@ use tracing::{info, warn};
 
 /// A running endpoint; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Admin {
-    /// The address it listens on.
-    pub address: SocketAddr,
+pub(crate) struct Admin {
     _stop: oneshot::Sender<()>,
 }
 
@@ -33,7 +31,7 @@ struct Shared {
 /// # Errors
 ///
 /// The address cannot be bound, or no thread be started.
-pub fn start(address: SocketAddr, view: View, registry: Registry) -> anyhow::Result<Admin> {
+pub(crate) fn start(address: SocketAddr, view: View, registry: Registry) -> anyhow::Result<Admin> {
     let listener = TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .with_context(|| format!("admin.listen: {address} cannot be listened on"))?;

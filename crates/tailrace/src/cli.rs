@@ -87,9 +87,7 @@ impl Cli {
             Command::Explain(args) => explain::run(args, &mut stdout),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
-            Command::Blackhole(args) => {
-                Ok(blackhole::run(args, &mut stdout, &mut io::stderr().lock())?)
-            }
+            Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
         }
     }
 }

@@ -35,7 +35,7 @@ const FILES: u64 = 4;
 
 /// Arguments of `tailrace demo`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// How long logs are written.
     #[arg(long, default_value_t = 10, value_name = "N")]
     seconds: u64,
@@ -52,7 +52,7 @@ pub struct Args {
 /// # Errors
 ///
 /// A directory that cannot be written, or a record that nobody can explain.
-pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let place = Place::new(args.dir.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -15,7 +15,7 @@ use crate::run::load;
 
 /// Arguments of `tailrace explain`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
     /// Explain this pipeline only.
@@ -27,7 +27,7 @@ pub struct Args {
 /// # Errors
 ///
 /// A bad config, or a pipeline it does not have.
-pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (_, plans) = load(&args.config)?;
     let wanted =
         |plan: &&PipelinePlan| args.pipeline.as_ref().is_none_or(|name| *name == plan.name);

@@ -6,7 +6,7 @@ use tracing::warn;
 
 /// The config's attributes, and below them `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
 /// (OpenTelemetry specification, resource/sdk.md): what the config says wins.
-pub fn with_environment(
+pub(crate) fn with_environment(
     config: &BTreeMap<String, String>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> BTreeMap<String, String> {

@@ -15,7 +15,7 @@ use crate::sizing;
 
 /// Arguments of `tailrace run`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -25,7 +25,7 @@ pub struct Args {
 /// # Errors
 ///
 /// What keeps it from starting.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (config, plans) = load(&args.config)?;
     let mut registry = Registry::default();
     let workers = sizing::workers(&config);
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// # Errors
 ///
 /// Everything that is wrong with it.
-pub fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Failure> {
+pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let mut config = tailrace_config::load(&args.config, &env)?;
     if let Some(data_dir) = &args.data_dir {

@@ -7,12 +7,12 @@ use crate::sysinfo::{self, Cgroup};
 const MIB: u64 = 1024 * 1024;
 
 /// Memory to plan with where the config names none: 64 MiB, or half the cgroup's limit if less.
-pub fn memory(config: &Config) -> u64 {
+pub(crate) fn memory(config: &Config) -> u64 {
     memory_of(config.limits.memory, &sysinfo::cgroup())
 }
 
 /// Number of workers: what the config says, else as many as memory and the CPU quota allow.
-pub fn workers(config: &Config) -> usize {
+pub(crate) fn workers(config: &Config) -> usize {
     workers_of(config.workers, memory(config), &sysinfo::cgroup())
 }
 

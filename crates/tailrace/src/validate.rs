@@ -13,7 +13,7 @@ use crate::run::load;
 
 /// Arguments of `tailrace validate`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
     /// Warn of keys that the queries name and this log file lacks.
@@ -32,7 +32,7 @@ const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// # Errors
 ///
 /// Everything that is wrong with it.
-pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (config, plans) = load(&args.config)?;
     if !args.no_environment {
         let diagnostics = check_environment(&config);

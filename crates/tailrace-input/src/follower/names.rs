@@ -92,11 +92,21 @@ impl Follower {
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
+        self.forget_links();
         let cost = begin.elapsed();
         let share = if self.is_polling() { 20 } else { 1000 };
         let pause = (cost * share).max(self.config.scan_interval);
         self.next_sweep = begin + pause.max(Duration::from_millis(1));
         matched
+    }
+
+    /// Links that are gone need no watching over.
+    fn forget_links(&mut self) {
+        let by_path = &self.by_path;
+        self.links.retain(|_, links| {
+            links.retain(|link| by_path.contains_key(link) || fs::symlink_metadata(link).is_ok());
+            !links.is_empty()
+        });
     }
 
     /// Tells a problem that only a successful read takes back.

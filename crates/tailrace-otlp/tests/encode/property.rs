@@ -12,7 +12,7 @@ use crate::reference::{Counts, Expected, expected};
 use crate::table::{Table, table};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn requests_decode_to_what_the_reference_says(tables in prop::collection::vec(table(), 1..3)) {
@@ -52,8 +52,10 @@ fn check(table: &Table, encoder: &mut Encoder) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(decoded.len(), expected.len());
     for (ours, reference) in decoded.iter().zip(&expected) {
-        // By text, so that NaN is equal to itself.
-        prop_assert_eq!(format!("{ours:#?}"), format!("{reference:#?}"));
+        if ours != reference {
+            // By text, so that NaN is equal to itself.
+            prop_assert_eq!(format!("{ours:#?}"), format!("{reference:#?}"));
+        }
     }
     check_stats(&stats, &requests, &expected, &counts)
 }

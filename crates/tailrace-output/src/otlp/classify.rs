@@ -2,11 +2,13 @@
 //! status, headers, body and trailers, gives [`Answered`]; it never touches a socket and reads no
 //! clock but the one handed in.
 
+use std::borrow::Cow;
+use std::io::Read;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::answer::{self, Status};
 use crate::outcome::{Answered, Doubt, Outcome, RetryCause};
@@ -175,7 +177,7 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
     let code = code.and_then(|code| code.to_str().ok()?.trim().parse::<i32>().ok());
     let code = code.unwrap_or(2);
     if code == 0 {
-        return grpc_success(response.body, records).into();
+        return grpc_success(response, records).into();
     }
     let details = grpc_details(trailers);
     let said = match trailers.get("grpc-message") {
@@ -198,14 +200,25 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
     outcome.into()
 }
 
-fn grpc_success(body: &[u8], records: u64) -> Outcome {
+fn grpc_success(response: &GrpcResponse<'_>, records: u64) -> Outcome {
+    let body = response.body;
     let read = match body.split_first_chunk::<5>() {
         // Not a word, and yet a success: it is one.
         None if body.is_empty() => Some(answer::ExportResponse::default()),
-        Some((&[0, a, b, c, d], message)) => {
+        Some((&[flag, a, b, c, d], message)) => {
             let length = u32::from_be_bytes([a, b, c, d]) as usize;
-            let whole = message.len() == length;
-            whole.then(|| answer::read_response(message)).flatten()
+            let whole = Some(message).filter(|message| message.len() == length);
+            let encoding = response
+                .headers
+                .get("grpc-encoding")
+                .map(HeaderValue::as_bytes);
+            let plain = match (flag, encoding) {
+                (0, _) => whole.map(Cow::Borrowed),
+                // grpc-go compresses its answer as the request was, whatever we say we accept.
+                (1, Some(encoding)) => whole.and_then(|whole| inflate(encoding, whole)),
+                _ => None,
+            };
+            plain.and_then(|plain| answer::read_response(&plain))
         }
         _ => None,
     };
@@ -218,6 +231,24 @@ fn grpc_success(body: &[u8], records: u64) -> Outcome {
             ),
         },
     }
+}
+
+/// A compressed answer, if it is sound and no longer than an answer may be.
+fn inflate<'a>(encoding: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    let mut plain = Vec::new();
+    let max = RESPONSE_BYTES_MAX as u64 + 1;
+    let read = match encoding {
+        b"identity" => return Some(Cow::Borrowed(bytes)),
+        b"gzip" => flate2::read::GzDecoder::new(bytes)
+            .take(max)
+            .read_to_end(&mut plain),
+        b"zstd" => zstd::Decoder::new(bytes)
+            .ok()?
+            .take(max)
+            .read_to_end(&mut plain),
+        _ => return None,
+    };
+    (read.is_ok() && plain.len() <= RESPONSE_BYTES_MAX).then_some(Cow::Owned(plain))
 }
 
 fn grpc_refusal(code: i32, reason: &str, said: &str) -> Answered {

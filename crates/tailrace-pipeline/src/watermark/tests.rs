@@ -25,6 +25,17 @@ fn counts(delivered: u64) -> Counts {
     }
 }
 
+impl Tracker {
+    /// Outcomes below the watermarks of one output, over all sources still tracked.
+    pub(crate) fn totals(&self, output: usize) -> Counts {
+        let mut totals = Counts::default();
+        self.lock()
+            .values()
+            .for_each(|source| totals.add(source.marks[output].counts));
+        totals
+    }
+}
+
 fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
     tracker.lock()[&slot]
         .marks

@@ -1,7 +1,7 @@
 //! Speaks HTTP/1.1, HTTP/2 and gRPC for the collector: accepts connections, reads whole requests,
 //! writes what the [`Answer`] says. It never decides what to answer.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,6 +100,7 @@ async fn respond(
     };
     let (request, records) = request::read(&parts, &body.to_bytes(), connection.number);
     let protocol = request.protocol;
+    let encoding = request.encoding.clone();
     let (index, answer) = shared.seen(request);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
@@ -115,7 +116,7 @@ async fn respond(
     }
     match protocol {
         Protocol::Http => http_response(answer),
-        Protocol::Grpc => grpc_response(answer),
+        Protocol::Grpc => grpc_response(answer, &encoding),
     }
 }
 
@@ -141,7 +142,8 @@ fn http_response(answer: Answer) -> Response<Body> {
     response(status, headers, answer, body, None)
 }
 
-fn grpc_response(answer: Answer) -> Response<Body> {
+/// Compresses a success as the request was compressed, as grpc-go does.
+fn grpc_response(answer: Answer, encoding: &str) -> Response<Body> {
     let mut headers = HeaderMap::new();
     let code = match answer.code {
         Code::Http(200) => 0,
@@ -171,9 +173,13 @@ fn grpc_response(answer: Answer) -> Response<Body> {
     let body = match (&answer.body, code) {
         (Some(body), _) => body.clone(),
         (None, 0) => {
-            let message = success(&answer);
+            let plain = success(&answer);
+            let message = compress(encoding, &plain);
+            let compressed = encoding != "identity";
+            let encoding = HeaderValue::from_str(encoding).unwrap();
+            headers.insert("grpc-encoding", encoding);
             let mut frame = BytesMut::with_capacity(5 + message.len());
-            frame.put_u8(0);
+            frame.put_u8(u8::from(compressed));
             frame.put_u32(u32::try_from(message.len()).unwrap());
             frame.put_slice(&message);
             frame.freeze()
@@ -181,6 +187,18 @@ fn grpc_response(answer: Answer) -> Response<Body> {
         (None, _) => Bytes::new(),
     };
     response(200, headers, answer, body, Some(trailers))
+}
+
+fn compress(encoding: &str, plain: &[u8]) -> Vec<u8> {
+    match encoding {
+        "zstd" => zstd::encode_all(plain, 1).unwrap(),
+        "gzip" => {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(plain).unwrap();
+            gzip.finish().unwrap()
+        }
+        _ => plain.to_vec(),
+    }
 }
 
 /// Puts the head together and lets a task write the rest as the answer wants it.

@@ -16,6 +16,7 @@ fn body(record: &Record) -> String {
         .and_then(|body| body.value.as_ref())
     {
         Some(Value::StringValue(text)) => text.clone(),
+        None => String::new(),
         other => panic!("not a string: {other:?}"),
     }
 }

@@ -243,12 +243,8 @@ fn nginx_status_documents_arrive_over_both_protocols() {
         let connections = &oracle::members(line)["connections"];
         oracle::members(connections.get())["active"].get() != "1"
     };
-    // Documents repeat; which one it is tells its whole content.
-    let number = std::cell::Cell::new(0_u32);
-    let key = |record: &LogRecord| {
-        let _ = &number;
-        format!("{}/{:?}", record.time_ns, record.attributes.get("requests"))
-    };
+    let key =
+        |record: &LogRecord| format!("{}/{:?}", record.time_ns, record.attributes["requests"]);
     for protocol in [Protocol::Http, Protocol::Grpc] {
         check("nginxplus.log", &lines, protocol, query, keep, key);
     }
