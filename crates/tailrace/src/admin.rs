@@ -50,10 +50,7 @@ pub(crate) fn start(address: SocketAddr, view: View, registry: Registry) -> anyh
         })
         .context("no thread for the admin endpoint")?;
     info!(%address, "admin endpoint: /metrics /livez /readyz");
-    Ok(Admin {
-        address,
-        _stop: stop,
-    })
+    Ok(Admin { _stop: stop })
 }
 
 fn serve(

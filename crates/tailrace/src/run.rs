@@ -1,12 +1,11 @@
 //! `tailrace run`: the agent, from config files to the end of the process.
 
-use std::future::Future;
-
 use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
 use tailrace_pipeline::{Agent, PipelinePlan};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::admin;
@@ -26,6 +25,7 @@ pub(crate) struct Args {
 ///
 /// What keeps it from starting.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let stop = stop_signal()?;
     let (config, plans) = load(&args.config)?;
     let mut registry = Registry::default();
     let workers = sizing::workers(&config);
@@ -36,7 +36,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(address) => Some(admin::start(address, agent.view(), registry)?),
         None => None,
     };
-    agent.run(stop_signal());
+    agent.run(async move {
+        let _ = stop.await;
+    });
     drop(admin);
     Ok(())
 }
@@ -58,28 +60,40 @@ pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Fai
     Ok((config, plans))
 }
 
-/// Ready at the first SIGTERM or SIGINT; the second one ends the process at once.
-fn stop_signal() -> impl Future<Output = ()> {
-    async {
-        let (Ok(mut term), Ok(mut int)) = (
-            signal(SignalKind::terminate()),
-            signal(SignalKind::interrupt()),
-        ) else {
-            // Without handlers the default action ends the process: that is a stop, too.
-            return std::future::pending().await;
-        };
+/// Ready at the first SIGTERM or SIGINT from now on; the second one ends the process at once. The
+/// handlers stand before anything is built, so that a signal during the start is not lost.
+fn stop_signal() -> anyhow::Result<oneshot::Receiver<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime for signals")?;
+    let handlers = {
+        let _entered = runtime.enter();
+        signal(SignalKind::terminate())
+            .and_then(|term| Ok((term, signal(SignalKind::interrupt())?)))
+    };
+    let (mut term, mut int) = handlers.context("signals cannot be handled")?;
+    let (stop, stopped) = oneshot::channel();
+    let wait = async move {
         tokio::select! {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
         info!("stopping: what was read is being delivered; a second signal ends at once");
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-            }
-            // The only exit besides `main`: nothing is left to be tidy about.
-            std::process::exit(130);
-        });
-    }
+        let _ = stop.send(());
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "at once, whatever other threads wait for"
+        )]
+        std::process::exit(130);
+    };
+    std::thread::Builder::new()
+        .name("tailrace-signal".to_owned())
+        .spawn(move || runtime.block_on(wait))
+        .context("no thread for signals")?;
+    Ok(stopped)
 }

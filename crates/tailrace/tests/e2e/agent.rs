@@ -217,7 +217,10 @@ fn a_server_that_answers_html_holds_the_output() {
     collector.take_records();
     collector.always(Answer::ok());
     let agent = bench.start();
-    collector.wait_records(10);
+    until(
+        || arrivals(&collector).len() == 10,
+        || "not all arrived".to_owned(),
+    );
     assert_eq!(agent.terminate().code(), Some(0));
 }
 
