@@ -1,8 +1,9 @@
 //! Writing values as protobuf `AnyValue` and `KeyValue` messages.
 //!
-//! Takes cells and JSON text, appends bytes to a [`Buffer`]. The length of a scalar is computed first; the length of an
-//! object or array is closed behind it. Nesting stops at [`NESTING_MAX`]; no key occurs twice in one object. Never fails: what
-//! cannot be written as it is becomes text, and is counted.
+//! Takes cells and JSON text, appends bytes to a [`Buffer`]. The length of a scalar is computed
+//! first; the length of an object or array is closed behind it. Nesting stops at [`NESTING_MAX`];
+//! no key occurs twice in one object. Never fails: what cannot be written as it is becomes text,
+//! and is counted.
 
 use tailrace_model::json::{self, Elements, Kind, Members};
 
@@ -11,8 +12,8 @@ use crate::keys::Keys;
 use crate::part::Stats;
 use crate::wire::{Buffer, bytes_tag, fixed64_tag, varint_len, varint_tag};
 
-/// Objects and arrays deeper than this are sent as JSON text. Protobuf decoders commonly stop at 100 nested messages;
-/// a level of JSON costs up to three, the way to a LogRecord's attribute six.
+/// Objects and arrays deeper than this are sent as JSON text. Protobuf decoders commonly stop at
+/// 100 nested messages; a level of JSON costs up to three, the way to a LogRecord's attribute six.
 pub const NESTING_MAX: usize = 24;
 
 /// Writes values; holds the memory that is needed in between.
@@ -110,8 +111,8 @@ impl Nested<'_> {
 }
 
 impl Values {
-    /// A field `tag` that is a KeyValue with `prefix` ([`push_prefix`]) and the cell's value. An absent cell is written as
-    /// an empty value: leaving it out is the caller's.
+    /// A field `tag` that is a KeyValue with `prefix` ([`push_prefix`]) and the cell's value. An
+    /// absent cell is written as an empty value: leaving it out is the caller's.
     #[inline]
     pub(crate) fn attribute(&mut self, tag: u8, prefix: &[u8], cell: Cell<'_>) {
         if let Cell::Str(text) = cell {
@@ -136,8 +137,8 @@ impl Values {
         self.out.text_field(field, &self.text);
     }
 
-    /// The members of the JSON object that `text` is, as attributes with field `tag`, as far as `is_new` lets their keys
-    /// through and none occurs twice. The keys stay open in `object`.
+    /// The members of the JSON object that `text` is, as attributes with field `tag`, as far as
+    /// `is_new` lets their keys through and none occurs twice. The keys stay open in `object`.
     pub(crate) fn members(
         &mut self,
         tag: u8,

@@ -1,8 +1,9 @@
 //! Reading Arrow columns of any type, one value at a time.
 //!
-//! Takes an array (and the kinds of an open column), gives a [`Reader`]: what depends on the type is decided once per
-//! column. A [`Cell`] is one value, borrowed. This is where `docs/otlp-mapping.md`'s table of Arrow types lives.
-//! Never allocates per value, never knows an output format.
+//! Takes an array (and the kinds of an open column), gives a [`Reader`]: what depends on the type
+//! is decided once per column. A [`Cell`] is one value, borrowed. This is where
+//! `docs/otlp-mapping.md`'s table of Arrow types lives. Never allocates per value, never knows an
+//! output format.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -15,10 +16,10 @@ use arrow::array::types::{
 use arrow::array::{
     Array, AsArray, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
     LargeBinaryArray, LargeStringArray, PrimitiveArray, RunArray, StringArray, StringViewArray,
-    UInt8Array, UnionArray,
+    StructArray, UInt8Array, UnionArray,
 };
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::datatypes::{DataType, Field, Fields, TimeUnit, UnionFields};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use tailrace_model::json::{self, Kind};
 use tailrace_model::time::write_rfc3339;
@@ -91,7 +92,8 @@ impl Cell<'_> {
         !matches!(self, Cell::Absent | Cell::Null)
     }
 
-    /// Appends the text of a scalar (not of bytes, lists, structs and maps) and says whether there is one.
+    /// Appends the text of a scalar (not of bytes, lists, structs and maps) and says whether there
+    /// is one.
     pub(crate) fn write_text(&self, out: &mut Vec<u8>) -> bool {
         match *self {
             Cell::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
@@ -271,6 +273,25 @@ impl<'a> Reader<'a> {
                 let numbers = Numbers::Wide(array.as_primitive::<Date64Type>().values());
                 Reader::time(array, numbers, 1_000_000, true)
             }
+            DataType::Time32(_)
+            | DataType::Time64(_)
+            | DataType::Duration(_)
+            | DataType::Interval(_)
+            | DataType::Decimal32(..)
+            | DataType::Decimal64(..)
+            | DataType::Decimal128(..)
+            | DataType::Decimal256(..) => Reader::Display {
+                nulls,
+                formatter: formatter(array),
+            },
+            _ => Reader::nested(array),
+        }
+    }
+
+    /// A reader of an array that holds others.
+    fn nested(array: &'a dyn Array) -> Reader<'a> {
+        let nulls = array.nulls();
+        match array.data_type() {
             DataType::List(field) => {
                 let list = array.as_list::<i32>();
                 Reader::list(
@@ -312,19 +333,7 @@ impl<'a> Reader<'a> {
                     field,
                 )
             }
-            DataType::Struct(fields) => {
-                let columns = array.as_struct().columns();
-                let reader = |(field, column): (
-                    &'a std::sync::Arc<Field>,
-                    &'a std::sync::Arc<dyn Array>,
-                )| {
-                    (field.name().as_str(), Reader::of_field(column, field))
-                };
-                Reader::Struct(StructReader {
-                    nulls,
-                    fields: fields.iter().zip(columns).map(reader).collect(),
-                })
-            }
+            DataType::Struct(fields) => Reader::structure(array.as_struct(), fields),
             DataType::Map(..) => {
                 let map = array.as_map();
                 let entries = (
@@ -340,17 +349,7 @@ impl<'a> Reader<'a> {
             DataType::Dictionary(..) => Reader::dictionary(array),
             DataType::RunEndEncoded(ends, _) => Reader::runs(array, ends.data_type()),
             DataType::Union(fields, _) => Reader::union(array.as_union(), fields),
-            DataType::Time32(_)
-            | DataType::Time64(_)
-            | DataType::Duration(_)
-            | DataType::Interval(_)
-            | DataType::Decimal32(..)
-            | DataType::Decimal64(..)
-            | DataType::Decimal128(..)
-            | DataType::Decimal256(..) => Reader::Display {
-                nulls,
-                formatter: formatter(array),
-            },
+            _ => Reader::Absent,
         }
     }
 
@@ -414,6 +413,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn structure(array: &'a StructArray, fields: &'a Fields) -> Reader<'a> {
+        let columns = fields.iter().zip(array.columns());
+        let reader =
+            columns.map(|(field, column)| (field.name().as_str(), Reader::of_field(column, field)));
+        Reader::Struct(StructReader {
+            nulls: array.nulls(),
+            fields: reader.collect(),
+        })
+    }
+
     fn dictionary(array: &'a dyn Array) -> Reader<'a> {
         let dictionary = array.as_any_dictionary();
         let values = dictionary.values();
@@ -449,7 +458,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn union(array: &'a UnionArray, fields: &'a arrow::datatypes::UnionFields) -> Reader<'a> {
+    fn union(array: &'a UnionArray, fields: &'a UnionFields) -> Reader<'a> {
         let mut children = Vec::new();
         for (type_id, field) in fields.iter() {
             let at = usize::try_from(type_id).unwrap_or(0);
@@ -545,7 +554,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value of an open column. A value that is null though its kind is not was unreadable: it is absent.
+/// A value of an open column. A value that is null though its kind is not was unreadable: it is
+/// absent.
 #[inline]
 fn open<'r>(text: &'r StringViewArray, kinds: &'r UInt8Array, at: usize) -> Cell<'r> {
     if kinds.is_null(at) {
@@ -568,7 +578,8 @@ fn open<'r>(text: &'r StringViewArray, kinds: &'r UInt8Array, at: usize) -> Cell
     }
 }
 
-/// The value whose JSON text a cell holds; a string stays as it is written where that needs no unescaping.
+/// The value whose JSON text a cell holds; a string stays as it is written where that needs no
+/// unescaping.
 fn json_text(cell: Cell<'_>) -> Cell<'_> {
     let Cell::Str(text) = cell else {
         return cell;
@@ -592,11 +603,13 @@ pub(crate) fn of_json(value: json::Value<'_>) -> Cell<'_> {
     }
 }
 
-/// Appends a time or day as RFC 3339; years beyond 9999 (and before 0) with a sign, as ISO 8601 has them.
+/// Appends a time or day as RFC 3339; years beyond 9999 (and before 0) with a sign, as ISO 8601 has
+/// them.
 fn write_far(number: i64, unit_ns: i64, is_day: bool, out: &mut Vec<u8>) {
     const DAY_NS: i128 = 86_400_000_000_000;
     let ns = i128::from(number) * i128::from(unit_ns);
-    // Days since 0000-03-01, so that the leap day is a year's last; then years of the 400-year cycle.
+    // Days since 0000-03-01, so that the leap day is a year's last; then years of the 400-year
+    // cycle.
     let days = ns.div_euclid(DAY_NS) + 719_468;
     let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_cycle = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,8 +1,8 @@
 //! Compressing requests, and undoing it within a limit.
 //!
-//! Takes bytes, gives bytes. A [`Compressor`] keeps its context from call to call (making one costs as much as compressing a
-//! small request); its result is an exact allocation, since payloads are what is held while in flight. Never gives more than the
-//! caller's limit when decompressing.
+//! Takes bytes, gives bytes. A [`Compressor`] keeps its context from call to call (making one costs
+//! as much as compressing a small request); its result is an exact allocation, since payloads are
+//! what is held while in flight. Never gives more than the caller's limit when decompressing.
 
 use std::io::Read;
 
@@ -160,7 +160,8 @@ pub(crate) enum Cause {
     },
 }
 
-/// Undoes a compression; an error if the result would be longer than `max` bytes, found before it is.
+/// Undoes a compression; an error if the result would be longer than `max` bytes, found before it
+/// is.
 pub fn decompress(
     compression: Compression,
     bytes: &[u8],
@@ -175,7 +176,8 @@ pub fn decompress(
         Compression::None => Ok(bytes.to_vec()),
         Compression::Gzip => read_to_limit(flate2::read::MultiGzDecoder::new(bytes), max, broken),
         Compression::Zstd => {
-            // RFC 9659: a content encoding's window is at most 8 MiB, so that no header can make us allocate more.
+            // RFC 9659: a content encoding's window is at most 8 MiB, so that no header can make us
+            // allocate more.
             const WINDOW_LOG_MAX: u32 = 23;
             let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
             decoder.window_log_max(WINDOW_LOG_MAX).map_err(broken)?;

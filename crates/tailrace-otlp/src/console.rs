@@ -1,8 +1,9 @@
 //! Columns to lines for people: `TIME LEVEL body key=value ...`.
 //!
-//! Takes what the OTLP encoder takes, emits one line per output row. The time is the record's, else when it was
-//! read; the level is the severity as written, or its short name where a number was written. Control characters are shown escaped, so that a
-//! log cannot steer the terminal. Never adds source facts.
+//! Takes what the OTLP encoder takes, emits one line per output row. The time is the record's, else
+//! when it was read; the level is the severity as written, or its short name where a number was
+//! written. Control characters are shown escaped, so that a log cannot steer the terminal. Never
+//! adds source facts.
 
 use arrow::array::Array;
 use tailrace_model::json::Members;

@@ -1,9 +1,10 @@
 //! Columns to ExportLogsServiceRequests.
 //!
-//! Takes an envelope and the parts of a query's output, emits requests of bounded size: one pass over the rows, straight into
-//! the bytes that are sent. Names, tags and source facts are encoded once; a LogRecord's length is guessed from
-//! the one before. Rows of one record stay together; neighbours of one resource share a ResourceLogs. Never
-//! allocates per row, never does I/O, never reads a clock.
+//! Takes an envelope and the parts of a query's output, emits requests of bounded size: one pass
+//! over the rows, straight into the bytes that are sent. Names, tags and source facts are encoded
+//! once; a LogRecord's length is guessed from the one before. Rows of one record stay together;
+//! neighbours of one resource share a ResourceLogs. Never allocates per row, never does I/O, never
+//! reads a clock.
 
 use arrow::array::Array;
 
@@ -56,7 +57,8 @@ pub struct Encoder {
     group: Option<Group>,
     /// A LogRecord on its way to the next request.
     carried: Vec<u8>,
-    /// Length of the last LogRecord, group's ScopeLogs and group's ResourceLogs: guesses for the next.
+    /// Length of the last LogRecord, group's ScopeLogs and group's ResourceLogs: guesses for the
+    /// next.
     record_guess: usize,
     scope_guess: usize,
 }
@@ -133,8 +135,9 @@ impl Encoder {
         }
     }
 
-    /// Encodes all rows of `parts` and emits requests in order, none of them empty. The records of a request are
-    /// ascending over all requests; a record's rows may be cut apart only between requests.
+    /// Encodes all rows of `parts` and emits requests in order, none of them empty. The records of
+    /// a request are ascending over all requests; a record's rows may be cut apart only between
+    /// requests.
     pub fn encode(
         &mut self,
         envelope: &Envelope<'_>,

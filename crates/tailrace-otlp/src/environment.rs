@@ -1,7 +1,7 @@
 //! The syntax of `OTEL_RESOURCE_ATTRIBUTES`: `key=value,key=value`, percent-encoded.
 //!
-//! Takes the variable's value, gives pairs. One error discards the whole value, as the specification of the resource SDK asks.
-//! Never reads the environment.
+//! Takes the variable's value, gives pairs. One error discards the whole value, as the
+//! specification of the resource SDK asks. Never reads the environment.
 
 /// Why a value of `OTEL_RESOURCE_ATTRIBUTES` was discarded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,9 +13,11 @@ pub struct ResourceAttributesError {
     cause: &'static str,
 }
 
-/// Reads the value of `OTEL_RESOURCE_ATTRIBUTES`. Of pairs with one key the last counts; empty members are passed over.
+/// Reads the value of `OTEL_RESOURCE_ATTRIBUTES`. Of pairs with one key the last counts; empty
+/// members are passed over.
 ///
-/// Rule: OpenTelemetry specification, `resource/sdk.md`, "Specifying resource information via an environment variable".
+/// Rule: OpenTelemetry specification, `resource/sdk.md`, "Specifying resource information via an
+/// environment variable".
 pub fn parse_resource_attributes(
     text: &str,
 ) -> Result<Vec<(String, String)>, ResourceAttributesError> {

@@ -70,8 +70,8 @@ impl Field {
     }
 }
 
-/// An output's own choice of columns (`fields:`). A field that names a column comes from that column only; the others come
-/// from the first present of the usual names.
+/// An output's own choice of columns (`fields:`). A field that names a column comes from that
+/// column only; the others come from the first present of the usual names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     /// Column of the time.
@@ -95,8 +95,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The field that a column of this name can become, if any. It stays an attribute in rows where another column has
-    /// precedence or where its value cannot be the field's.
+    /// The field that a column of this name can become, if any. It stays an attribute in rows where
+    /// another column has precedence or where its value cannot be the field's.
     pub fn field_of(&self, name: &str) -> Option<Field> {
         Field::ALL
             .into_iter()

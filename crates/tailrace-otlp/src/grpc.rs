@@ -11,8 +11,8 @@ pub const fn grpc_frame_header(is_compressed: bool, len: usize) -> [u8; GRPC_HEA
     [is_compressed as u8, a, b, c, d]
 }
 
-/// Splits the first frame off: whether it is compressed, its message, and what follows. `None` if it is not complete
-/// or its first byte is neither 0 nor 1.
+/// Splits the first frame off: whether it is compressed, its message, and what follows. `None` if
+/// it is not complete or its first byte is neither 0 nor 1.
 pub fn read_grpc_frame(bytes: &[u8]) -> Option<(bool, &[u8], &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<GRPC_HEADER_BYTES>()?;
     let [flag, a, b, c, d] = *header;

@@ -1,7 +1,8 @@
 //! Keys seen in an object, so that no key is written twice.
 //!
-//! Takes the keys of nested objects as they are met, says which are new. Few keys are compared one by one, many through
-//! a hash table; both compare the whole key. Memory is kept between records. Never drops a first key.
+//! Takes the keys of nested objects as they are met, says which are new. Few keys are compared one
+//! by one, many through a hash table; both compare the whole key. Memory is kept between records.
+//! Never drops a first key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -60,8 +61,8 @@ impl Keys {
         self.index.clear();
     }
 
-    /// Adds a key to the innermost object and gives it unescaped, or nothing if the object has it already or
-    /// `is_wanted` refuses it.
+    /// Adds a key to the innermost object and gives it unescaped, or nothing if the object has it
+    /// already or `is_wanted` refuses it.
     pub(crate) fn insert(
         &mut self,
         object: Object,
@@ -141,7 +142,8 @@ mod tests {
                 let mut seen = HashSet::new();
                 for key in &keys {
                     let is_new = seen.insert(key.clone());
-                    // Every key has an object of its own inside, with keys that must not be mixed up with these.
+                    // Every key has an object of its own inside, with keys that must not be mixed
+                    // up with these.
                     prop_assert_eq!(known.insert_text(object, key.as_bytes()), is_new.then_some(key.as_bytes()));
                     let inner = known.open();
                     for other in keys.iter().take(3).collect::<HashSet<_>>() {

@@ -1,8 +1,10 @@
-//! Query output to OTLP: columns to ExportLogsServiceRequest bytes, compressed; and reading what comes back.
+//! Query output to OTLP: columns to ExportLogsServiceRequest bytes, compressed; and reading what
+//! comes back.
 //!
-//! Data flow: [`Part`]s and an [`Envelope`] -> [`Encoder`] -> [`Request`] -> [`Compressor`] -> (sent elsewhere) ->
-//! [`read_response`]. [`NdjsonEncoder`] and [`ConsoleEncoder`] take the same and give lines of text. Everything here is
-//! pure: no I/O, no clock, no thread. What becomes of each column and type is written in `docs/otlp-mapping.md`.
+//! Data flow: [`Part`]s and an [`Envelope`] -> [`Encoder`] -> [`Request`] -> [`Compressor`] ->
+//! (sent elsewhere) -> [`read_response`]. [`NdjsonEncoder`] and [`ConsoleEncoder`] take the same
+//! and give lines of text. Everything here is pure: no I/O, no clock, no thread. What becomes of
+//! each column and type is written in `docs/otlp-mapping.md`.
 
 mod any;
 mod cell;

@@ -1,8 +1,8 @@
 //! Lifting columns into the fields of a LogRecord, row by row.
 //!
-//! Takes a part and the mapping, gives per row which columns are lifted and what the fields hold. A JSON null is never lifted.
-//! Of the candidates for a field the first with a value decides: if its value cannot be the field's it stays
-//! an attribute and is counted. Never writes a byte of output.
+//! Takes a part and the mapping, gives per row which columns are lifted and what the fields hold. A
+//! JSON null is never lifted. Of the candidates for a field the first with a value decides: if its
+//! value cannot be the field's it stays an attribute and is counted. Never writes a byte of output.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,8 @@ pub(crate) struct ColumnPlan<'a> {
     prefix: (u32, u32),
 }
 
-/// The prefixes of all columns' attributes, one behind the other; memory that is kept between calls.
+/// The prefixes of all columns' attributes, one behind the other; memory that is kept between
+/// calls.
 pub(crate) type Prefixes = Vec<u8>;
 
 /// No column.
@@ -112,8 +113,8 @@ impl<'a> PartPlan<'a> {
         column.reader.cell(if column.by_row { row } else { record })
     }
 
-    /// The value of a column as the row's attribute: absent where an earlier column of the name is present, or where
-    /// the column was lifted.
+    /// The value of a column as the row's attribute: absent where an earlier column of the name is
+    /// present, or where the column was lifted.
     #[inline]
     pub(crate) fn attribute(
         &self,

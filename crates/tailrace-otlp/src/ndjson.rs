@@ -1,8 +1,9 @@
 //! Columns to lines of JSON: one object per output row.
 //!
-//! Takes what the OTLP encoder takes, emits lines in requests of bounded size. Columns come in output order under their own names
-//! (nothing is lifted, source facts are not added), values with their own kind; a record that is text or malformed has its raw
-//! text as `body`. Never writes a newline within a line.
+//! Takes what the OTLP encoder takes, emits lines in requests of bounded size. Columns come in
+//! output order under their own names (nothing is lifted, source facts are not added), values with
+//! their own kind; a record that is text or malformed has its raw text as `body`. Never writes a
+//! newline within a line.
 
 use arrow::array::Array;
 use tailrace_model::json::{self, Kind, Members};
@@ -125,7 +126,8 @@ fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-/// Appends a value as JSON on one line. Bytes are base64, as in OTLP's JSON; numbers that JSON lacks are strings.
+/// Appends a value as JSON on one line. Bytes are base64, as in OTLP's JSON; numbers that JSON
+/// lacks are strings.
 pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) {
     match cell {
         Cell::Absent | Cell::Null => out.extend_from_slice(b"null"),
@@ -197,7 +199,8 @@ pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) 
     }
 }
 
-/// Appends a JSON value as it is written, on one line: a newline can only be whitespace between its tokens.
+/// Appends a JSON value as it is written, on one line: a newline can only be whitespace between its
+/// tokens.
 fn write_json(value: json::Value<'_>, out: &mut Vec<u8>) {
     if value.kind == Kind::String {
         out.push(b'"');

@@ -36,7 +36,8 @@ pub struct Column<'a> {
 pub struct Part<'a> {
     /// The record of each output row, ascending, perhaps repeated; `None` is every record once.
     pub rows: Option<&'a [u32]>,
-    /// The columns in output order. Where two have one name, the first that is present in a row counts there.
+    /// The columns in output order. Where two have one name, the first that is present in a row
+    /// counts there.
     pub columns: Vec<Column<'a>>,
     /// By record: further members, as the text of a JSON object; null where there are none.
     pub overflow: Option<&'a StringViewArray>,
@@ -58,7 +59,8 @@ pub struct Envelope<'a> {
     pub observed_ns: i64,
     /// Number of records.
     pub records: u32,
-    /// The raw record where it is text or malformed, else null. It is the body of rows that have no other.
+    /// The raw record where it is text or malformed, else null. It is the body of rows that have no
+    /// other.
     pub raw: Option<&'a StringViewArray>,
     /// Which records were expected to be JSON and are not.
     pub malformed: Option<&'a BooleanArray>,
@@ -68,7 +70,8 @@ pub struct Envelope<'a> {
     pub times: &'a [i64],
     /// 1 stdout, 2 stderr, 0 neither; empty, or one per record.
     pub streams: &'a [u8],
-    /// The sources, ascending; together they cover every record. A record outside all runs has no facts.
+    /// The sources, ascending; together they cover every record. A record outside all runs has no
+    /// facts.
     pub runs: &'a [Run<'a>],
 }
 
@@ -105,7 +108,8 @@ pub struct Request {
     pub bytes: Vec<u8>,
     /// Where each LogRecord (or line) ends in `bytes`.
     pub ends: Vec<u32>,
-    /// The record that each LogRecord (or line) comes from, ascending, repeated where one record gave several rows.
+    /// The record that each LogRecord (or line) comes from, ascending, repeated where one record
+    /// gave several rows.
     pub records: Vec<u32>,
 }
 
@@ -118,9 +122,11 @@ pub struct Stats {
     pub requests: u64,
     /// Their bytes, uncompressed.
     pub bytes: u64,
-    /// Time columns that held a value which is no time after the epoch: the value stayed an attribute.
+    /// Time columns that held a value which is no time after the epoch: the value stayed an
+    /// attribute.
     pub unparsable_timestamps: u64,
-    /// Trace ids, span ids, trace flags and severity numbers that are none: the value stayed an attribute.
+    /// Trace ids, span ids, trace flags and severity numbers that are none: the value stayed an
+    /// attribute.
     pub unparsable_fields: u64,
     /// Nested values that are not JSON: sent as text.
     pub invalid_json: u64,
@@ -143,8 +149,8 @@ impl std::ops::AddAssign for Stats {
     }
 }
 
-/// Calls `each(part, row of the part, record)` for every row of every part, such that the rows of one record stay together:
-/// by record, then by part, then by row.
+/// Calls `each(part, row of the part, record)` for every row of every part, such that the rows of
+/// one record stay together: by record, then by part, then by row.
 pub(crate) fn merge_rows(
     parts: &[Part<'_>],
     records: u32,

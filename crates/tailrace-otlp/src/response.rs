@@ -1,7 +1,8 @@
 //! Reading and writing the small messages around a request.
 //!
-//! Takes bytes, gives counts, responses and statuses. What is not a protobuf message gives nothing, so that a proxy's HTML is
-//! never taken for an answer. Unknown fields are passed over. Never allocates more than it is given.
+//! Takes bytes, gives counts, responses and statuses. What is not a protobuf message gives nothing,
+//! so that a proxy's HTML is never taken for an answer. Unknown fields are passed over. Never
+//! allocates more than it is given.
 
 use std::time::Duration;
 
@@ -117,7 +118,8 @@ const LOG_RECORDS: u32 = 2;
 const RETRY_INFO: &str = "google.rpc.RetryInfo";
 const RETRY_INFO_URL: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// Reads one `google.protobuf.Any`; `Some(None)` if it holds something else than a RetryInfo with a delay.
+/// Reads one `google.protobuf.Any`; `Some(None)` if it holds something else than a RetryInfo with a
+/// delay.
 fn read_retry_info(detail: &[u8]) -> Option<Option<Duration>> {
     let (mut is_retry_info, mut value) = (false, &[][..]);
     for_each_field(detail, |field, content| {

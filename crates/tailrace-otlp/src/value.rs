@@ -42,8 +42,9 @@ impl From<bool> for Value {
     }
 }
 
-/// What is known of one source, encoded once: the attributes of its resource and those of each of its records.
-/// Sources with equal resource attributes share one ResourceLogs where they are neighbours in a request.
+/// What is known of one source, encoded once: the attributes of its resource and those of each of
+/// its records. Sources with equal resource attributes share one ResourceLogs where they are
+/// neighbours in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFacts {
     /// The resource and its schema URL, as fields of a ResourceLogs.

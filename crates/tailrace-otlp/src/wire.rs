@@ -1,7 +1,9 @@
-//! Protobuf's wire format: varints, and a buffer whose length-delimited fields are closed after they are written.
+//! Protobuf's wire format: varints, and a buffer whose length-delimited fields are closed after
+//! they are written.
 //!
-//! Takes bytes and lengths, gives bytes. A length that is not known beforehand gets a guessed number of bytes; closing
-//! the field writes the length minimally and moves the content only where the guess was wrong. Never knows a message.
+//! Takes bytes and lengths, gives bytes. A length that is not known beforehand gets a guessed
+//! number of bytes; closing the field writes the length minimally and moves the content only where
+//! the guess was wrong. Never knows a message.
 
 /// Tag of a field with wire type 0 (varint).
 pub(crate) const fn varint_tag(field: u8) -> u8 {
@@ -47,8 +49,8 @@ pub(crate) fn push_bytes(out: &mut Vec<u8>, field: u8, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// Bytes being written. `bytes` is initialised beyond what is written, so that a write is a bounded copy and the
-/// memory of the last request is used again without being cleared.
+/// Bytes being written. `bytes` is initialised beyond what is written, so that a write is a bounded
+/// copy and the memory of the last request is used again without being cleared.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     /// `bytes[..at]` is written, the rest is old.
@@ -164,8 +166,8 @@ impl Buffer {
         }
     }
 
-    /// The fields of a string attribute in one go: `tag`, the length of the KeyValue, `prefix` (the key and the
-    /// AnyValue's tag), and the AnyValue.
+    /// The fields of a string attribute in one go: `tag`, the length of the KeyValue, `prefix` (the
+    /// key and the AnyValue's tag), and the AnyValue.
     #[inline]
     pub(crate) fn string_attribute(&mut self, tag: u8, prefix: &[u8], text: &[u8]) {
         let any = 1 + varint_len(text.len() as u64) + text.len();
@@ -185,8 +187,8 @@ impl Buffer {
         self.at += at;
     }
 
-    /// Starts a length-delimited field (its tag is written): leaves as many bytes as the length of `guess` bytes
-    /// of content takes.
+    /// Starts a length-delimited field (its tag is written): leaves as many bytes as the length of
+    /// `guess` bytes of content takes.
     #[inline]
     pub(crate) fn open(&mut self, guess: usize) -> Open {
         let width = varint_len(guess as u64);
@@ -233,7 +235,8 @@ fn write_varint(out: &mut [u8], mut value: u64) -> usize {
     at + 1
 }
 
-/// Steps through the fields of one message. After the last field, [`Fields::is_broken`] says whether all of it could be read.
+/// Steps through the fields of one message. After the last field, [`Fields::is_broken`] says
+/// whether all of it could be read.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],

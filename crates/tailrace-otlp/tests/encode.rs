@@ -1,4 +1,5 @@
-//! The encoders against slow references: generated columns, rows and kinds, decoded by prost and serde_json.
+//! The encoders against slow references: generated columns, rows and kinds, decoded by prost and
+//! serde_json.
 #![allow(clippy::unwrap_used)]
 
 #[path = "encode/fixed.rs"]

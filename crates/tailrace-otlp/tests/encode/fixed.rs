@@ -466,3 +466,49 @@ fn no_rows_no_request() {
         assert_eq!(stats, Stats::default());
     }
 }
+
+/// A record of the source that an overflow key and a lifted column fight over: the attribute's name is free again.
+#[test]
+fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
+    use tailrace_otlp::{Run, SourceFacts, Value};
+    let facts = SourceFacts::new(&[], &[("level".to_owned(), Value::from("source"))]);
+    let runs = [Run {
+        records: 0..1,
+        source: &facts,
+    }];
+    let values = StringViewArray::from(vec!["info"]);
+    let overflow = StringViewArray::from(vec![r#"{"level":"overflow"}"#]);
+    let columns = vec![Column {
+        name: "level",
+        values: &values,
+        kinds: None,
+        index: Index::Record,
+    }];
+    let part = Part {
+        rows: None,
+        columns,
+        overflow: Some(&overflow),
+    };
+    let envelope = Envelope {
+        observed_ns: 1,
+        records: 1,
+        raw: None,
+        malformed: None,
+        truncated: None,
+        times: &[],
+        streams: &[],
+        runs: &runs,
+    };
+    let mut shown = Vec::new();
+    Encoder::new(Config::default()).encode(&envelope, &[part], &mut |request| {
+        let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
+        let record = &decoded.resource_logs[0].scope_logs[0].log_records[0];
+        assert_eq!(record.severity_text, "info");
+        shown.extend(
+            attributes(record)
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value)),
+        );
+    });
+    assert_eq!(shown, [("level".to_owned(), string("source"))]);
+}

@@ -134,7 +134,7 @@ fn json(value: &Known) -> Json {
                 let six = format!("{:0<6}", &bits[at..bits.len().min(at + 6)]);
                 text.push(digits[usize::from_str_radix(&six, 2).unwrap()] as char);
             }
-            while text.len() % 4 > 0 {
+            while !text.len().is_multiple_of(4) {
                 text.push('=');
             }
             Json::String(text)
@@ -147,8 +147,8 @@ fn json(value: &Known) -> Json {
     }
 }
 
-#[test]
-fn console_lines_are_for_people() {
+/// Three records: a usual one, one with a numeric level, one that is no JSON.
+fn three_records() -> Table {
     let open = |name: &str, values: [Known; 3]| KnownColumn {
         name: name.to_owned(),
         ty: Type::Open,
@@ -159,7 +159,7 @@ fn console_lines_are_for_people() {
             .collect(),
     };
     let text = |text: &str| Known::Str(text.to_owned());
-    let table = Table {
+    Table {
         records: 3,
         raw: Some(vec![None, None, Some("plain \u{1b}[31mtext\n".to_owned())]),
         malformed: Some(vec![false, false, true]),
@@ -211,7 +211,12 @@ fn console_lines_are_for_people() {
         mapping: Default::default(),
         iostream: true,
         request_bytes_max: 1 << 20,
-    };
+    }
+}
+
+#[test]
+fn console_lines_are_for_people() {
+    let table = three_records();
     let show = |colour| {
         let mut shown = String::new();
         let config = ConsoleConfig {

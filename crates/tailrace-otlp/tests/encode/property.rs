@@ -88,7 +88,8 @@ fn check_request(request: &Request, bytes_max: usize) -> Result<Vec<Expected>, T
         "{} bytes",
         request.bytes.len()
     );
-    // Lengths and numbers are written as short as prost writes them, and nothing is written that it would not.
+    // Lengths and numbers are written as short as prost writes them, and nothing is written that it
+    // would not.
     prop_assert_eq!(decoded.encoded_len(), request.bytes.len());
     prop_assert_eq!(&ends(&request.bytes), &request.ends);
     prop_assert_eq!(request.ends.len(), request.records.len());

@@ -1,5 +1,5 @@
-//! The slow reference: what a table's LogRecords must be, built from what the test knows, never from Arrow or our code
-//! (but for reading times and severities, which have tests of their own).
+//! The slow reference: what a table's LogRecords must be, built from what the test knows, never
+//! from Arrow or our code (but for reading times and severities, which have tests of their own).
 
 use std::collections::HashMap;
 
@@ -91,15 +91,7 @@ fn log_record(
             .map_or(0, |time| (*time).max(0) as u64),
         ..LogRecord::default()
     };
-    let find = |choice: &Option<String>, usual: &[&'static str]| {
-        let names: Vec<&str> = choice.as_ref().map_or(usual.to_vec(), |name| vec![name]);
-        let of_name = |name: &&str| {
-            columns
-                .iter()
-                .find(|(known, value)| known == name && *value != Known::Null)
-        };
-        names.iter().find_map(of_name)
-    };
+    let find = |choice: &Option<String>, usual: &[&'static str]| candidate(&columns, choice, usual);
     if let Some((name, value)) = find(&mapping.timestamp, &reserved::TIMESTAMP_KEYS) {
         match time_of(value, mapping) {
             Some(ns) => {
@@ -117,14 +109,7 @@ fn log_record(
         lifted.push(name);
     }
     if let Some((name, value)) = find(&mapping.severity_number, &reserved::SEVERITY_NUMBER_KEYS) {
-        let number = match value {
-            Known::Int(number) => Some(i128::from(*number)),
-            Known::Uint(number) => Some(i128::from(*number)),
-            Known::Float(number) if number.fract() == 0.0 => Some(*number as i128),
-            Known::Str(text) | Known::Number(text, true) => text.parse().ok(),
-            _ => None,
-        };
-        match number.filter(|number| (1..=24).contains(number)) {
+        match number_of(value).filter(|number| (1..=24).contains(number)) {
             Some(number) => {
                 out.severity_number = number as i32;
                 lifted.push(name);
@@ -150,16 +135,46 @@ fn log_record(
         out.event_name = text.clone();
         lifted.push(name);
     }
+    lifted.extend(lift_ids(&columns, mapping, &mut out, counts));
+    out.attributes = attributes(table, part, record, source, &columns, &lifted);
+    out
+}
+
+/// The first column with a value that a field may come from.
+fn candidate<'c>(
+    columns: &'c [(String, Known)],
+    choice: &Option<String>,
+    usual: &[&'static str],
+) -> Option<&'c (String, Known)> {
+    let of_name = |name: &str| {
+        columns
+            .iter()
+            .find(|(known, value)| known == name && *value != Known::Null)
+    };
+    match choice {
+        Some(name) => of_name(name),
+        None => usual.iter().find_map(|name| of_name(name)),
+    }
+}
+
+fn lift_ids<'c>(
+    columns: &'c [(String, Known)],
+    mapping: &Mapping,
+    out: &mut LogRecord,
+    counts: &mut Counts,
+) -> Vec<&'c str> {
+    let find = |choice: &Option<String>, usual: &[&'static str]| candidate(columns, choice, usual);
+    let mut lifted: Vec<&str> = Vec::new();
     for (choice, usual, field, len) in [
         (
             &mapping.trace_id,
-            &reserved::TRACE_ID_KEYS,
+            &reserved::TRACE_ID_KEYS[..],
             &mut out.trace_id,
             16,
         ),
         (
             &mapping.span_id,
-            &reserved::SPAN_ID_KEYS,
+            &reserved::SPAN_ID_KEYS[..],
             &mut out.span_id,
             8,
         ),
@@ -175,19 +190,7 @@ fn log_record(
         }
     }
     if let Some((name, value)) = find(&mapping.trace_flags, &reserved::TRACE_FLAGS_KEYS) {
-        let flags = match value {
-            Known::Str(text)
-                if matches!(text.len(), 1 | 2)
-                    && text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
-            {
-                u8::from_str_radix(text, 16).ok()
-            }
-            Known::Number(text, true) => text.parse().ok(),
-            Known::Int(flags) => u8::try_from(*flags).ok(),
-            Known::Uint(flags) => u8::try_from(*flags).ok(),
-            _ => None,
-        };
-        match flags {
+        match flags_of(value) {
             Some(flags) => {
                 out.flags = flags.into();
                 lifted.push(name);
@@ -195,8 +198,7 @@ fn log_record(
             None => counts.unparsable_fields += 1,
         }
     }
-    out.attributes = attributes(table, part, record, source, &columns, &lifted);
-    out
+    lifted
 }
 
 fn attributes(
@@ -302,6 +304,30 @@ fn time_of(value: &Known, mapping: &Mapping) -> Option<u64> {
         _ => None,
     };
     ns.filter(|ns| *ns > 0).map(|ns| ns as u64)
+}
+
+fn number_of(value: &Known) -> Option<i128> {
+    match value {
+        Known::Int(number) => Some(i128::from(*number)),
+        Known::Uint(number) => Some(i128::from(*number)),
+        Known::Float(number) if number.fract() == 0.0 => Some(*number as i128),
+        Known::Str(text) | Known::Number(text, true) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+fn flags_of(value: &Known) -> Option<u8> {
+    match value {
+        Known::Str(text)
+            if matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            u8::from_str_radix(text, 16).ok()
+        }
+        Known::Number(text, true) => text.parse().ok(),
+        Known::Int(flags) => u8::try_from(*flags).ok(),
+        Known::Uint(flags) => u8::try_from(*flags).ok(),
+        _ => None,
+    }
 }
 
 fn scalar_text(value: &Known) -> Option<String> {

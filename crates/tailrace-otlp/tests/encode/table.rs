@@ -142,21 +142,7 @@ impl Table {
             .enumerate()
             .map(|(at, part)| Part {
                 rows: part.rows.as_deref(),
-                columns: part
-                    .columns
-                    .iter()
-                    .zip(&arrays[at])
-                    .map(|(column, (values, kinds))| Column {
-                        name: &column.name,
-                        values: values.as_ref(),
-                        kinds: kinds.as_ref(),
-                        index: if column.by_row {
-                            Index::Row
-                        } else {
-                            Index::Record
-                        },
-                    })
-                    .collect(),
+                columns: part.columns.iter().zip(&arrays[at]).map(handed).collect(),
                 overflow: overflows[at].as_ref(),
             })
             .collect();
@@ -175,6 +161,21 @@ impl Table {
             }
         }
         rows
+    }
+}
+
+fn handed<'a>(
+    (column, (values, kinds)): (&'a KnownColumn, &'a (ArrayRef, Option<UInt8Array>)),
+) -> Column<'a> {
+    Column {
+        name: &column.name,
+        values: values.as_ref(),
+        kinds: kinds.as_ref(),
+        index: if column.by_row {
+            Index::Row
+        } else {
+            Index::Record
+        },
     }
 }
 
