@@ -407,7 +407,12 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self::Value> {
         let Value::Mapping(entries) = &node.value else {
-            reader.expected(node, "a mapping", None);
+            if V::SECRET {
+                let message = format!("{}: expected a mapping", reader.path());
+                reader.report(node.diagnostic(message).without_snippet());
+            } else {
+                reader.expected(node, "a mapping", None);
+            }
             return None;
         };
         let mut map = BTreeMap::new();

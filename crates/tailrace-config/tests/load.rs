@@ -71,7 +71,7 @@ fn every_example_loads() {
     let mut loaded = 0;
     for entry in fs::read_dir(root().join("config/examples")).unwrap() {
         let path = entry.unwrap().path();
-        let config = load(&[path.clone()], &variables).unwrap_or_else(|diagnostics| {
+        let config = load(std::slice::from_ref(&path), &variables).unwrap_or_else(|diagnostics| {
             panic!(
                 "{}",
                 diagnostics
