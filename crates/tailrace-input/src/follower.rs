@@ -7,8 +7,9 @@
 //! How a change is noticed: inotify on the directories says which name changed; the changes of 10 ms
 //! are taken together. A sweep walks the globs again and stats every known file, as a net for what
 //! inotify does not tell (other hosts of a network filesystem, a queue that overflowed). It runs every
-//! `scan_interval`, but never takes more than 0.1 % of the time (5 % when it is the only means,
-//! because inotify is not to be had), so twenty thousand idle files cost next to nothing.
+//! `scan_interval`, but takes no more than 0.1 % of the time (5 % when it is the only means, because
+//! inotify is not to be had), so twenty thousand idle files cost next to nothing; at the latest it
+//! runs every five minutes.
 //!
 //! Descriptors: a file is open while it has something to read and for `idle_close` after; then only
 //! its identity is kept and it is opened again when it grows. At most `open_files_max` are open.
@@ -35,10 +36,12 @@ use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::File;
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
-use crate::watch::{Changes, Waker, Watcher};
+use crate::watch::{Changes, Waker, Watcher, Woken};
 use names::Memory;
 use timers::Timers;
 
+/// The longest time between two sweeps.
+const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
 /// Changes that come within this time are taken together.
 const COALESCE: Duration = Duration::from_millis(10);
 
@@ -292,8 +295,7 @@ impl Follower {
         if now < self.next_drain && fd.is_some() {
             // Changes wait a little, so that a busy file costs a hundred wakes a second at most.
             let before = self.next_drain.min(deadline);
-            self.waker.wait(None, before);
-            if Instant::now() < before || before == deadline {
+            if self.waker.wait(None, before) == Woken::ByWaker || before == deadline {
                 return;
             }
         }

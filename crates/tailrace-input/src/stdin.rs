@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SourceId};
 use crate::identity::FileId;
-use crate::watch::Waker;
+use crate::watch::{Waker, Woken};
 
 /// Reads one stream as source 0.
 #[derive(Debug)]
@@ -155,8 +155,10 @@ impl<R: Read + AsFd> StdinReader<R> {
     /// Waits until a read would not block, the waker is used or `timeout` has passed. True in the
     /// first case.
     pub fn wait(&mut self, timeout: Duration) -> bool {
-        self.waker
-            .wait(Some(&self.reader), Instant::now() + timeout)
+        let woken = self
+            .waker
+            .wait(Some(&self.reader), Instant::now() + timeout);
+        woken == Woken::ByData
     }
 }
 

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Follower;
+use super::{Follower, SWEEP_PAUSE_MAX};
 use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
@@ -95,8 +95,8 @@ impl Follower {
         self.forget_links();
         let cost = begin.elapsed();
         let share = if self.is_polling() { 20 } else { 1000 };
-        let pause = (cost * share).max(self.config.scan_interval);
-        self.next_sweep = begin + pause.max(Duration::from_millis(1));
+        let pause = (cost * share).min(SWEEP_PAUSE_MAX);
+        self.next_sweep = begin + pause.max(self.config.scan_interval);
         matched
     }
 

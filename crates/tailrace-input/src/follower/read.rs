@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Follower;
 use crate::event::{FileEvent, LossReason, SourceId};
-use crate::file::{File, Open, Slice};
+use crate::file::{File, Open, Slice, Stat};
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
 const EVENTS_MAX: usize = 1024;
@@ -60,8 +60,6 @@ impl Follower {
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) -> io::Result<bool> {
-        let key = self.config.fingerprint_key;
-        let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
@@ -74,62 +72,81 @@ impl Follower {
                 Open::Stale(names) => return Ok(self.not_there(slot, &names, events)),
             }
         }
+        let Some(stat) = self.make_sure(slot, events)? else {
+            return Ok(self.replaced(slot, events));
+        };
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
+        if stat.size == file.offset || file.paused {
+            return self.look(slot, stat, events);
+        }
+        let key = self.config.fingerprint_key;
+        let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
+        let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
+        let (start, offset) = (buffer.len(), file.offset);
+        let Slice::Bytes(bytes, identified) = file.read(buffer, want.min(slice_max), key)? else {
+            return Ok(self.replaced(slot, events));
+        };
+        note_size(file, stat.size, events);
+        if identified {
+            tell_identified(file, events);
+        }
+        if bytes > 0 {
+            file.active = Instant::now();
+            file.chunked = true;
+            push_chunk(events, file.source, offset, start, start + bytes);
+        }
+        let more = bytes > 0 && file.offset < file.size;
+        Ok(more || self.rest(slot, events))
+    }
+
+    /// Sees to it that an open file is the one that is known, and told to be open. `None` if it is
+    /// another one, or shorter than what was read.
+    fn make_sure(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<Option<Stat>> {
+        let key = self.config.fingerprint_key;
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(None);
+        };
         let stat = file.stat()?;
         if stat.reborn {
-            return Ok(self.replaced(slot, events));
+            return Ok(None);
         }
         if file.skip.is_some() && !file.verified {
             file.offset = stat.size;
         }
         if stat.size < file.offset {
-            return Ok(self.replaced(slot, events));
+            return Ok(None);
         }
         if !file.verified {
-            match file.verify(key)? {
-                None => return Ok(self.replaced(slot, events)),
-                Some(mid_line) => self.tell_opened(slot, stat.size, mid_line, events),
-            }
+            let Some(mid_line) = file.verify(key)? else {
+                return Ok(None);
+            };
+            self.tell_opened(slot, stat.size, mid_line, events);
         } else if !file.told && stat.size > file.offset {
             self.come_back(slot, stat.size, events);
         }
+        Ok(Some(stat))
+    }
+
+    /// A turn without reading: there is nothing new, or the caller wants nothing.
+    fn look(&mut self, slot: u32, stat: Stat, events: &mut Vec<FileEvent>) -> io::Result<bool> {
+        let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        if stat.size == file.offset || file.paused {
-            if stat.touched && !file.content_holds(key)? {
-                return Ok(self.replaced(slot, events));
-            }
-            if stat.size > file.size {
-                match file.identify(key)? {
-                    None => return Ok(self.replaced(slot, events)),
-                    Some(true) => tell_identified(file, events),
-                    Some(false) => {}
-                }
-            }
-            note_size(file, stat.size, events);
-            return Ok(!file.paused && self.rest(slot, events));
+        if stat.touched && !file.content_holds(key)? {
+            return Ok(self.replaced(slot, events));
         }
-        let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
-        let (start, offset) = (buffer.len(), file.offset);
-        match file.read(buffer, want.min(slice_max), key)? {
-            Slice::Replaced => Ok(self.replaced(slot, events)),
-            Slice::Bytes(bytes, identified) => {
-                note_size(file, stat.size, events);
-                if identified {
-                    tell_identified(file, events);
-                }
-                if bytes > 0 {
-                    file.active = Instant::now();
-                    file.chunked = true;
-                    push_chunk(events, file.source, offset, start, start + bytes);
-                }
-                let more = bytes > 0 && file.offset < file.size;
-                Ok(more || self.rest(slot, events))
+        if stat.size > file.size {
+            match file.identify(key)? {
+                None => return Ok(self.replaced(slot, events)),
+                Some(true) => tell_identified(file, events),
+                Some(false) => {}
             }
         }
+        note_size(file, stat.size, events);
+        Ok(!file.paused && self.rest(slot, events))
     }
 
     /// There is nothing to read now: when to look again, and whether that was the end.

@@ -171,28 +171,7 @@ impl Rig {
         let mut filled = 0;
         for event in &events {
             match event {
-                FileEvent::Opened {
-                    source,
-                    id,
-                    generation,
-                    path,
-                    offset,
-                    size,
-                    ..
-                } => {
-                    let key = (id.device, id.inode, *generation);
-                    self.keys.insert(*source, key);
-                    self.ids.insert(*source, *id);
-                    let content = self.live.entry(key).or_insert_with(|| Content {
-                        begin: *offset,
-                        ..Content::default()
-                    });
-                    assert_eq!(content.begin + content.bytes.len() as u64, *offset);
-                    content.size = *size;
-                    content.path.clone_from(path);
-                    content.source = source.0;
-                    content.finished = false;
-                }
+                FileEvent::Opened { .. } => self.opened(event),
                 FileEvent::Chunk {
                     source,
                     offset,
@@ -237,6 +216,33 @@ impl Rig {
         }
         assert_eq!(filled, buffer.len(), "every byte is in a chunk");
         self.log.extend(events);
+    }
+
+    fn opened(&mut self, event: &FileEvent) {
+        let FileEvent::Opened {
+            source,
+            id,
+            generation,
+            path,
+            offset,
+            size,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let key = (id.device, id.inode, *generation);
+        self.keys.insert(*source, key);
+        self.ids.insert(*source, *id);
+        let content = self.live.entry(key).or_insert_with(|| Content {
+            begin: *offset,
+            ..Content::default()
+        });
+        assert_eq!(content.begin + content.bytes.len() as u64, *offset);
+        content.size = *size;
+        content.path.clone_from(path);
+        content.source = source.0;
+        content.finished = false;
     }
 
     fn contents(&self) -> impl Iterator<Item = &Content> {
