@@ -8,8 +8,6 @@ use crate::reference::{Json, overflow, present, read_json};
 use crate::table::{Known, KnownColumn, KnownPart, LEN, OBSERVED_NS, Table, Type, table};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn lines_parse_to_what_the_reference_says(table in table()) {
         let mut encoder = NdjsonEncoder::new(NdjsonConfig { request_bytes_max: table.request_bytes_max });

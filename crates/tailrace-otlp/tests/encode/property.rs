@@ -12,8 +12,6 @@ use crate::reference::{Counts, Expected, expected};
 use crate::table::{Table, table};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn requests_decode_to_what_the_reference_says(tables in prop::collection::vec(table(), 1..3)) {
         let mut encoder = None;
