@@ -295,7 +295,7 @@ impl Follower {
         if now < self.next_drain && fd.is_some() {
             // Changes wait a little, so that a busy file costs a hundred wakes a second at most.
             let before = self.next_drain.min(deadline);
-            if self.waker.wait(None, before) == Woken::ByWaker || before == deadline {
+            if self.waker.wait(None, before) == Woken::Waker || before == deadline {
                 return;
             }
         }

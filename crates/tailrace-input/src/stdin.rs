@@ -158,7 +158,7 @@ impl<R: Read + AsFd> StdinReader<R> {
         let woken = self
             .waker
             .wait(Some(&self.reader), Instant::now() + timeout);
-        woken == Woken::ByData
+        woken == Woken::Data
     }
 }
 

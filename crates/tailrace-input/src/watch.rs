@@ -56,18 +56,18 @@ impl Waker {
             match poll(&mut fds, Some(&timeout)) {
                 Err(Errno::INTR) => continue,
                 // Nothing that waiting could make better; a read will tell.
-                Err(_) => return Woken::ByData,
+                Err(_) => return Woken::Data,
                 Ok(_) => {}
             }
             if !fds[0].revents().is_empty() {
                 self.clear();
-                return Woken::ByWaker;
+                return Woken::Waker;
             }
             let readable = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
             return if readable {
-                Woken::ByData
+                Woken::Data
             } else {
-                Woken::ByTime
+                Woken::Timeout
             };
         }
     }
@@ -76,9 +76,9 @@ impl Waker {
 /// What ended a wait. A wake comes first: it is used up by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    ByWaker,
-    ByData,
-    ByTime,
+    Waker,
+    Data,
+    Timeout,
 }
 
 /// `AsFd` as an object.
@@ -328,9 +328,9 @@ mod tests {
     fn a_wake_ends_the_wait_that_follows_it() {
         let waker = Waker::new().unwrap();
         waker.clone().wake();
-        assert_eq!(waker.wait(None, far()), Woken::ByWaker);
+        assert_eq!(waker.wait(None, far()), Woken::Waker);
         let again = waker.wait(None, Instant::now());
-        assert_eq!(again, Woken::ByTime, "the wake is used up");
+        assert_eq!(again, Woken::Timeout, "the wake is used up");
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         fs::write(&a, "x").unwrap();
         fs::rename(&a, &b).unwrap();
         fs::remove_file(&b).unwrap();
-        assert_eq!(waker.wait(watcher.poll_fd(), far()), Woken::ByData);
+        assert_eq!(waker.wait(watcher.poll_fd(), far()), Woken::Data);
         let mut changes = Changes::default();
         assert!(!watcher.drain(&mut changes));
         let got: Vec<_> = (0..changes.len())
