@@ -185,6 +185,9 @@ fn a_record_of_another_shape_is_malformed() {
         "{\"a\":\"1}",
         "{\"a\":[1}",
         "{\"a\":[1}]}",
+        "{\"a\":[1}}",
+        "{\"a\":{]}",
+        "{\"a\":[{]]}",
         "\u{feff}{}",
         "{\"a\":\"\\\"}",
         "{]",
@@ -257,6 +260,31 @@ fn keys_are_compared_unescaped() {
         &[r#"{"":1}"#, r#"{"a":1}"#],
         &["1", "-"],
     );
+}
+
+#[test]
+fn a_key_is_exactly_one_string_also_where_it_is_predicted() {
+    let lines = [
+        r#"{"a":1,"b":1}"#,
+        r#"{"a"x:2,"b":2}"#,
+        r#"{"a""b":3,"b":3}"#,
+        r#"{"a","b":4}"#,
+        r#"{"a"{}:5,"b":5}"#,
+        r#"{"a" :6,"b" :6}"#,
+        r#"{x"a":7,"b":7}"#,
+    ];
+    check(
+        key("a", Type::Open),
+        &lines,
+        &["1", "-", "-", "-", "-", "6", "-"],
+    );
+    check(
+        key("b", Type::Open),
+        &lines,
+        &["1", "2", "3", "4", "5", "6", "7"],
+    );
+    let scanned = check_scan(&star_config(512), &Batch::of_lines(&lines, 0));
+    assert_eq!(scanned.stats.bad_members, 5);
 }
 
 #[test]

@@ -85,6 +85,8 @@ enum Bend {
     Replace(f64, u8),
     Cut(f64),
     Swap(f64, f64),
+    /// The first of these bytes behind the place becomes another of them.
+    Flip(f64, u8),
 }
 
 fn bend() -> impl Strategy<Value = Bend> {
@@ -100,8 +102,11 @@ fn bend() -> impl Strategy<Value = Bend> {
         (0.0..1.0, byte()).prop_map(|(at, byte)| Bend::Replace(at, byte)),
         (0.0..1.0).prop_map(Bend::Cut),
         (0.0..1.0, 0.0..1.0).prop_map(|(one, other)| Bend::Swap(one, other)),
+        (0.0..1.0, select(STRUCTURE)).prop_map(|(at, byte)| Bend::Flip(at, byte)),
     ]
 }
+
+const STRUCTURE: &[u8] = b"{}[]:,\"";
 
 impl Bend {
     fn apply(&self, mut line: Vec<u8>) -> Vec<u8> {
@@ -116,6 +121,15 @@ impl Bend {
             Bend::Replace(at, byte) => line[place(at)] = byte,
             Bend::Cut(at) => line.truncate(place(at)),
             Bend::Swap(one, other) => line.swap(place(one), place(other)),
+            Bend::Flip(at, byte) => {
+                let at = place(at);
+                if let Some(found) = line[at..]
+                    .iter_mut()
+                    .find(|found| STRUCTURE.contains(found))
+                {
+                    *found = byte;
+                }
+            }
         }
         line
     }
