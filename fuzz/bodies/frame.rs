@@ -1,0 +1,189 @@
+//! Framing: wherever the input is cut the records are the same, and every byte is in exactly one piece or skip.
+//!
+//! Takes any bytes as one source, frames them in every format under wide and narrow limits, panics where the above does
+//! not hold. Plain text is also compared with the lines that the standard library finds.
+
+use tailrace_frame::{Config, Flags, Format, Framer, Frames, Piece, SIDE, Skip, Stats, Stream};
+
+const FORMATS: [Format; 5] = [
+    Format::Json,
+    Format::Raw,
+    Format::Cri,
+    Format::Docker,
+    Format::Auto,
+];
+
+/// Not 0, so that offsets and places in the buffer are told apart.
+const ORIGIN: u64 = 1000;
+
+/// Up to this length every single cut is tried.
+const CUT_EVERYWHERE_MAX: usize = 160;
+
+/// Up to this length the input is also pushed byte by byte.
+const BYTEWISE_MAX: usize = 4096;
+
+pub(crate) fn run(data: &[u8]) {
+    let cuttings = cuttings(data);
+    for format in FORMATS {
+        for (record_bytes_max, chain_span_max) in [(1 << 20, 8 << 20), (24, 200)] {
+            let config = Config {
+                format,
+                record_bytes_max,
+                chain_span_max,
+            };
+            for mid_line in [false, true] {
+                let whole = frame(&config, mid_line, data, &[]);
+                for cuts in &cuttings {
+                    let cut = frame(&config, mid_line, data, cuts);
+                    assert_eq!(
+                        cut, whole,
+                        "{config:?}, mid line: {mid_line}, cut at {cuts:?}"
+                    );
+                }
+                if format == Format::Raw && !mid_line && data.len() < record_bytes_max {
+                    check_lines(&whole, data);
+                }
+            }
+        }
+    }
+}
+
+/// Everything known of one record.
+#[derive(Debug, PartialEq)]
+struct Framed {
+    content: Vec<u8>,
+    flags: Flags,
+    stream: Stream,
+    time_ns: i64,
+    pieces: Vec<Piece>,
+}
+
+/// What a whole input gives.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    records: Vec<Framed>,
+    /// By offset, neighbours with one reason merged: how skips are divided depends on the cuts.
+    skips: Vec<Skip>,
+    stats: Stats,
+}
+
+/// Frames `data` in chunks that end at `cuts` and at its end.
+fn frame(config: &Config, mid_line: bool, data: &[u8], cuts: &[usize]) -> Outcome {
+    let mut framer = Framer::new(config, ORIGIN, mid_line);
+    let mut frames = Frames::default();
+    let mut outcome = Outcome::default();
+    let mut start = 0;
+    for (number, end) in cuts.iter().copied().chain([data.len()]).enumerate() {
+        // Each chunk lies where it is in `data`, in a buffer that ends with it.
+        framer.push(&data[start..end], number as u32, start as u32, &mut frames);
+        assert_eq!(framer.offset(), ORIGIN + end as u64);
+        assert!(
+            framer
+                .unsettled_from()
+                .is_none_or(|from| from < framer.offset())
+        );
+        outcome.take(&mut frames, number as u32, &data[..end]);
+        start = end;
+    }
+    framer.finish(&mut frames);
+    outcome.take(&mut frames, SIDE, &[]);
+    assert_eq!(framer.unsettled_from(), None, "nothing is held at the end");
+    outcome.check_partition(ORIGIN + data.len() as u64);
+    outcome.merge_skips();
+    outcome
+}
+
+impl Outcome {
+    /// Moves what is in `frames` here; records must lie in the side buffer or in the one just pushed.
+    fn take(&mut self, frames: &mut Frames, number: u32, buffer: &[u8]) {
+        assert_eq!(frames.records.len(), frames.piece_ends.len());
+        for (index, record) in frames.records.iter().enumerate() {
+            assert!(record.buffer == SIDE || record.buffer == number);
+            self.records.push(Framed {
+                content: frames.content(record, buffer).to_vec(),
+                flags: record.flags,
+                stream: record.stream,
+                time_ns: record.time_ns,
+                pieces: frames.pieces_of(index).to_vec(),
+            });
+        }
+        self.skips.append(&mut frames.skips);
+        let (sum, new) = (&mut self.stats, frames.stats);
+        sum.bytes += new.bytes;
+        sum.records += new.records;
+        sum.joined += new.joined;
+        sum.truncated += new.truncated;
+        sum.broken += new.broken;
+        sum.blank_lines += new.blank_lines;
+        sum.oversize_bytes += new.oversize_bytes;
+        frames.clear();
+    }
+
+    fn check_partition(&self, end: u64) {
+        let pieces = self.records.iter().flat_map(|record| &record.pieces);
+        let mut spans: Vec<(u64, u64)> = pieces
+            .map(|piece| (piece.start, piece.end))
+            .chain(self.skips.iter().map(|skip| (skip.start, skip.end)))
+            .collect();
+        spans.sort_unstable();
+        let mut expected = ORIGIN;
+        for (start, end) in spans {
+            assert_eq!(
+                start, expected,
+                "every byte is in exactly one piece or skip"
+            );
+            assert!(end > start, "no span is empty");
+            expected = end;
+        }
+        assert_eq!(expected, end, "the last byte is in a piece or skip");
+    }
+
+    fn merge_skips(&mut self) {
+        self.skips.sort_unstable_by_key(|skip| skip.start);
+        self.skips.dedup_by(|next, skip| {
+            let touch = skip.end == next.start && skip.reason == next.reason;
+            if touch {
+                skip.end = next.end;
+            }
+            touch
+        });
+    }
+}
+
+/// Plain text below the size limit: one record per line that is not blank.
+fn check_lines(whole: &Outcome, data: &[u8]) {
+    let lines = data
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.iter().all(|byte| b" \t\r".contains(byte)));
+    let contents = whole.records.iter().map(|record| &record.content[..]);
+    assert!(contents.eq(lines), "{:?}", whole.records);
+}
+
+/// Where the input is cut: byte by byte, once at every place, and at a few sets of places that depend on the input.
+fn cuttings(data: &[u8]) -> Vec<Vec<usize>> {
+    let mut cuttings = Vec::new();
+    if data.len() <= BYTEWISE_MAX {
+        cuttings.push((1..data.len()).collect());
+    }
+    if data.len() <= CUT_EVERYWHERE_MAX {
+        cuttings.extend((0..=data.len()).map(|at| vec![at]));
+    }
+    // FNV-1a, then a linear congruential step for each place.
+    let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    for count in 1..6 {
+        let mut cuts: Vec<usize> = (0..count)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 33) as usize % (data.len() + 1)
+            })
+            .collect();
+        cuts.sort_unstable();
+        cuttings.push(cuts);
+    }
+    cuttings
+}

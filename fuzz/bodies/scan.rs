@@ -1,0 +1,334 @@
+//! Scanning: instruction set, alignment and buffers do not matter, and serde_json reads the same members.
+//!
+//! Takes any bytes as lines, scans them for columns of every type and for all keys, panics where two scans differ or
+//! where a line that serde_json takes comes out otherwise.
+
+use std::fmt;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Float64Type, Int64Type};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use tailrace_model::json::{Kind, Step};
+use tailrace_model::reserved::Reserved;
+use tailrace_scan::{
+    BROKEN, Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, StarColumn, TEXT,
+    TEXT_ALLOWED, TRUNCATED, Type,
+};
+
+const TYPES: [Type; 6] = [
+    Type::Open,
+    Type::Text,
+    Type::Int64,
+    Type::Float64,
+    Type::Boolean,
+    Type::Timestamp,
+];
+
+/// Keys that have a column of every type.
+const KEYS: [&str; 5] = ["a", "status", "message", "ts", ""];
+
+/// Flags by line number: the first lines are plain, later ones are what else a framer may say of a record.
+const FLAGS: [u8; 8] = [
+    0,
+    0,
+    0,
+    TEXT_ALLOWED,
+    TRUNCATED,
+    TEXT,
+    TRUNCATED | TEXT_ALLOWED,
+    BROKEN,
+];
+
+/// The reference leaves out lines with more brackets: nesting has a limit.
+const BRACKETS_MAX: usize = 100;
+
+pub(crate) fn run(data: &[u8]) {
+    let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
+    for keys_max in [512, 2] {
+        let config = config(keys_max);
+        let expect = scan(&config, Isa::Scalar, &Batch::joint(&lines, 0));
+        check_lengths(&expect, lines.len());
+        for isa in [Isa::Scalar, Isa::Avx2] {
+            for pad in [0, 1, 31, 63] {
+                let found = scan(&config, isa, &Batch::joint(&lines, pad));
+                assert_same(&found, &expect, &format!("{isa:?}, {pad} bytes before"));
+            }
+            let found = scan(&config, isa, &Batch::apart(&lines));
+            assert_same(&found, &expect, &format!("{isa:?}, a buffer for each"));
+        }
+        check_reference(&config, &lines, &expect);
+    }
+}
+
+/// Every type of several keys, paths, the reserved columns that a record decides, and all keys.
+fn config(keys_max: usize) -> Config {
+    let key = |key: &str| Step::Key(key.to_owned());
+    let mut sources: Vec<Source> = KEYS
+        .iter()
+        .map(|name| Source::Key(vec![key(name)]))
+        .collect();
+    sources.push(Source::Key(vec![key("a"), key("b")]));
+    sources.push(Source::Key(vec![key("a"), Step::Index(0)]));
+    sources.push(Source::Key(vec![key("a"), Step::Index(-1), key("b")]));
+    let mut typed: Vec<(Source, Type)> = sources
+        .iter()
+        .flat_map(|source| TYPES.map(|ty| (source.clone(), ty)))
+        .collect();
+    let reserved = [
+        (Reserved::Body, Type::Open),
+        (Reserved::Body, Type::Text),
+        (Reserved::Timestamp, Type::Timestamp),
+        (Reserved::ObservedTimestamp, Type::Timestamp),
+        (Reserved::SeverityText, Type::Text),
+        (Reserved::SeverityNumber, Type::Int64),
+        (Reserved::Malformed, Type::Boolean),
+        (Reserved::Truncated, Type::Boolean),
+        (Reserved::Json, Type::Text),
+        (Reserved::Iostream, Type::Text),
+    ];
+    typed.extend(reserved.map(|(name, ty)| (Source::Reserved(name), ty)));
+    let columns = typed
+        .into_iter()
+        .enumerate()
+        .map(|(number, (source, ty))| Column {
+            name: number.to_string(),
+            source,
+            ty,
+        });
+    Config {
+        columns: columns.collect(),
+        star: Some(Star {
+            except: vec!["except".to_owned()],
+            columns_max: keys_max,
+        }),
+        offset_s: 3600,
+        isa: Isa::Auto,
+    }
+}
+
+/// The lines in memory.
+struct Batch {
+    buffers: Vec<Bytes>,
+    records: Vec<Record>,
+    times: Vec<i64>,
+    streams: Vec<u8>,
+}
+
+impl Batch {
+    /// All in one buffer, `pad` quotes before the first, a newline between two.
+    fn joint(lines: &[&[u8]], pad: usize) -> Batch {
+        let mut buffer = vec![b'"'; pad];
+        buffer.extend(lines.join(&b'\n'));
+        let mut start = pad as u32;
+        let spans = lines.iter().map(|line| {
+            let end = start + line.len() as u32;
+            let span = (0, start, end);
+            start = end + 1;
+            span
+        });
+        Batch::new(spans.collect(), vec![buffer.into()])
+    }
+
+    /// Each in a buffer of its own, so that nothing lies behind it.
+    fn apart(lines: &[&[u8]]) -> Batch {
+        let spans = lines.iter().zip(0..);
+        Batch::new(
+            spans
+                .map(|(line, number)| (number, 0, line.len() as u32))
+                .collect(),
+            lines
+                .iter()
+                .map(|line| Bytes::copy_from_slice(line))
+                .collect(),
+        )
+    }
+
+    fn new(spans: Vec<(u32, u32, u32)>, buffers: Vec<Bytes>) -> Batch {
+        let record = |(number, &(buffer, start, end)): (usize, &(u32, u32, u32))| Record {
+            buffer,
+            start,
+            end,
+            flags: FLAGS[number % FLAGS.len()],
+        };
+        Batch {
+            buffers,
+            records: spans.iter().enumerate().map(record).collect(),
+            times: (0..spans.len())
+                .map(|number| number as i64 % 3 * 1_000_000_007)
+                .collect(),
+            streams: (0..spans.len()).map(|number| (number % 3) as u8).collect(),
+        }
+    }
+}
+
+fn scan(config: &Config, isa: Isa, batch: &Batch) -> Scanned {
+    let config = Config {
+        isa,
+        ..config.clone()
+    };
+    Scanner::new(config).scan(&Records {
+        buffers: &batch.buffers,
+        records: &batch.records,
+        times: &batch.times,
+        streams: &batch.streams,
+        observed_ns: 1_767_323_045_678_901_234,
+    })
+}
+
+fn check_lengths(scanned: &Scanned, rows: usize) {
+    assert_eq!(scanned.batch.num_rows(), rows);
+    assert_eq!(scanned.stats.records, rows as u64);
+    for StarColumn { key, values, kinds } in &scanned.star {
+        assert_eq!((values.len(), kinds.len()), (rows, rows), "{key:?}");
+    }
+}
+
+fn assert_same(found: &Scanned, expect: &Scanned, how: &str) {
+    assert_eq!(found.stats, expect.stats, "{how}");
+    assert_eq!(found.batch, expect.batch, "{how}");
+    assert_eq!(found.kinds, expect.kinds, "{how}");
+    assert_eq!(found.star.len(), expect.star.len(), "{how}");
+    for (found, expect) in found.star.iter().zip(&expect.star) {
+        assert_eq!(found.key, expect.key, "{how}");
+        assert_eq!(found.values, expect.values, "{how}: {:?}", found.key);
+        assert_eq!(found.kinds, expect.kinds, "{how}: {:?}", found.key);
+    }
+    assert_eq!(found.overflow, expect.overflow, "{how}");
+    assert_eq!(found.raw, expect.raw, "{how}");
+    assert_eq!(found.malformed, expect.malformed, "{how}");
+    assert_eq!(found.truncated, expect.truncated, "{how}");
+}
+
+/// The members of an object in their order, values as written.
+struct Members<'a>(Vec<(String, &'a str)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members: Vec<(String, &str)> = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                    if members.iter().all(|(known, _)| *known != key) {
+                        members.push((key, value.get()));
+                    }
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// Compares each line that serde_json takes with its row, if every key has a column.
+fn check_reference(config: &Config, lines: &[&[u8]], scanned: &Scanned) {
+    if scanned.overflow.is_some() {
+        return;
+    }
+    for (row, line) in lines.iter().enumerate() {
+        if FLAGS[row % FLAGS.len()] & (TEXT | BROKEN) != 0 {
+            continue;
+        }
+        let members = std::str::from_utf8(line)
+            .ok()
+            .filter(|text| text.matches(['{', '[']).count() <= BRACKETS_MAX)
+            .and_then(|text| serde_json::from_str(text).ok());
+        let Some(Members(mut members)) = members else {
+            continue;
+        };
+        check_typed(config, row, &members, scanned);
+        members.retain(|(key, _)| key != "except");
+        let is_raw = scanned.raw.as_ref().is_some_and(|raw| raw.is_valid(row));
+        assert!(!is_raw, "row {row} is an object");
+        let present = scanned
+            .star
+            .iter()
+            .filter(|column| column.kinds.is_valid(row));
+        assert_eq!(present.count(), members.len(), "row {row}: {members:?}");
+        for (key, json) in &members {
+            let column = scanned.star.iter().find(|column| *column.key == **key);
+            let column = column.unwrap_or_else(|| panic!("row {row}: no column {key:?}"));
+            check_value(column, row, json);
+        }
+    }
+}
+
+fn check_value(column: &StarColumn, row: usize, json: &str) {
+    let expect = kind(json);
+    let place = format!("row {row}, {:?}: {json}", column.key);
+    assert_eq!(column.kinds.value(row), expect as u8, "{place}");
+    let value = column
+        .values
+        .is_valid(row)
+        .then(|| column.values.value(row));
+    match expect {
+        Kind::Null => assert_eq!(value, None, "{place}"),
+        // serde_json takes no lone surrogate, we replace it.
+        Kind::String => match serde_json::from_str::<String>(json) {
+            Ok(text) => assert_eq!(value, Some(&*text), "{place}"),
+            Err(_) => assert!(value.is_some(), "{place}"),
+        },
+        _ => assert_eq!(value, Some(json), "{place}"),
+    }
+}
+
+/// Numbers in number columns.
+fn check_typed(config: &Config, row: usize, members: &[(String, &str)], scanned: &Scanned) {
+    for (column, values) in config.columns.iter().zip(scanned.batch.columns()) {
+        let Source::Key(path) = &column.source else {
+            continue;
+        };
+        let [Step::Key(key)] = &path[..] else {
+            continue;
+        };
+        let json = members.iter().find(|(known, _)| known == key);
+        let place = format!("row {row}, {:?} of {json:?}", column.ty);
+        let Some(&(_, json)) = json else {
+            assert!(values.is_null(row), "{place}");
+            continue;
+        };
+        match (column.ty, kind(json)) {
+            (Type::Int64, Kind::Integer) => {
+                let values = values.as_primitive::<Int64Type>();
+                let value = values.is_valid(row).then(|| values.value(row));
+                assert_eq!(value, json.parse().ok(), "{place}");
+            }
+            (Type::Float64, Kind::Integer | Kind::Float) => {
+                let values = values.as_primitive::<Float64Type>();
+                let value = values.is_valid(row).then(|| values.value(row));
+                let expect = json.parse().ok().filter(|value: &f64| value.is_finite());
+                assert_eq!(value.map(f64::to_bits), expect.map(f64::to_bits), "{place}");
+            }
+            (Type::Boolean, Kind::Bool) => {
+                assert!(values.is_valid(row), "{place}");
+                assert_eq!(values.as_boolean().value(row), json == "true", "{place}");
+            }
+            (_, Kind::Null) | (Type::Int64 | Type::Float64, Kind::Bool) => {
+                assert!(values.is_null(row), "{place}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The kind of a JSON text that is known to be valid.
+fn kind(json: &str) -> Kind {
+    match json.as_bytes()[0] {
+        b'n' => Kind::Null,
+        b'"' => Kind::String,
+        b't' | b'f' => Kind::Bool,
+        b'{' => Kind::Object,
+        b'[' => Kind::Array,
+        _ if json.contains(['.', 'e', 'E']) => Kind::Float,
+        _ => Kind::Integer,
+    }
+}
