@@ -74,7 +74,8 @@ section! {
     /// Encoded requests that wait for, or are with, an output. When it is full, reading pauses and the
     /// data stays in the files.
     pub struct Queue {
-        /// Bytes of requests per output, as they go over the wire, at most.
+        /// Bytes in flight of one pipeline, at most: requests as they go over the wire, and what was read and is
+        /// not encoded yet.
         max_bytes: u64 = Size<{ 64 * KIB }, { 4 * GIB }>, default("8MiB");
     }
 }
@@ -83,7 +84,7 @@ section! {
     /// Bounds of one pipeline.
     pub struct PipelineLimits {
         /// Bytes of one file that may be read but not yet delivered: what is sent again, at most, after a crash.
-        replay: u64 = Size<{ 128 * KIB }, { 16 * GIB }>, default("16MiB");
+        replay: u64 = Size<{ MIB }, { 16 * GIB }>, default("16MiB");
         /// Columns that `*` may make out of JSON keys. Further keys stay together in one map, and are counted.
         columns: usize = Integer<1, 10_000>, default("512");
     }

@@ -13,10 +13,11 @@ use tailrace_input::DataDir;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle as Task;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::checkpointer::{self, CheckpointStatus, Checkpointer};
 use crate::error::{Error, Kind};
+use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
@@ -47,6 +48,7 @@ pub struct Agent {
     phase: watch::Sender<Phase>,
     readers_ended: watch::Receiver<usize>,
     grace: Duration,
+    faults: Faults,
 }
 
 /// How an agent ended.
@@ -54,8 +56,12 @@ pub struct Agent {
 pub struct Summary {
     /// The final ledger of each pipeline.
     pub pipelines: Vec<PipelineLedger>,
-    /// Bytes read and not settled: they are read again at the next start.
-    pub unsettled_bytes: u64,
+    /// Bytes of files with records that are not settled: they are read again at the next start.
+    pub undelivered_bytes: u64,
+    /// Bytes of inputs that cannot be read again with records that are not settled.
+    pub lost_bytes: u64,
+    /// The agent ended because of a bug.
+    pub fault: bool,
 }
 
 /// Reads the agent's state from other threads.
@@ -91,6 +97,7 @@ impl Agent {
             .enable_all()
             .build()
             .map_err(|source| Kind::Thread { source })?;
+        let faults = Faults::new();
         let jobs = Arc::new(Jobs::default());
         let metrics = Metrics::register(registry);
         let mut built = Vec::new();
@@ -100,6 +107,7 @@ impl Agent {
                 jobs: &jobs,
                 metrics: &metrics,
                 runtime: runtime.handle(),
+                faults: &faults,
                 fingerprint_key: restored.fingerprint_key,
                 first_start: resumed.first_start,
                 resume: resumed.resume,
@@ -120,6 +128,7 @@ impl Agent {
             phase: watch::Sender::new(Phase::Running),
             readers_ended: watch::channel(0).1,
             grace: config.shutdown.grace,
+            faults,
             runtime,
         };
         agent.start_threads(built, workers)?;
@@ -129,9 +138,9 @@ impl Agent {
     fn start_threads(&mut self, built: Vec<pipeline::Built>, workers: usize) -> Result<(), Error> {
         for _ in 0..workers {
             let (jobs, pipelines) = (Arc::clone(&self.jobs), Arc::clone(&self.pipelines));
-            self.workers.push(thread("tailrace-work", move || {
-                worker::run(&jobs, &pipelines)
-            })?);
+            let faults = self.faults.clone();
+            let run = move || worker::run(&jobs, &pipelines, &faults);
+            self.workers.push(thread("tailrace-work", run)?);
         }
         let (ended, readers_ended) = watch::channel(0);
         let ended = Arc::new(ended);
@@ -139,9 +148,9 @@ impl Agent {
         for built in built {
             self.sending.extend(built.sending);
             for reader in built.readers {
-                let ended = Arc::clone(&ended);
+                let (ended, faults) = (Arc::clone(&ended), self.faults.clone());
                 let run = move || {
-                    reader.run();
+                    faults.guard("a reader", || reader.run());
                     ended.send_modify(|ended| *ended += 1);
                 };
                 self.readers.push(thread("tailrace-read", run)?);
@@ -159,56 +168,61 @@ impl Agent {
         }
     }
 
-    /// Runs until `stop` is ready or every input has ended, then drains and ends. Dropping
-    /// everything at a second signal is the caller's affair.
+    /// Runs until `stop` is ready, every input has ended, or a bug is met; then drains and ends.
+    /// Inputs that ended by themselves are drained without a limit of time, until `stop`: what
+    /// came from a pipe cannot be read again. Ending the process at a second signal is the
+    /// caller's affair.
     pub fn run(mut self, stop: impl Future<Output = ()>) -> Summary {
+        let mut stop = std::pin::pin!(stop);
         let inputs = self.readers.len();
         let mut ended = self.readers_ended.clone();
-        self.runtime.block_on(async {
+        let stopped = self.runtime.block_on(async {
             tokio::select! {
-                () = stop => {}
-                _ = ended.wait_for(|&ended| ended == inputs) => {}
+                () = &mut stop => true,
+                () = self.faults.first() => true,
+                _ = ended.wait_for(|&ended| ended == inputs) => false,
             }
         });
         self.phase.send_replace(Phase::Draining);
-        let deadline = self
-            .runtime
-            .block_on(async { tokio::time::Instant::now() + self.grace });
-        // Stop reading.
-        self.pipelines
-            .iter()
-            .for_each(|pipeline| pipeline.stop_reading());
+        self.stop_reading();
+        let sending = std::mem::take(&mut self.sending);
+        let (faults, grace) = (self.faults.clone(), self.grace);
+        self.runtime.block_on(async {
+            let mut sending = std::pin::pin!(all(sending));
+            if !stopped {
+                tokio::select! {
+                    () = &mut sending => return,
+                    () = &mut stop => {}
+                    () = faults.first() => {}
+                }
+            }
+            // What is not delivered by then is dropped, which is a nack.
+            let _ = tokio::time::timeout(grace, sending).await;
+        });
+        // Ends deliveries that are left, before the last look at what is settled; a write to a
+        // pipe that nobody reads is not waited for.
+        self.runtime.shutdown_background();
+        self.checkpointer.finish();
+        self.phase.send_replace(Phase::Stopped);
+        let view = View {
+            pipelines: Arc::clone(&self.pipelines),
+            phase: self.phase.subscribe(),
+            checkpoint: self.checkpointer.status(),
+        };
+        view.summary(self.faults.any())
+    }
+
+    /// Ends the readers and lets the workers finish what was read.
+    fn stop_reading(&mut self) {
+        for pipeline in &*self.pipelines {
+            pipeline.stop_reading();
+        }
         join(self.readers.drain(..));
-        // Flush.
         self.jobs.close();
         join(self.workers.drain(..));
-        // Drain.
         for output in self.pipelines.iter().flat_map(|pipeline| &pipeline.outputs) {
             output.close();
         }
-        let sending = std::mem::take(&mut self.sending);
-        self.runtime.block_on(async {
-            for mut task in sending {
-                if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
-                    task.abort();
-                    let _ = task.await;
-                }
-            }
-        });
-        // Checkpoint.
-        self.checkpointer.finish();
-        self.phase.send_replace(Phase::Stopped);
-        let summary = self.view().summary();
-        if summary.unsettled_bytes > 0 {
-            warn!(
-                bytes = summary.unsettled_bytes,
-                "not everything that was read could be delivered in time; \
-                 it is read again at the next start"
-            );
-        } else {
-            info!("everything that was read is delivered");
-        }
-        summary
     }
 }
 
@@ -231,12 +245,41 @@ impl View {
         self.checkpoint.error()
     }
 
-    fn summary(&self) -> Summary {
-        let unsettled = |pipeline: &Arc<Pipeline>| pipeline.tracker.unsettled_bytes_total();
-        Summary {
+    fn summary(&self, fault: bool) -> Summary {
+        let mut summary = Summary {
             pipelines: self.ledgers(),
-            unsettled_bytes: self.pipelines.iter().map(unsettled).sum(),
+            undelivered_bytes: 0,
+            lost_bytes: 0,
+            fault,
+        };
+        for pipeline in &*self.pipelines {
+            let (files, others) = pipeline.tracker.undelivered_bytes();
+            summary.undelivered_bytes += files;
+            summary.lost_bytes += others;
         }
+        if summary.lost_bytes > 0 {
+            error!(
+                bytes = summary.lost_bytes,
+                "standard input was read and not delivered in time; it cannot be read again"
+            );
+        }
+        if summary.undelivered_bytes > 0 {
+            warn!(
+                bytes = summary.undelivered_bytes,
+                "not everything that was read could be delivered in time; \
+                 it is read again at the next start"
+            );
+        } else if summary.lost_bytes == 0 {
+            info!("every record that was read is settled");
+        }
+        summary
+    }
+}
+
+/// Waits for all tasks.
+async fn all(tasks: Vec<Task<()>>) {
+    for task in tasks {
+        let _ = task.await;
     }
 }
 

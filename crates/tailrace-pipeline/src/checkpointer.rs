@@ -43,7 +43,7 @@ pub(crate) struct Idle {
 
 /// The thread that writes the checkpoint.
 pub(crate) struct Checkpointer {
-    stop: Option<mpsc::Sender<()>>,
+    stop: Option<mpsc::SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     status: CheckpointStatus,
 }
@@ -103,7 +103,7 @@ impl Idle {
             metrics,
             status: status.clone(),
         };
-        let (stop, stopped) = mpsc::channel();
+        let (stop, stopped) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("tailrace-checkpoint".to_owned())
             .spawn(move || writer.run(&stopped))
@@ -196,10 +196,15 @@ impl Writer {
         for pipeline in &*self.pipelines {
             let name = &pipeline.plan.name;
             let mut state = self.checkpoint.pipeline(name).cloned().unwrap_or_default();
-            for (id, generation) in pipeline.tracker.take_retired() {
+            let (departed, retired) = pipeline.tracker.take_departed();
+            let marks = departed
+                .into_iter()
+                .chain(pipeline.tracker.marks())
+                .collect();
+            for (id, generation) in retired {
                 state.remove(id, generation);
             }
-            for mark in lowest_marks(pipeline.tracker.marks()) {
+            for mark in lowest_marks(marks) {
                 let output = &pipeline.plan.config.outputs[mark.output].name;
                 let at = Watermark {
                     offset: mark.watermark,

@@ -4,6 +4,10 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+/// What a batch is charged at least: tickets and tables of a small one cost more than its bytes,
+/// and the number of batches in flight must be bounded as well.
+pub(crate) const BATCH_CREDIT_MIN: u64 = 4 * 1024;
+
 /// A bound in bytes, shared by a reader and the batches in flight.
 #[derive(Debug)]
 pub(crate) struct Credit {

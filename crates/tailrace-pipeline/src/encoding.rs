@@ -28,7 +28,7 @@ pub struct EncodingPlan {
 #[derive(Debug, Clone)]
 pub enum FormatPlan {
     /// `ExportLogsServiceRequest`.
-    Otlp(tailrace_otlp::Config),
+    Otlp(Box<tailrace_otlp::Config>),
     /// One JSON object a line.
     Ndjson,
     /// Lines for people, perhaps with colour.
@@ -107,7 +107,7 @@ impl EncodingState {
     pub(crate) fn new(plan: &EncodingPlan, offset_s: i32) -> Self {
         let encoder = match &plan.format {
             FormatPlan::Otlp(config) => {
-                let mut config = config.clone();
+                let mut config = (**config).clone();
                 config.mapping.offset_s = offset_s;
                 AnyEncoder::Otlp(Box::new(Encoder::new(config)))
             }

@@ -6,7 +6,13 @@ use std::path::PathBuf;
 /// Why the agent could not start. The cause is in [`std::error::Error::source`].
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(#[from] Kind);
+pub struct Error(Box<Kind>);
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self(Box::new(kind))
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames};
@@ -78,7 +78,8 @@ impl Lane {
 
     /// Frames the oldest batch that waits; `None` if there is none.
     pub(crate) fn frame_next(&self) -> Option<Framed> {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
+        let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
         Some(self.frame(&mut sources, batch))
     }

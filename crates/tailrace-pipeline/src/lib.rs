@@ -33,6 +33,7 @@ mod watermark;
 
 mod agent;
 mod error;
+mod fault;
 mod ledger;
 mod metrics;
 

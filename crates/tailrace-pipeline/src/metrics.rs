@@ -25,6 +25,8 @@ pub(crate) struct Metrics {
     truncated: Family<PipelineLabels, Counter>,
     repaired: Family<PipelineLabels, Counter>,
     type_mismatch: Family<PipelineLabels, Counter>,
+    bad_values: Family<PipelineLabels, Counter>,
+    overflow_values: Family<PipelineLabels, Counter>,
     failed_rows: Family<PipelineLabels, Counter>,
     filtered: Family<PipelineLabels, Counter>,
     queue_size: Family<PipelineLabels, Gauge>,
@@ -64,6 +66,10 @@ pub(crate) struct PipelineMetrics {
     pub repaired: Counter,
     /// Values that did not fit the type of their column.
     pub type_mismatch: Counter,
+    /// Values that are no JSON, where they were wanted.
+    pub bad_values: Counter,
+    /// Values of keys beyond `limits.columns`, kept together in one column.
+    pub overflow_values: Counter,
     /// Rows whose expression failed and gave NULL.
     pub failed_rows: Counter,
     /// Records removed by `WHERE`.
@@ -190,6 +196,12 @@ impl Metrics {
             "values that did not fit their type",
             m.type_mismatch,
         );
+        r.register("scan_bad_values", "values that are no JSON", m.bad_values);
+        r.register(
+            "scan_overflow_values",
+            "values of keys beyond limits.columns",
+            m.overflow_values,
+        );
         r.register(
             "transform_failed_rows",
             "rows whose expression failed",
@@ -272,6 +284,8 @@ impl Metrics {
             truncated: self.truncated.get_or_create_owned(&labels),
             repaired: self.repaired.get_or_create_owned(&labels),
             type_mismatch: self.type_mismatch.get_or_create_owned(&labels),
+            bad_values: self.bad_values.get_or_create_owned(&labels),
+            overflow_values: self.overflow_values.get_or_create_owned(&labels),
             failed_rows: self.failed_rows.get_or_create_owned(&labels),
             filtered: self.filtered.get_or_create_owned(&labels),
             queue_size: self.queue_size.get_or_create_owned(&labels),
@@ -320,11 +334,18 @@ impl PipelineMetrics {
         self.malformed_lines.inc_by(stats.broken);
         self.truncated.inc_by(stats.truncated);
         self.replayed.inc_by(framed.replayed);
+        if stats.oversize_bytes > 0 {
+            self.skipped("oversize", stats.oversize_bytes);
+        }
     }
 
     /// Counts what the scanner and the query made of one batch.
-    pub(crate) fn scanned(&self, stats: &Stats, failed_rows: u64, filtered: u64) {
-        self.malformed.inc_by(stats.malformed);
+    pub(crate) fn scanned(&self, stats: &Stats, broken: u64, failed_rows: u64, filtered: u64) {
+        // A broken container line is malformed as a record, too: it is counted as a line.
+        self.malformed
+            .inc_by(stats.malformed.saturating_sub(broken));
+        self.overflow_values.inc_by(stats.overflow_members);
+        self.bad_values.inc_by(stats.bad_values + stats.bad_members);
         self.repaired.inc_by(stats.repaired);
         self.type_mismatch.inc_by(stats.type_mismatches);
         self.failed_rows.inc_by(failed_rows);

@@ -1,10 +1,11 @@
 //! Drives an output: takes requests from the workers, keeps at most `concurrency` of them on the
 //! wire, and resolves each ticket with what became of it. Never looks into a payload.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tailrace_output::{Delivered, Encoding, Observer, Output, RetryCause};
+use tailrace_output::{Delivered, Encoding, Observer, Output, Payload, RetryCause};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
@@ -13,13 +14,14 @@ use tracing::{debug, error, info, warn};
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, SharedEncoding, recode};
 use crate::error::Error;
+use crate::fault::Faults;
 use crate::metrics::OutputMetrics;
 use crate::wake::Readers;
 
 /// The workers' end of an output.
 #[derive(Debug)]
 pub(crate) struct OutputHandle {
-    sender: Mutex<Option<mpsc::Sender<InFlight>>>,
+    sender: Mutex<Option<mpsc::UnboundedSender<InFlight>>>,
     metrics: OutputMetrics,
 }
 
@@ -40,10 +42,6 @@ struct Driver {
     waiting: Arc<Readers>,
 }
 
-/// Requests that may wait for an output. Their bytes are bounded by the pipeline's credit, so a
-/// worker never waits here.
-const WAITING_MAX: usize = 4096;
-
 impl OutputHandle {
     /// Starts to drive an output; the task ends when the handle is closed and all is resolved.
     pub(crate) fn start(
@@ -52,6 +50,7 @@ impl OutputHandle {
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
+        faults: &Faults,
         runtime: &Handle,
     ) -> Result<(Self, JoinHandle<()>), Error> {
         let (output, concurrency) = crate::output_config::open(pipeline, config, runtime)?;
@@ -63,8 +62,18 @@ impl OutputHandle {
             metrics: metrics.clone(),
             waiting: Arc::clone(waiting),
         };
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let task = runtime.spawn(drive(Arc::new(driver), receiver, concurrency));
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "bounded by the pipeline's credit, which charges \
+                                                      each batch; a worker must never wait here"
+        )]
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let task = runtime.spawn(drive(
+            faults.clone(),
+            Arc::new(driver),
+            receiver,
+            concurrency,
+        ));
         Ok((
             Self {
                 sender: Mutex::new(Some(sender)),
@@ -83,7 +92,7 @@ impl OutputHandle {
             .clone();
         if let Some(sender) = sender {
             self.metrics.in_flight.inc();
-            if sender.blocking_send(InFlight { request, ticket }).is_err() {
+            if sender.send(InFlight { request, ticket }).is_err() {
                 self.metrics.in_flight.dec();
             }
         }
@@ -98,7 +107,12 @@ impl OutputHandle {
     }
 }
 
-async fn drive(driver: Arc<Driver>, mut requests: mpsc::Receiver<InFlight>, concurrency: usize) {
+async fn drive(
+    faults: Faults,
+    driver: Arc<Driver>,
+    mut requests: mpsc::UnboundedReceiver<InFlight>,
+    concurrency: usize,
+) {
     let permits = Arc::new(Semaphore::new(concurrency));
     // Dropped with this task: what is not resolved by then is a nack.
     let mut sending = JoinSet::new();
@@ -109,9 +123,13 @@ async fn drive(driver: Arc<Driver>, mut requests: mpsc::Receiver<InFlight>, conc
             driver.deliver(in_flight).await;
             drop(permit);
         });
-        while sending.try_join_next().is_some() {}
+        while let Some(ended) = sending.try_join_next() {
+            faults.check(ended);
+        }
     }
-    while sending.join_next().await.is_some() {}
+    while let Some(ended) = sending.join_next().await {
+        faults.check(ended);
+    }
 }
 
 impl Driver {
@@ -120,7 +138,15 @@ impl Driver {
         let payload = request.payload;
         let (first, last) = request.table.record_range();
         let records = payload.records;
-        let delivered = self.output.deliver(payload, &recode, self).await;
+        let watch = Watch {
+            driver: self,
+            held: AtomicBool::new(false),
+        };
+        let recode = |payload: &Payload, encoding| {
+            // It decompresses and compresses megabytes: not on the thread of all requests.
+            tokio::task::block_in_place(|| recode(payload, encoding))
+        };
+        let delivered = self.output.deliver(payload, &recode, &watch).await;
         if delivered.rejected > 0 {
             warn!(
                 pipeline = self.pipeline,
@@ -147,12 +173,19 @@ impl Driver {
     }
 }
 
-impl Observer for Driver {
+/// Watches one request on its way.
+struct Watch<'a> {
+    driver: &'a Driver,
+    /// The server refuses this request.
+    held: AtomicBool,
+}
+
+impl Observer for Watch<'_> {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        self.metrics.retried(cause.as_str());
+        self.driver.metrics.retried(cause.as_str());
         warn!(
-            pipeline = self.pipeline,
-            output = self.name,
+            pipeline = self.driver.pipeline,
+            output = self.driver.name,
             cause = cause.as_str(),
             reason,
             delay_ms = delay.as_millis() as u64,
@@ -161,10 +194,12 @@ impl Observer for Driver {
     }
 
     fn holding(&self, reason: &str, delay: Duration) {
-        self.metrics.holding.set(1);
+        if !self.held.swap(true, Ordering::Relaxed) {
+            self.driver.metrics.holding.inc();
+        }
         error!(
-            pipeline = self.pipeline,
-            output = self.name,
+            pipeline = self.driver.pipeline,
+            output = self.driver.name,
             reason,
             next_probe_ms = delay.as_millis() as u64,
             "the server refuses this output; it holds and nothing is skipped: \
@@ -174,8 +209,8 @@ impl Observer for Driver {
 
     fn recoding(&self, from: Encoding, to: Encoding, reason: &str) {
         info!(
-            pipeline = self.pipeline,
-            output = self.name,
+            pipeline = self.driver.pipeline,
+            output = self.driver.name,
             from = from.as_str(),
             to = to.as_str(),
             reason,
@@ -184,21 +219,25 @@ impl Observer for Driver {
     }
 
     fn delivered(&self, delivered: &Delivered) {
-        if self.metrics.holding.set(0) == 1 {
+        if self.held.swap(false, Ordering::Relaxed) {
+            self.driver.metrics.holding.dec();
             info!(
-                pipeline = self.pipeline,
-                output = self.name,
-                "the server accepts again"
+                pipeline = self.driver.pipeline,
+                output = self.driver.name,
+                "the server accepts a request that it refused before"
             );
         }
-        if delivered.encoding != self.encoding.get() {
-            self.encoding.set(delivered.encoding);
+        if delivered.encoding != self.driver.encoding.get() {
+            self.driver.encoding.set(delivered.encoding);
         }
-        self.metrics.requests.inc();
-        self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
+        self.driver.metrics.requests.inc();
+        self.driver
+            .metrics
+            .payload_bytes
+            .inc_by(delivered.wire_bytes);
         debug!(
-            pipeline = self.pipeline,
-            output = self.name,
+            pipeline = self.driver.pipeline,
+            output = self.driver.name,
             bytes = delivered.wire_bytes,
             attempts = delivered.attempts,
             "request delivered"

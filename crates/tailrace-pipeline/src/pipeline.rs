@@ -13,6 +13,7 @@ use crate::credit::Credit;
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
 use crate::facts::{FactsConfig, FileAttributes};
+use crate::fault::Faults;
 use crate::jobs::{Job, Jobs};
 use crate::lane::{Framed, Lane};
 use crate::metrics::{Metrics, PipelineMetrics};
@@ -51,6 +52,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) jobs: &'a Arc<Jobs>,
     pub(crate) metrics: &'a Metrics,
     pub(crate) runtime: &'a Handle,
+    pub(crate) faults: &'a Faults,
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) resume: ResumeTable,
     pub(crate) first_start: bool,
@@ -110,6 +112,7 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
             encoding,
             metrics,
             &waiting,
+            around.faults,
             around.runtime,
         )?;
         outputs.push(handle);

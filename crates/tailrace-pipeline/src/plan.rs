@@ -204,13 +204,13 @@ fn encodings(config: &config::Pipeline) -> (Vec<EncodingPlan>, Vec<usize>) {
     for output in &config.outputs {
         let (format, encoding) = match &output.kind {
             OutputKind::Otlp(otlp) => (
-                FormatPlan::Otlp(tailrace_otlp::Config {
+                FormatPlan::Otlp(Box::new(tailrace_otlp::Config {
                     mapping: mapping(&otlp.fields),
                     request_bytes_max: usize::try_from(otlp.max_request_bytes)
                         .unwrap_or(usize::MAX),
                     scope_version: env!("CARGO_PKG_VERSION").to_owned(),
                     iostream: otlp.attributes.iostream,
-                }),
+                })),
                 match otlp.compression {
                     config::Compression::Auto | config::Compression::Zstd => Encoding::Zstd,
                     config::Compression::Gzip => Encoding::Gzip,

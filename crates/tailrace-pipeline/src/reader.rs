@@ -12,6 +12,7 @@ use tailrace_input::{FileEvent, Follower, SourceId, StdinReader, Waker};
 use tracing::{info, warn};
 
 use crate::batch::{RawBatch, SourceEvent};
+use crate::credit::BATCH_CREDIT_MIN;
 use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
 use crate::resume::ResumeTable;
@@ -169,6 +170,11 @@ impl Reader {
                         self.pipeline.waiting.wait();
                     }
                 }
+                // Here and not later: the inode may be used again in the same read.
+                FileEvent::Forgotten { id, generation, .. } => {
+                    self.resume.forget(*id, *generation);
+                    self.pipeline.tracker.gone(*id, *generation);
+                }
                 _ => {}
             }
         }
@@ -187,12 +193,17 @@ impl Reader {
         else {
             unreachable!("only called for Opened");
         };
-        // Told again before its first chunk: the later one replaces the earlier one.
-        if let Some(slot) = self.slots.remove(source) {
-            self.pipeline.tracker.forget(slot);
+        // Told again before its first chunk: the later one stands for the earlier one.
+        let inherited = self.slots.remove(source).and_then(|slot| {
             self.replaced.insert(*source, slot);
-        }
-        let resumed = self.resume.get(*id, *generation);
+            self.pipeline.tracker.forget(slot)
+        });
+        let resumed = self.resume.take(*id, *generation, *offset);
+        let (resume, replay_to) = match (resumed, inherited) {
+            (Some(resumed), _) => (resumed.outputs, resumed.read_to),
+            (None, Some(earlier)) => (earlier.resume, earlier.replay_to),
+            (None, None) => (Vec::new(), 0),
+        };
         info!(
             pipeline = self.pipeline.plan.name,
             path = %path.display(),
@@ -207,8 +218,8 @@ impl Reader {
             path: path.clone(),
             offset: *offset,
             size: *size,
-            replay_to: resumed.map_or(0, |entry| entry.read_to),
-            resume: resumed.map_or_else(Vec::new, |entry| entry.outputs.clone()),
+            replay_to,
+            resume,
         })
     }
 
@@ -224,7 +235,10 @@ impl Reader {
         }
         let credit = match buffer.len() {
             0 => None,
-            bytes => self.pipeline.credit.reserve(bytes as u64),
+            bytes => self
+                .pipeline
+                .credit
+                .reserve((bytes as u64).max(BATCH_CREDIT_MIN)),
         };
         let batch = RawBatch {
             bytes: buffer.share(),
@@ -293,10 +307,7 @@ impl Reader {
                 self.tell_loss(&path, bytes, reason.as_str());
                 None
             }
-            FileEvent::Forgotten { id, generation, .. } => {
-                tracker.gone(id, generation);
-                None
-            }
+            FileEvent::Forgotten { .. } => None,
             FileEvent::Problem { path, message } => {
                 self.tell_problem(path, &message);
                 None

@@ -37,9 +37,16 @@ impl ResumeTable {
         );
     }
 
-    /// What is known of a file.
-    pub(crate) fn get(&self, id: FileId, generation: u32) -> Option<&ResumedFile> {
-        self.files.get(&key(id, generation))
+    /// What is known of a file that is read from `offset`; given once, since an inode may be used
+    /// again by another file later.
+    pub(crate) fn take(&mut self, id: FileId, generation: u32, offset: u64) -> Option<ResumedFile> {
+        let file = self.files.remove(&key(id, generation))?;
+        (file.entry.offset == offset).then_some(file)
+    }
+
+    /// The file is gone.
+    pub(crate) fn forget(&mut self, id: FileId, generation: u32) {
+        self.files.remove(&key(id, generation));
     }
 
     /// The entries for the follower.

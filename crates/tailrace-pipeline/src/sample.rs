@@ -16,7 +16,8 @@ pub struct Sampled {
     pub records: usize,
     /// Records that are not JSON objects.
     pub malformed: usize,
-    /// Keys that the query names and no record has, as the query writes them.
+    /// Keys that the query names and that are NULL in every record, as the query writes them: no
+    /// record has them, or none of their values fits its type.
     pub missing: Vec<String>,
 }
 
@@ -54,7 +55,6 @@ pub fn sample(plan: &PipelinePlan, bytes: Vec<u8>) -> Sampled {
             continue;
         };
         let key = matches!(column.source, tailrace_sql::Source::Key(_));
-        // A value that does not fit its type is not missing: the open column tells.
         let values = scanned.batch.column(*index);
         if key && values.null_count() == values.len() && !missing.contains(&column.label) {
             missing.push(column.label.clone());

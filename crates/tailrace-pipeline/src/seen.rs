@@ -64,7 +64,8 @@ impl ColumnsSeen {
                 pipeline = self.pipeline,
                 column,
                 records,
-                "no record has had this key yet: it is NULL in all of them; check its spelling"
+                "no record has had this key yet, or a value of its type: it is NULL in all of them; \
+                 check its spelling"
             );
         }
     }

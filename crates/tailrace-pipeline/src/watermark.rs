@@ -106,14 +106,21 @@ pub(crate) struct Mark {
     pub counts: Counts,
 }
 
+/// What the checkpoint must still learn of files that are tracked no more: their last marks, and
+/// which files are gone and may be forgotten.
+#[derive(Debug, Default)]
+struct Departed {
+    marks: Vec<Mark>,
+    gone: Vec<(FileId, u32)>,
+}
+
 /// Watermarks of all sources of one pipeline.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
     sources: Mutex<BTreeMap<Slot, Source>>,
     next: AtomicU32,
-    /// Files that are gone or settled to their end: the checkpoint may forget them.
-    retired: Mutex<Vec<(FileId, u32)>>,
+    departed: Mutex<Departed>,
 }
 
 #[derive(Debug)]
@@ -128,6 +135,8 @@ struct Source {
     /// One per output.
     marks: Vec<Resumed>,
     finished: bool,
+    /// Its file is gone, not just renamed.
+    gone: bool,
 }
 
 #[derive(Debug)]
@@ -144,7 +153,7 @@ impl Tracker {
             outputs,
             sources: Mutex::default(),
             next: AtomicU32::new(0),
-            retired: Mutex::default(),
+            departed: Mutex::default(),
         }
     }
 
@@ -175,6 +184,7 @@ impl Tracker {
             spans: BTreeMap::new(),
             marks: (0..self.outputs).map(mark).collect(),
             finished: false,
+            gone: false,
             opening,
         };
         sources.insert(slot, source);
@@ -193,7 +203,7 @@ impl Tracker {
     pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
         self.lock()
             .get(&slot)
-            .map_or(0, |source| source.read_to - source.lowest())
+            .map_or(0, |source| source.read_to.saturating_sub(source.lowest()))
     }
 
     /// The path of a source.
@@ -264,41 +274,45 @@ impl Tracker {
         if !source.finished || source.lowest() < end {
             return None;
         }
-        if let Some(id) = source.opening.id {
-            self.retire(id, source.opening.generation);
+        let mut departed = self.departed();
+        match source.opening.id {
+            Some(id) if source.gone => departed.gone.push((id, source.opening.generation)),
+            // It was renamed out of the globs and may yet come back: the checkpoint keeps it.
+            _ => source.add_marks(&mut departed.marks),
         }
+        drop(departed);
         sources.remove(&slot);
         Some(end)
     }
 
-    /// A file of the checkpoint is gone: it may be forgotten, unless some of it is still on its
-    /// way; then [`Self::take_done`] will forget it.
+    fn departed(&self) -> MutexGuard<'_, Departed> {
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is settled.
     pub(crate) fn gone(&self, id: FileId, generation: u32) {
-        let same = |source: &Source| {
+        let mut tracked = false;
+        for source in self.lock().values_mut() {
             let known = source.opening.id.map(|id| (id.device, id.inode));
-            known == Some((id.device, id.inode)) && source.opening.generation == generation
-        };
-        if !self.lock().values().any(same) {
-            self.retire(id, generation);
+            if known == Some((id.device, id.inode)) && source.opening.generation == generation {
+                source.gone = true;
+                tracked = true;
+            }
+        }
+        if !tracked {
+            self.departed().gone.push((id, generation));
         }
     }
 
-    /// The checkpoint may forget this file.
-    fn retire(&self, id: FileId, generation: u32) {
-        self.retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((id, generation));
+    /// Last marks of files that are tracked no more, and files to forget, since the last call.
+    pub(crate) fn take_departed(&self) -> (Vec<Mark>, Vec<(FileId, u32)>) {
+        let Departed { marks, gone } = std::mem::take(&mut *self.departed());
+        (marks, gone)
     }
 
-    /// Files to forget since the last call.
-    pub(crate) fn take_retired(&self) -> Vec<(FileId, u32)> {
-        std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Forgets a source that was opened and had no byte.
-    pub(crate) fn forget(&self, slot: Slot) {
-        self.lock().remove(&slot);
+    /// Forgets a source that was opened and had no byte; gives how it was opened.
+    pub(crate) fn forget(&self, slot: Slot) -> Option<Opening> {
+        self.lock().remove(&slot).map(|source| source.opening)
     }
 
     /// The file's fingerprint covers more bytes now.
@@ -326,35 +340,45 @@ impl Tracker {
     pub(crate) fn marks(&self) -> Vec<Mark> {
         let sources = self.lock();
         let mut marks = Vec::with_capacity(sources.len() * self.outputs);
-        for source in sources.values() {
-            let Some(id) = source.opening.id else {
-                continue;
-            };
-            for (output, mark) in source.marks.iter().enumerate() {
-                marks.push(Mark {
-                    id,
-                    generation: source.opening.generation,
-                    path: source.opening.path.clone(),
-                    output,
-                    watermark: mark.watermark,
-                    size: source.size,
-                    counts: mark.counts,
-                });
-            }
-        }
+        sources
+            .values()
+            .for_each(|source| source.add_marks(&mut marks));
         marks
     }
 
-    /// Sum of bytes read but not settled, over all sources.
-    pub(crate) fn unsettled_bytes_total(&self) -> u64 {
-        self.lock()
-            .values()
-            .map(|source| source.read_to - source.lowest())
-            .sum()
+    /// Framed bytes with a record or skip that is not settled by every output: of files, and of
+    /// sources that cannot be read again. Bytes of an unfinished line are not among them.
+    pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
+        let (mut files, mut others) = (0, 0);
+        for source in self.lock().values() {
+            let open = |span: &OpenSpan| span.settled.iter().any(Option::is_none);
+            let spans = source.spans.iter().filter(|(_, span)| open(span));
+            let bytes: u64 = spans.map(|(start, span)| span.end - start).sum();
+            match source.opening.id {
+                Some(_) => files += bytes,
+                None => others += bytes,
+            }
+        }
+        (files, others)
     }
 }
 
 impl Source {
+    fn add_marks(&self, marks: &mut Vec<Mark>) {
+        let Some(id) = self.opening.id else { return };
+        for (output, mark) in self.marks.iter().enumerate() {
+            marks.push(Mark {
+                id,
+                generation: self.opening.generation,
+                path: self.opening.path.clone(),
+                output,
+                watermark: mark.watermark,
+                size: self.size,
+                counts: mark.counts,
+            });
+        }
+    }
+
     /// The lowest watermark over all outputs.
     fn lowest(&self) -> u64 {
         self.marks

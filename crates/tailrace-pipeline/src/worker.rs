@@ -10,26 +10,33 @@ use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_scan::{Scanned, Scanner};
 use tailrace_sql::{Evaluated, Evaluator, OutputValue, Rows};
 
+use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
 use crate::encoding::{EncodedRequest, EncodingState};
 use crate::facts::Facts;
+use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
 use crate::pipeline::Pipeline;
 use crate::plan::{ColumnFrom, Fact, PipelinePlan, offset_s};
 
 /// Runs one worker until the jobs are closed and done.
-pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>]) {
+pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
     let lanes = |pipeline: &Arc<Pipeline>| pipeline.lanes.iter().map(|_| None).collect();
     let mut states: Vec<Vec<Option<Worker>>> = pipelines.iter().map(lanes).collect();
     while let Some(job) = jobs.pop() {
         let pipeline = &pipelines[job.pipeline];
-        let Some(framed) = pipeline.lanes[job.lane].frame_next() else {
-            continue;
-        };
         let state = &mut states[job.pipeline][job.lane];
-        let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, job.lane));
-        worker.process(pipeline, framed);
+        faults.guard("a worker", || {
+            if let Some(framed) = pipeline.lanes[job.lane].frame_next() {
+                let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, job.lane));
+                worker.process(pipeline, framed);
+            }
+        });
+        if faults.any() {
+            // What is half done in a framer or a scanner must not be built upon.
+            break;
+        }
     }
 }
 
@@ -75,9 +82,12 @@ impl Worker {
         let evaluated = self.evaluator.evaluate(&batch, framed.observed_ns);
         let kept = kept_records(&evaluated, records);
         let filtered = (records - kept) as u64;
-        pipeline
-            .metrics
-            .scanned(&scanned.stats, evaluated.failed_rows, filtered);
+        pipeline.metrics.scanned(
+            &scanned.stats,
+            framed.frames.stats.broken,
+            evaluated.failed_rows,
+            filtered,
+        );
         pipeline.columns_seen.note(&batch);
         let requests = self.encode(pipeline, &framed, &scanned, &batch, &evaluated);
         // Columns and chunk buffers are released here; in flight are only payloads and tables.
@@ -312,7 +322,7 @@ fn hand_over(
         .flatten()
         .map(EncodedRequest::held_bytes)
         .sum();
-    batch.shrink_credit(held as u64);
+    batch.shrink_credit((held as u64).max(BATCH_CREDIT_MIN));
     for (output, tickets) in tickets.into_iter().enumerate() {
         for (request, ticket) in of_output(&output).iter().zip(tickets) {
             pipeline.outputs[output].submit(request.clone(), ticket);

@@ -1,6 +1,6 @@
 //! `tailrace run`: the agent, from config files to the end of the process.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
 use tailrace_pipeline::{Agent, PipelinePlan};
@@ -36,10 +36,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(address) => Some(admin::start(address, agent.view(), registry)?),
         None => None,
     };
-    agent.run(async move {
+    let summary = agent.run(async move {
         let _ = stop.await;
     });
     drop(admin);
+    if summary.fault || summary.lost_bytes > 0 {
+        return Err(anyhow!("the agent did not end well; its log says why").into());
+    }
     Ok(())
 }
 

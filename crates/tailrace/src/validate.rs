@@ -122,7 +122,7 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
     for key in &sampled.missing {
         writeln!(
             out,
-            "warning: pipeline {}: no record of {} has the key `{key}`: it is NULL in all {} of them\n",
+            "warning: pipeline {}: no record of {} has the key `{key}`, or a value of its type: it is NULL in all {} of them\n",
             plan.name,
             path.display(),
             sampled.records,

@@ -130,10 +130,10 @@ fn any_value(raw: &str) -> Value {
         b't' | b'f' => json!({"boolValue": raw == "true"}),
         b'n' => json!({}),
         b'{' => {
-            let members = members(raw);
-            let pair =
-                |(key, value): (&String, &Box<RawValue>)| (key.clone(), any_value(value.get()));
-            let pairs: serde_json::Map<String, Value> = members.iter().map(pair).collect();
+            let mut pairs = serde_json::Map::new();
+            for (key, value) in members(raw) {
+                pairs.insert(key, any_value(value.get()));
+            }
             json!({"kvlistValue": pairs})
         }
         b'[' => {
