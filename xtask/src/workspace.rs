@@ -41,6 +41,13 @@ impl Workspace {
     pub(crate) fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.root);
+        // What cargo told this program about itself would make build scripts run again.
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(name.as_ref());
+            }
+        }
         command
     }
 }

@@ -58,3 +58,55 @@ impl ResumeTable {
 fn key(id: FileId, generation: u32) -> (u64, u64, u32) {
     (id.device, id.inode, generation)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tailrace_input::Fingerprint;
+
+    fn entry(inode: u64, offset: u64) -> Resume {
+        let fingerprint = Fingerprint { bytes: 3, hash: 1 };
+        Resume {
+            id: FileId {
+                device: 1,
+                inode,
+                fingerprint,
+            },
+            generation: 0,
+            path: "/var/log/app.log".into(),
+            offset,
+            size: 100,
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_an_inode_is_given_to_one_file_only() {
+        let mut table = ResumeTable::default();
+        table.add(
+            entry(42, 50),
+            vec![Resumed {
+                watermark: 50,
+                ..Resumed::default()
+            }],
+        );
+        let id = entry(42, 50).id;
+        assert_eq!(
+            table.take(id, 0, 50).map(|file| file.outputs[0].watermark),
+            Some(50)
+        );
+        assert!(
+            table.take(id, 0, 50).is_none(),
+            "the inode was used again by another file"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_read_from_elsewhere_is_another_file() {
+        let mut table = ResumeTable::default();
+        table.add(entry(42, 50), vec![Resumed::default()]);
+        assert!(table.take(entry(42, 50).id, 0, 0).is_none());
+        table.add(entry(43, 50), vec![Resumed::default()]);
+        table.forget(entry(43, 50).id, 0);
+        assert!(table.take(entry(43, 50).id, 0, 50).is_none());
+    }
+}

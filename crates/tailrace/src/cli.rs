@@ -76,7 +76,12 @@ impl Cli {
     pub fn run(&self) -> Result<(), Failure> {
         // The one TLS provider of the process; a second call would be the error, and is none.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        logging::init(&self.logging)?;
+        let mut logging = self.logging.clone();
+        if matches!(self.command, Command::Demo(_)) && logging.log_level == "info" {
+            // The demo has a progress line of its own.
+            logging.log_level = "warn".to_owned();
+        }
+        logging::init(&logging)?;
         let mut stdout = io::stdout().lock();
         match &self.command {
             Command::Run(args) => {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use prometheus_client::registry::Registry;
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         .block_on(Blackhole::bind(address, options))
         .context("no receiver on loopback")?;
     let (config, plans) = place.config(receiver.addr())?;
+    let files = open_logs(&place.logs).context("logs cannot be written")?;
     let agent = Agent::start(
         &config,
         plans,
@@ -78,8 +79,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 
     let written = Arc::new(Written::default());
     let writer = {
-        let (logs, written, args) = (place.logs.clone(), Arc::clone(&written), args.clone());
-        std::thread::spawn(move || write_logs(&args, &logs, &written))
+        let (written, args) = (Arc::clone(&written), args.clone());
+        std::thread::spawn(move || write_logs(&args, files, &written))
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let watch = {
@@ -175,19 +176,24 @@ impl Written {
     }
 }
 
+/// Makes the log files, so that the agent finds them at its start.
+fn open_logs(logs: &Path) -> io::Result<Vec<File>> {
+    (0..FILES)
+        .map(|n| File::create(logs.join(format!("app-{n}.log"))))
+        .collect()
+}
+
 /// Appends paced lines to several files in turn.
-fn write_logs(args: &Args, logs: &Path, written: &Written) -> io::Result<()> {
+fn write_logs(args: &Args, files: Vec<File>, written: &Written) -> io::Result<()> {
     let started = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let started_ns = i64::try_from(started.as_nanos()).unwrap_or(i64::MAX);
-    let mut files = Vec::new();
-    for n in 0..FILES {
-        let file = File::create(logs.join(format!("app-{n}.log")))?;
-        let stream = format!("app-{n}");
-        let generator = Generator::new(Shape::Demo, n + 1).with_accounting(&stream);
-        files.push((file, generator.starting_at(started_ns)));
-    }
+    let generator = |(n, file): (u64, File)| {
+        let generator = Generator::new(Shape::Demo, n + 1).with_accounting(&format!("app-{n}"));
+        (file, generator.starting_at(started_ns))
+    };
+    let mut files: Vec<(File, Generator)> = (0..).zip(files).map(generator).collect();
     let lines_max = args.rate.get() * args.seconds;
     let mut pacer = Pacer::new(args.rate);
     let clock = Instant::now();
@@ -330,7 +336,7 @@ impl Outcome {
         ]
         .map(|(name, value, note)| [name.to_owned(), value, note.to_owned()]);
         let mut table = Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        table.load_preset(NOTHING);
         table.add_rows(rows);
         if let Some(column) = table.column_mut(1) {
             column.set_cell_alignment(CellAlignment::Right);
