@@ -5,7 +5,7 @@
 //! the files it is given and those named by `${file:...}`; never opens a log file or a socket, never
 //! reads the process environment by itself, never prints.
 //!
-//! The way of a value: [`load`] reads the files, `yaml` turns each into a tree that knows the position
+//! The way of a value: [`load()`] reads the files, `yaml` turns each into a tree that knows the position
 //! of every key and value, `merge` lays the trees over one another, `reader` and `kind` read typed
 //! fields (expanding `${...}` on the way), and `pipeline` and `root` check what belongs together.
 //! The structs are declared with the `section!` macro: type, default, example and documentation of an

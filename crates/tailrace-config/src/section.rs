@@ -1,5 +1,5 @@
-//! How an option is declared: once. [`section!`] makes a struct, its reader and its documentation from
-//! one list of fields; [`choice!`] does the same for an enum of names. Pure declarations.
+//! How an option is declared: once. `section!` makes a struct, its reader and its documentation from
+//! one list of fields; `choice!` does the same for an enum of names. Pure declarations.
 //!
 //! ```text
 //! section! {
@@ -75,7 +75,7 @@ pub(crate) enum Presence {
     Nested,
 }
 
-/// One name of a [`choice!`].
+/// One name of a `choice!`.
 pub(crate) struct Choice {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static [&'static str],
@@ -94,7 +94,7 @@ pub(crate) struct Variant {
     pub(crate) info: &'static Info,
 }
 
-/// A struct made by [`section!`].
+/// A struct made by `section!`.
 pub(crate) trait Section: Sized {
     const INFO: Info;
 
