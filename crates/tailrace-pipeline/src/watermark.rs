@@ -403,6 +403,7 @@ impl Source {
                 let Some(counts) = span.settled[output] else {
                     break;
                 };
+                // Either would do while invariant 1 holds; a hole must never be stepped over.
                 if start > mark.watermark || span.end > head {
                     break;
                 }
