@@ -105,7 +105,7 @@ fn config(keys_max: usize) -> Config {
             columns_max: keys_max,
         }),
         offset_s: 3600,
-        isa: Isa::Auto,
+        ..Config::default()
     }
 }
 

@@ -108,6 +108,8 @@ impl PipelinePlan {
             columns: scan_columns,
             star,
             offset_s: 0,
+            first: Vec::new(),
+            prefilter: Vec::new(),
             isa: scan::Isa::Auto,
         };
         let (encodings, encoding_of) = encodings(config);

@@ -14,8 +14,29 @@ pub struct Config {
     pub star: Option<Star>,
     /// Offset from UTC in seconds for times that name no zone.
     pub offset_s: i32,
+    /// The columns that [`Scanner::first`](crate::Scanner::first) gives: those the query's condition reads, by place in
+    /// `columns`, ascending.
+    pub first: Vec<usize>,
+    /// Literals of which a record must hold some to be worth a look: an AND of [`Needles`].
+    pub prefilter: Vec<Needles>,
     /// Which instructions the index uses.
     pub isa: Isa,
+}
+
+/// Texts of which a record must hold at least one, as it is written or with escapes, in what JSON means by its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needles {
+    /// Not empty, each not empty.
+    pub any: Vec<Needle>,
+}
+
+/// A text that a record must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needle {
+    /// The text, not escaped.
+    pub text: String,
+    /// It is the whole of a string: quotes stand around it.
+    pub quoted: bool,
 }
 
 /// One physical column: a (source, type) pair.

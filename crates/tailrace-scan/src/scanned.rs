@@ -32,6 +32,17 @@ pub struct Scanned {
     pub stats: Stats,
 }
 
+/// What the first of two phases gives: only the columns that a condition reads.
+#[derive(Clone, Debug)]
+pub struct First {
+    /// Which records the rows of `batch` are, ascending: those that passed the prefilter. `None` is all of them.
+    pub rows: Option<Vec<u32>>,
+    /// Column `i` is that of `Config::first[i]`.
+    pub batch: RecordBatch,
+    /// What was counted in the records of the batch.
+    pub stats: Stats,
+}
+
 /// One key of `SELECT *`.
 #[derive(Clone, Debug)]
 pub struct StarColumn {

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 use crate::reserved::{self, Facts};
 use crate::rows::{Row, Rows, Shape};
-use crate::scanned::Scanned;
+use crate::scanned::{First, Scanned};
 use crate::shape;
 use crate::text::{Buffers, RecordText};
 use crate::walker;
@@ -27,6 +27,7 @@ pub struct Scanner {
     scratch: Scratch,
     /// Records scanned as objects so far, to tell which key was met in which record.
     objects: u64,
+    condition: Option<Box<Scanner>>,
 }
 
 /// Memory that is used again for every record.
@@ -42,6 +43,16 @@ struct Scratch {
 impl Scanner {
     /// A scanner for these columns.
     pub fn new(config: Config) -> Scanner {
+        let condition = (!config.first.is_empty()).then(|| {
+            let columns = config.first.iter().map(|&at| config.columns[at].clone());
+            Box::new(Scanner::new(Config {
+                columns: columns.collect(),
+                star: None,
+                first: Vec::new(),
+                prefilter: Vec::new(),
+                ..config.clone()
+            }))
+        });
         let plan = Plan::new(&config);
         let Star {
             except,
@@ -69,7 +80,40 @@ impl Scanner {
             keys,
             scratch,
             objects: 0,
+            condition,
         }
+    }
+
+    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
+    pub fn first(&mut self, records: &Records<'_>) -> First {
+        let condition = self.condition.as_mut().expect("Config::first is not empty");
+        let Scanned { batch, stats, .. } = condition.scan(records);
+        First {
+            rows: None,
+            batch,
+            stats,
+        }
+    }
+
+    /// The second phase: all columns, for the records numbered `rows` (ascending) of those that [`Scanner::first`] was
+    /// last given; row `i` of every column is record `rows[i]`.
+    pub fn second(&mut self, records: &Records<'_>, rows: &[u32]) -> Scanned {
+        let pick = |row: &u32| *row as usize;
+        let picked: Vec<Record> = rows.iter().map(|row| records.records[pick(row)]).collect();
+        let times: Vec<i64> = rows
+            .iter()
+            .filter_map(|row| records.times.get(pick(row)).copied())
+            .collect();
+        let streams: Vec<u8> = rows
+            .iter()
+            .filter_map(|row| records.streams.get(pick(row)).copied())
+            .collect();
+        self.scan(&Records {
+            records: &picked,
+            times: &times,
+            streams: &streams,
+            ..*records
+        })
     }
 
     /// Scans one batch. Whatever the bytes are, every record becomes one row.

@@ -232,7 +232,7 @@ pub(crate) fn rich_config(keys: &[&str]) -> Config {
         columns,
         star: None,
         offset_s: 3600,
-        isa: Isa::Auto,
+        ..Config::default()
     }
 }
 
