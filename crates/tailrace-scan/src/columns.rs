@@ -89,6 +89,37 @@ impl Column {
         fits
     }
 
+    /// What its values are turned into.
+    #[inline]
+    pub(crate) fn ty(&self) -> Type {
+        match self.values {
+            Values::Open(_) => Type::Open,
+            Values::Text(_) => Type::Text,
+            Values::Int64(_) => Type::Int64,
+            Values::Float64(_) => Type::Float64,
+            Values::Boolean(_) => Type::Boolean,
+            Values::Timestamp(_) => Type::Timestamp,
+        }
+    }
+
+    /// Sets a row of a Float64 column.
+    #[inline]
+    pub(crate) fn set_float(&mut self, row: usize, value: f64) {
+        if let Values::Float64(values) = &mut self.values {
+            values[row] = value;
+            self.states[row] = state(Kind::Float);
+        }
+    }
+
+    /// The slots of a column of text: its views, and the states beside them.
+    #[inline]
+    pub(crate) fn text_slots(&mut self) -> Option<(&mut Views, &mut [u8])> {
+        match &mut self.values {
+            Values::Open(views) | Values::Text(views) => Some((views, &mut self.states)),
+            _ => None,
+        }
+    }
+
     /// Sets a row of a Timestamp column.
     pub(crate) fn set_timestamp(&mut self, row: usize, time_ns: i64) {
         if let Values::Timestamp(values) = &mut self.values {
@@ -99,7 +130,7 @@ impl Column {
 
     /// Whether any row holds a value, JSON null included.
     pub(crate) fn has_values(&self) -> bool {
-        self.states.iter().any(|&state| state != 0)
+        self.states.iter().fold(0, |all, &state| all | state) != 0
     }
 
     /// The array and, of an open column, the kinds.
@@ -172,14 +203,17 @@ fn put<T>(values: &mut [T], row: usize, value: Option<T>) -> bool {
 }
 
 #[inline]
-const fn state(kind: Kind) -> u8 {
+pub(crate) const fn state(kind: Kind) -> u8 {
     kind as u8 + 1
 }
 
 /// NULL where the state is below `least`; `None` if it nowhere is.
 fn nulls_below(states: &[u8], least: u8) -> Option<NullBuffer> {
+    if states.iter().fold(u8::MAX, |low, &state| low.min(state)) >= least {
+        return None;
+    }
     let valid = BooleanBuffer::collect_bool(states.len(), |row| states[row] >= least);
-    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
+    Some(NullBuffer::new(valid))
 }
 
 fn kinds(mut states: Vec<u8>) -> UInt8Array {

@@ -98,7 +98,7 @@ impl Default for Star {
     }
 }
 
-/// Which instructions the index uses. What the machine lacks falls back to [`Isa::Scalar`].
+/// Which instructions the index uses. What the machine lacks falls back to the next lower one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isa {
     /// The best the machine has.
@@ -108,4 +108,6 @@ pub enum Isa {
     Scalar,
     /// AVX2 with PCLMULQDQ.
     Avx2,
+    /// AVX-512 (F, BW) with PCLMULQDQ.
+    Avx512,
 }

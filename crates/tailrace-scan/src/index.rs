@@ -1,19 +1,24 @@
-//! The structural index of one record: where its structural characters outside strings are.
+//! The structural index of a run of records: where a record's braces, brackets and commas outside strings are.
 //!
-//! Takes a record's bytes, gives the offsets of `{ } [ ] : ,` outside strings, a bit mask of the quotes, and whether
-//! the record holds a backslash, a control character inside a string, or a string that does not close. Never looks at
-//! what stands between them, never reads past a buffer's end.
+//! Takes a buffer and the spans of records in it, gives per record the offsets of `{ } [ ] ,` outside strings and an
+//! [`Outline`]. Colons are only counted: a key is found again by comparing its bytes, colon included. Never looks at
+//! what stands between, never reads past the buffer's end, lets no record decide anything about its neighbours.
 //!
 //! What it computes, byte by byte:
 //!
 //! ```text
-//! escaped = in_string = false
-//! for (i, byte) in record:
-//!     if not escaped and byte == '"': quotes[i] = 1; in_string = !in_string
-//!     if in_string and byte < 0x20: has_control = true
-//!     if not in_string and byte in "{}[]:,": structurals.push(i)
-//!     escaped = not escaped and byte == '\'
-//! unclosed = in_string
+//! for record in records:
+//!     escaped = in_string = closed = false
+//!     for (i, byte) in record:
+//!         if closed and byte not in "{}[]:,": loose = true
+//!         closed = false
+//!         if not escaped and byte == '"': in_string = !in_string; closed = !in_string
+//!         if in_string and byte < 0x20: control = true
+//!         if not in_string and byte == ':': colons += 1
+//!         if not in_string and byte in "{}[],": structurals.push(i)
+//!         if byte == '\': backslash = true
+//!         escaped = not escaped and byte == '\'
+//!     unclosed = in_string
 //! ```
 //!
 //! A backslash escapes the byte behind it wherever it stands, also outside strings, where it is an error anyway: the
@@ -24,98 +29,112 @@
 //!    parity of its length. The carry out of the block is carried over.
 //! 2. *In-string.* The xor of all quote bits at or below an offset, by one carry-less multiplication with all ones (or
 //!    six shifts and xors), and the state the last block ended with.
-//! 3. *The tail.* The last block is read whole where the buffer reaches that far, and bits behind the record are masked
-//!    off; at a buffer's end it is copied into a block of spaces.
+//! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to. Where a block
+//!    holds a record's border each record's part of it is done by itself, with the other bits masked off and nothing
+//!    carried over. At a buffer's end the last bytes are copied into a block of spaces.
 //! 4. *Bits to offsets.* Eight at a time without a branch; what is written beyond the count is overwritten by the next
 //!    block.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 pub(crate) use dispatch::Indexer;
 
+use crate::text::Span;
+
 /// Bytes per block: one bit each in a `u64`.
 const BLOCK_BYTES: usize = 64;
 
-/// The index of one record. Offsets count from the record's start. Reused from record to record.
+/// The index of any number of records. Reused from batch to batch.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// The first `count` are the offsets of structural characters, ascending; what follows is left over.
+    /// Offsets in the record's buffer. The first `count` count; what follows is left over.
     structurals: Vec<u32>,
     count: usize,
-    /// Bit `i % 64` of word `i / 64`: byte `i` is a quote that is not escaped.
-    quotes: Vec<u64>,
-    brackets: u32,
-    has_backslash: bool,
-    has_control: bool,
-    unclosed: bool,
+    outlines: Vec<Outline>,
+}
+
+/// What the index tells of one record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// The record's first structural character, by its place in the list, and how many it has.
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// Colons outside strings.
+    pub(crate) colons: u32,
+    /// Braces and brackets outside strings.
+    pub(crate) brackets: u32,
+    /// It holds a backslash.
+    pub(crate) backslash: bool,
+    /// A string of it holds a byte below 0x20.
+    pub(crate) control: bool,
+    /// A string of it is followed by something else than `{ } [ ] : ,`.
+    pub(crate) loose: bool,
+    /// It ends inside a string.
+    pub(crate) unclosed: bool,
+}
+
+impl Outline {
+    /// Whether every string that is a member's value ends right before the comma or brace that ends the member: the
+    /// record holds no other brackets than its own, a string is always followed by a structural character, and there
+    /// are no more colons than members, each of which has one. The last cannot be known of a record that was not
+    /// compared to its end (`is_early`).
+    #[inline(always)]
+    pub(crate) fn is_plain(&self, is_early: bool) -> bool {
+        self.brackets == 2
+            && !self.loose
+            && !self.control
+            && self.colons + 1 == self.count
+            && !is_early
+    }
 }
 
 impl Index {
-    /// Offsets of the structural characters outside strings, ascending.
+    /// Forgets all records, and gives back memory that only an extraordinary batch needed.
+    pub(crate) fn clear(&mut self) {
+        const KEPT: usize = 512 * 1024;
+        // Of the batch before this one: a large one after a large one keeps what it needs.
+        if self.structurals.len() > KEPT && self.count < KEPT / 2 {
+            self.structurals.truncate(KEPT);
+            self.structurals.shrink_to_fit();
+        }
+        self.count = 0;
+        self.outlines.clear();
+    }
+
+    /// The records' outlines, in the order in which they were indexed.
+    #[inline]
+    pub(crate) fn outlines(&self) -> &[Outline] {
+        &self.outlines
+    }
+
+    /// The structural characters of all records.
     #[inline]
     pub(crate) fn structurals(&self) -> &[u32] {
         &self.structurals[..self.count]
     }
 
-    /// How many of the structural characters are brackets or braces.
+    /// Adds a record without structural characters.
+    pub(crate) fn push_empty(&mut self) {
+        self.outlines.push(Outline {
+            first: self.count as u32,
+            ..Outline::default()
+        });
+    }
+
+    /// The outline and the structural characters of one record, to be thinned out.
     #[inline]
-    pub(crate) fn brackets(&self) -> u32 {
-        self.brackets
-    }
-
-    /// The record holds a backslash.
-    #[inline]
-    pub(crate) fn has_backslash(&self) -> bool {
-        self.has_backslash
-    }
-
-    /// A string of the record holds a byte below 0x20.
-    #[inline]
-    pub(crate) fn has_control(&self) -> bool {
-        self.has_control
-    }
-
-    /// The record ends inside a string.
-    #[inline]
-    pub(crate) fn unclosed(&self) -> bool {
-        self.unclosed
-    }
-
-    /// The first quote that is not escaped at or behind `at`.
-    #[inline]
-    pub(crate) fn next_quote(&self, at: usize) -> Option<usize> {
-        let mut word = at / BLOCK_BYTES;
-        let mut bits = *self.quotes.get(word)? & (!0 << (at % BLOCK_BYTES));
-        while bits == 0 {
-            word += 1;
-            bits = *self.quotes.get(word)?;
-        }
-        Some(word * BLOCK_BYTES + bits.trailing_zeros() as usize)
-    }
-
-    /// Gives back memory that only an extraordinary record needed.
-    pub(crate) fn shrink(&mut self) {
-        const KEPT: usize = 64 * 1024;
-        if self.structurals.len() > KEPT {
-            self.structurals.truncate(KEPT);
-            self.structurals.shrink_to_fit();
-        }
-        self.quotes.clear();
-        self.quotes.shrink_to(KEPT / BLOCK_BYTES);
-        self.count = 0;
-    }
-
-    #[inline(always)]
-    fn clear(&mut self) {
-        self.count = 0;
-        self.quotes.clear();
-        self.brackets = 0;
-        self.has_backslash = false;
-        self.has_control = false;
-        self.unclosed = false;
+    pub(crate) fn record_mut(&mut self, record: usize) -> (&mut Outline, &mut [u32]) {
+        let outline = &mut self.outlines[record];
+        let first = outline.first as usize;
+        let own = &mut self.structurals[first..first + outline.count as usize];
+        (outline, own)
     }
 
     #[inline(always)]
@@ -125,12 +144,11 @@ impl Index {
         }
         let slots = &mut self.structurals[self.count..self.count + BLOCK_BYTES];
         let count = bits.count_ones() as usize;
-        let bits = write_eight(&mut slots[..8], base, bits);
+        let mut bits = write_eight(&mut slots[..8], base, bits);
         if count > 8 {
-            let mut bits = write_eight(&mut slots[8..16], base, bits);
-            // Rarely more than one character in four is structural.
-            for slot in &mut slots[16..count.max(16)] {
-                *slot = base + bits.trailing_zeros();
+            // Rarely more than one character in eight is structural.
+            for slot in &mut slots[8..count] {
+                *slot = base.wrapping_add(bits.trailing_zeros());
                 bits &= bits.wrapping_sub(1);
             }
         }
@@ -163,8 +181,10 @@ struct Masks {
     backslash: u64,
     /// `{ } [ ]`
     bracket: u64,
-    /// `: ,`
-    separator: u64,
+    /// `:`
+    colon: u64,
+    /// `,`
+    comma: u64,
     /// Bytes below 0x20.
     control: u64,
 }
@@ -178,58 +198,147 @@ trait BlockMasks: Copy {
     fn prefix_xor(self, bits: u64) -> u64;
 }
 
-/// Indexes the record that is the first `len` bytes of `reach`; `reach` ends where the buffer ends.
+/// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
 #[inline(always)]
-fn build<M: BlockMasks>(isa: M, reach: &[u8], len: usize, index: &mut Index) {
-    index.clear();
-    let mut carry = Carry::default();
-    let mut at = 0;
-    while at < len {
-        let valid = if len - at >= BLOCK_BYTES {
-            !0
-        } else {
-            !(!0 << (len - at))
+fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+        return;
+    };
+    let mut at = first.start();
+    let end = last.end();
+    let mut spans = spans;
+    let mut record = Open::new(index);
+    while at < end {
+        let masks = match buffer[at..].first_chunk::<BLOCK_BYTES>() {
+            Some(block) => isa.masks(block),
+            None => isa.masks(&padded(&buffer[at..])),
         };
-        match reach[at..].first_chunk::<BLOCK_BYTES>() {
-            Some(block) => build_block(isa, block, valid, at, &mut carry, index),
-            None => build_block(isa, &padded(&reach[at..]), valid, at, &mut carry, index),
+        let behind = at + BLOCK_BYTES;
+        // The first record that is not finished; there is one, as the block starts before the last one's end.
+        let span = spans[0];
+        if span.start() <= at && behind < span.end() {
+            record.part(isa, &masks, !0, at, index);
+        } else {
+            spans = borders(isa, &masks, at, spans, &mut record, index);
         }
-        at += BLOCK_BYTES;
+        at = behind;
     }
-    index.unclosed = carry.in_string != 0;
+    for _ in spans {
+        record.finish(index);
+    }
 }
 
+/// A block that holds a border of records: gives the records that are not finished by it.
 #[inline(always)]
-fn build_block<M: BlockMasks>(
+fn borders<'s, M: BlockMasks>(
     isa: M,
-    block: &[u8; BLOCK_BYTES],
-    valid: u64,
+    masks: &Masks,
     at: usize,
-    carry: &mut Carry,
+    mut spans: &'s [Span],
+    record: &mut Open,
     index: &mut Index,
-) {
-    let masks = isa.masks(block);
-    let backslash = masks.backslash & valid;
-    let quotes = masks.quote & valid & !escaped(backslash, &mut carry.escapes_next);
-    let in_string = isa.prefix_xor(quotes) ^ carry.in_string;
-    carry.in_string = ((in_string as i64) >> 63) as u64;
-
-    let outside = valid & !in_string;
-    let brackets = masks.bracket & outside;
-    index.quotes.push(quotes);
-    index.push_structurals(at as u32, brackets | (masks.separator & outside));
-    index.brackets += brackets.count_ones();
-    index.has_backslash |= backslash != 0;
-    index.has_control |= masks.control & in_string & valid != 0;
+) -> &'s [Span] {
+    let behind = at + BLOCK_BYTES;
+    while let Some((span, rest)) = spans.split_first() {
+        let (start, end) = (span.start(), span.end());
+        if start >= behind {
+            break;
+        }
+        let (low, high) = (start.max(at) - at, end.min(behind).saturating_sub(at));
+        if low < high {
+            let valid = (!0 << low) & (!0 >> (BLOCK_BYTES - high));
+            record.part(isa, masks, valid, at, index);
+            record.in_string = ((record.last_in_string << (BLOCK_BYTES - high)) as i64 >> 63) as u64;
+        }
+        if end > behind {
+            break;
+        }
+        record.finish(index);
+        spans = rest;
+    }
+    spans
 }
 
-/// What one block leaves to the next.
-#[derive(Default)]
-struct Carry {
+/// The record that is being indexed.
+struct Open {
+    outline: Outline,
     /// 1 if the last byte is a backslash that escapes the next byte.
     escapes_next: u64,
     /// All ones inside a string, else 0.
     in_string: u64,
+    /// 1 if the last byte closed a string.
+    closed: u64,
+    /// In-string bits of the last block.
+    last_in_string: u64,
+    backslash: u64,
+    control: u64,
+    loose: u64,
+}
+
+impl Open {
+    #[inline(always)]
+    fn new(index: &Index) -> Open {
+        Open {
+            outline: Outline {
+                first: index.count as u32,
+                ..Outline::default()
+            },
+            escapes_next: 0,
+            in_string: 0,
+            closed: 0,
+            last_in_string: 0,
+            backslash: 0,
+            control: 0,
+            loose: 0,
+        }
+    }
+
+    /// The bytes of a block that `valid` says.
+    #[inline(always)]
+    fn part<M: BlockMasks>(
+        &mut self,
+        isa: M,
+        masks: &Masks,
+        valid: u64,
+        at: usize,
+        index: &mut Index,
+    ) {
+        let backslash = masks.backslash & valid;
+        let quotes = masks.quote & valid & !escaped(backslash, &mut self.escapes_next);
+        let in_string = isa.prefix_xor(quotes) ^ self.in_string;
+        self.in_string = ((in_string as i64) >> 63) as u64;
+        self.last_in_string = in_string;
+
+        let outside = valid & !in_string;
+        let brackets = masks.bracket & outside;
+        let colons = masks.colon & outside;
+        let structurals = brackets | (masks.comma & outside);
+        let closing = quotes & outside;
+        let closed = (closing << 1) | self.closed;
+        self.closed = closing >> 63;
+
+        index.push_structurals(at as u32, structurals);
+        self.outline.brackets += brackets.count_ones();
+        self.outline.colons += colons.count_ones();
+        self.backslash |= backslash;
+        self.control |= masks.control & in_string & valid;
+        self.loose |= closed & !(structurals | colons) & valid;
+    }
+
+    /// Ends the record and starts the next one.
+    #[inline(always)]
+    fn finish(&mut self, index: &mut Index) {
+        let outline = Outline {
+            count: index.count as u32 - self.outline.first,
+            backslash: self.backslash != 0,
+            control: self.control != 0,
+            loose: self.loose != 0,
+            unclosed: self.in_string != 0,
+            ..self.outline
+        };
+        index.outlines.push(outline);
+        *self = Open::new(index);
+    }
 }
 
 /// Which bytes an odd run of backslashes stands before.

@@ -1,16 +1,13 @@
-//! The keys a scanner knows: which of them are wanted, and which one comes next.
+//! The keys a scanner knows: which of them are wanted, and where their values go.
 //!
-//! Takes keys as they are met, gives what is to be done with their values. Log lines of one program repeat their keys
-//! in one order: each key remembers which one followed it last, so that the next key costs one compare at the place
-//! where it should be; only a miss looks a key up. Keys nobody wants are remembered too, as they too are predicted, but
-//! only a bounded number of them: when it is reached they are all forgotten. Never remembers unboundedly many keys.
+//! Takes keys as they are met, gives what is to be done with their values. Keys of `SELECT *` that found no column are
+//! remembered too, but only a bounded number of them: when it is reached they are all forgotten. Never remembers
+//! unboundedly many keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What stands before a record's first key.
-pub(crate) const START: u32 = u32::MAX - 1;
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -41,8 +38,6 @@ pub(crate) struct Keys {
     /// Parallel to `names`. The first `kept` stay, the others can be forgotten.
     entries: Vec<Entry>,
     kept: usize,
-    /// The key that the last record started with.
-    first: u32,
     /// The keys of `SELECT *` that have a column, in order of first appearance.
     columns: Vec<Arc<str>>,
     /// How many of them there may be; `None` if not all keys are wanted.
@@ -52,13 +47,6 @@ pub(crate) struct Keys {
 /// One known key.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The first 16 bytes of the key with its quotes, and which of them count.
-    head: u128,
-    head_mask: u128,
-    /// Length with quotes; 0 if the key cannot be written without an escape, so that it is never predicted.
-    quoted_len: usize,
-    /// The key that followed last time.
-    next: u32,
     /// The last record that had this key, by number.
     pub(crate) seen: u64,
     /// The targets of its value, in the plan's list.
@@ -78,7 +66,6 @@ impl Keys {
             names: Interner::default(),
             entries: Vec::new(),
             kept: 0,
-            first: NONE,
             columns: Vec::new(),
             columns_max,
         };
@@ -122,32 +109,21 @@ impl Keys {
         &mut self.entries[id as usize]
     }
 
-    /// The key that follows `previous`, if `reach` starts with it: its number and its length with quotes.
-    #[inline]
-    pub(crate) fn predict(&self, previous: u32, reach: &[u8]) -> Option<(u32, usize)> {
-        let id = match self.entries.get(previous as usize) {
-            Some(entry) => entry.next,
-            None if previous == START => self.first,
-            None => NONE,
-        };
-        let entry = self.entries.get(id as usize)?;
-        let len = entry.quoted_len;
-        let head_matches = reach
-            .first_chunk::<16>()
-            .is_some_and(|head| u128::from_le_bytes(*head) & entry.head_mask == entry.head);
-        if len == 0 || !head_matches {
-            return None;
-        }
-        let matches = len <= 16
-            || reach.get(1..len - 1) == Some(self.names.get(id).as_bytes())
-                && reach[len - 1] == b'"';
-        matches.then_some((id, len))
+    /// The number of a key, if it is known.
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        self.names.find(name)
     }
 
-    /// The number of a key met behind `previous`, which from now on predicts it; [`NONE`] if it is not remembered,
-    /// which means that it is wanted for nothing but the overflow of `SELECT *`.
-    pub(crate) fn meet(&mut self, previous: u32, name: &str) -> u32 {
-        let id = match self.names.find(name) {
+    /// Where the values of a known key go.
+    pub(crate) fn wanted(&self, id: u32) -> (Range<usize>, Star) {
+        let entry = &self.entries[id as usize];
+        (entry.targets.clone(), entry.star)
+    }
+
+    /// The number of a key that was met; [`NONE`] if it is not remembered, which means that it is wanted for nothing but
+    /// the overflow of `SELECT *`.
+    pub(crate) fn meet(&mut self, name: &str) -> u32 {
+        match self.names.find(name) {
             Some(id) => {
                 if self.entries[id as usize].star == Star::Unmet {
                     self.entries[id as usize].star = self.new_star(name);
@@ -155,21 +131,14 @@ impl Keys {
                 id
             }
             None => self.learn(name),
-        };
-        match self.entries.get_mut(previous as usize) {
-            Some(entry) => entry.next = id,
-            None if previous == START => self.first = id,
-            None => {}
         }
-        id
     }
 
     fn learn(&mut self, name: &str) -> u32 {
-        let star = if self.wants_all() {
-            self.new_star(name)
-        } else {
-            Star::Out
-        };
+        if !self.wants_all() {
+            return NONE;
+        }
+        let star = self.new_star(name);
         if let Star::Column(_) = star {
             // It stays, so it has to stand before all that can be forgotten.
             self.forget();
@@ -200,28 +169,14 @@ impl Keys {
     }
 
     fn insert(&mut self, name: &str, targets: Range<usize>, star: Star) -> u32 {
-        self.entries.push(Entry::new(name, targets, star));
+        self.entries.push(Entry::new(targets, star));
         self.names.insert(name)
     }
 }
 
 impl Entry {
-    fn new(name: &str, targets: Range<usize>, star: Star) -> Entry {
-        let plain = !name
-            .bytes()
-            .any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
-        let mut head = [0; 16];
-        let mut mask = [0; 16];
-        let quoted = [b'"'].into_iter().chain(name.bytes()).chain([b'"']);
-        for (i, byte) in quoted.take(16).enumerate() {
-            head[i] = byte;
-            mask[i] = 0xff;
-        }
+    fn new(targets: Range<usize>, star: Star) -> Entry {
         Entry {
-            head: u128::from_le_bytes(head),
-            head_mask: u128::from_le_bytes(mask),
-            quoted_len: if plain { name.len() + 2 } else { 0 },
-            next: NONE,
             seen: 0,
             targets,
             star,

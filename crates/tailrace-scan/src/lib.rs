@@ -24,7 +24,11 @@ mod text;
 mod index;
 mod shape;
 
+mod extract;
+mod gather;
 mod keys;
+mod layout;
+mod number;
 mod plan;
 mod walker;
 

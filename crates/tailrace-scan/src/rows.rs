@@ -4,6 +4,7 @@
 //! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it.
 //! Never looks for members.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, StringViewArray};
@@ -12,7 +13,6 @@ use tailrace_model::json::{self, Kind, Step, Unescaped};
 
 use crate::columns::{Cell, Column};
 use crate::config::Type;
-use crate::index::Index;
 use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
 use crate::plan::{CANDIDATES, Plan, Target};
@@ -25,10 +25,10 @@ use crate::walker::Sink;
 #[derive(Debug)]
 pub(crate) struct Rows<'p> {
     pub(crate) plan: &'p Plan,
-    rows: usize,
+    pub(crate) rows: usize,
     pub(crate) columns: Vec<Column>,
     /// By number of the key's column, made when the key is first met in the batch.
-    star: Vec<Option<Column>>,
+    pub(crate) star: Vec<Option<Column>>,
     overflow: Option<Column>,
     raw: Option<Column>,
     malformed: Option<Vec<bool>>,
@@ -93,6 +93,58 @@ impl<'p> Rows<'p> {
         }
     }
 
+    /// A column of either sort.
+    #[inline]
+    pub(crate) fn column(&mut self, place: Place) -> &mut Column {
+        match place {
+            Place::Column(number) => &mut self.columns[number],
+            Place::Star(number) => self.star_column(number),
+        }
+    }
+
+    /// Sets a row of a column to a string whose raw text holds escapes. False if one of them is bad.
+    #[cold]
+    pub(crate) fn set_escaped(&mut self, place: Place, row: usize, raw: &str, is_first: bool) -> bool {
+        let replaced = self.stats.replaced_surrogates;
+        let Some(text) = self.unescape(raw) else {
+            return false;
+        };
+        if !is_first {
+            self.stats.replaced_surrogates = replaced;
+        }
+        let view = self.side.view(text);
+        let offset_s = self.plan.offset_s;
+        let column = match place {
+            Place::Column(number) => &mut self.columns[number],
+            Place::Star(number) => star_column(&mut self.star, number, self.rows),
+        };
+        let cell = Cell {
+            kind: Kind::String,
+            text: self.side.text(text),
+            view,
+        };
+        if !column.set(row, &cell, offset_s) {
+            self.stats.type_mismatches += 1;
+        }
+        true
+    }
+
+    /// What the text between the quotes of a string means, in the side buffer; `None` if an escape is bad.
+    fn unescape(&mut self, raw: &str) -> Option<SideText> {
+        let written = self.side.append(|out| match json::unescape(raw, out) {
+            Unescaped::Done { replaced } => Some(replaced),
+            Unescaped::Invalid => None,
+        });
+        let (text, replaced) = written?;
+        self.stats.replaced_surrogates += u64::from(replaced);
+        Some(text)
+    }
+
+    /// The column of a key of `SELECT *`.
+    pub(crate) fn star_column(&mut self, number: u32) -> &mut Column {
+        star_column(&mut self.star, number, self.rows)
+    }
+
     /// Ends an object's row: its overflow.
     pub(crate) fn finish_object(&mut self, row: usize, overflow: &mut Overflow) {
         if overflow.is_empty() {
@@ -117,11 +169,8 @@ impl<'p> Rows<'p> {
     }
 
     /// The batch.
-    pub(crate) fn finish(self, buffers: Buffers, keys: &Keys) -> Scanned {
-        let stats = Stats {
-            repaired: buffers.repaired(),
-            ..self.stats
-        };
+    pub(crate) fn finish(self, buffers: &Buffers, keys: &Keys) -> Scanned {
+        let stats = self.stats;
         let buffers = buffers.finish(self.side);
         let (columns, kinds): (Vec<ArrayRef>, _) = self
             .columns
@@ -171,6 +220,15 @@ fn star_column(columns: &mut Vec<Option<Column>>, number: u32, rows: usize) -> &
     columns[number].get_or_insert_with(|| Column::new(Type::Open, rows))
 }
 
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// Of those asked for, by number.
+    Column(usize),
+    /// Of `SELECT *`, by number.
+    Star(u32),
+}
+
 /// The whole record as a string.
 pub(crate) fn raw_cell<'a>(record: &RecordText<'a>) -> Cell<'a> {
     Cell {
@@ -184,22 +242,29 @@ pub(crate) fn raw_cell<'a>(record: &RecordText<'a>) -> Cell<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value {
     kind: Kind,
-    place: Place,
+    origin: Origin,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Origin {
     Record { start: usize, end: usize },
     Side(SideText),
 }
 
 impl Value {
+    fn side(text: SideText) -> Value {
+        Value {
+            kind: Kind::String,
+            origin: Origin::Side(text),
+        }
+    }
+
     /// The value, ready for columns.
     #[inline]
     pub(crate) fn cell<'a>(&self, record: &RecordText<'a>, side: &'a Side) -> Cell<'a> {
-        let (text, view) = match self.place {
-            Place::Record { start, end } => (&record.text()[start..end], record.view(start, end)),
-            Place::Side(text) => (side.text(text), side.view(text)),
+        let (text, view) = match self.origin {
+            Origin::Record { start, end } => (&record.text()[start..end], record.view(start, end)),
+            Origin::Side(text) => (side.text(text), side.view(text)),
         };
         Cell {
             kind: self.kind,
@@ -222,7 +287,8 @@ pub(crate) struct Row<'r, 'p> {
     pub(crate) rows: &'r mut Rows<'p>,
     pub(crate) row: usize,
     pub(crate) record: RecordText<'r>,
-    index: &'r Index,
+    /// A string of the record holds a control character.
+    has_control: bool,
     overflow: &'r mut Overflow,
     /// Keys wanted by name that the record had not so far.
     missing: usize,
@@ -235,7 +301,7 @@ impl<'r, 'p> Row<'r, 'p> {
         rows: &'r mut Rows<'p>,
         row: usize,
         record: RecordText<'r>,
-        index: &'r Index,
+        has_control: bool,
         overflow: &'r mut Overflow,
     ) -> Row<'r, 'p> {
         let missing = rows.plan.keys.len();
@@ -243,43 +309,44 @@ impl<'r, 'p> Row<'r, 'p> {
             rows,
             row,
             record,
-            index,
+            has_control,
             overflow,
             missing,
             candidates: [None; CANDIDATES],
         }
     }
 
+    /// Reads the value in a span of the record and gives it to all who want it.
+    pub(crate) fn take(&mut self, targets: Range<usize>, star: Star, span: (usize, usize)) {
+        let value = self.read(span);
+        let plan = self.rows.plan;
+        for target in &plan.targets[targets] {
+            self.deliver(target, value);
+        }
+        if let (Star::Column(number), Some(value)) = (star, value) {
+            let cell = value.cell(&self.record, &self.rows.side);
+            star_column(&mut self.rows.star, number, self.rows.rows).set(self.row, &cell, 0);
+        }
+    }
+
     /// Reads the value in a span of the record; `None`, counted, if it is none.
     #[inline]
     fn read(&mut self, (start, end): (usize, usize)) -> Option<Value> {
-        let value = token::read(&self.record, self.index, start, end).and_then(|token| {
+        let text = &self.record.text()[start..end];
+        let value = token::read(text, self.has_control).and_then(|token| {
             if token.escaped {
-                return self.unescape(&self.record.text()[token.start..token.end]);
+                return self.rows.unescape(&text[token.start..token.end]).map(Value::side);
             }
             Some(Value {
                 kind: token.kind,
-                place: Place::Record {
-                    start: token.start,
-                    end: token.end,
+                origin: Origin::Record {
+                    start: start + token.start,
+                    end: start + token.end,
                 },
             })
         });
         self.rows.stats.bad_values += u64::from(value.is_none());
         value
-    }
-
-    fn unescape(&mut self, raw: &str) -> Option<Value> {
-        let written = self.rows.side.append(|out| match json::unescape(raw, out) {
-            Unescaped::Done { replaced } => Some(replaced),
-            Unescaped::Invalid => None,
-        });
-        let (text, replaced) = written?;
-        self.rows.stats.replaced_surrogates += u64::from(replaced);
-        Some(Value {
-            kind: Kind::String,
-            place: Place::Side(text),
-        })
     }
 
     #[inline]
@@ -309,7 +376,7 @@ impl<'r, 'p> Row<'r, 'p> {
 
     /// What stands at the end of a path inside an object or array.
     fn follow(&mut self, value: Value, path: &[Step]) -> Option<Value> {
-        let Place::Record { start, end } = value.place else {
+        let Origin::Record { start, end } = value.origin else {
             return None;
         };
         let outer = json::Value {
@@ -319,12 +386,12 @@ impl<'r, 'p> Row<'r, 'p> {
         };
         let inner = json::get_path(outer, path)?;
         if inner.escaped {
-            return self.unescape(inner.text);
+            return self.rows.unescape(inner.text).map(Value::side);
         }
         let start = inner.text.as_ptr() as usize - self.record.text().as_ptr() as usize;
         Some(Value {
             kind: inner.kind,
-            place: Place::Record {
+            origin: Origin::Record {
                 start,
                 end: start + inner.text.len(),
             },
@@ -348,21 +415,11 @@ impl<'r, 'p> Row<'r, 'p> {
 }
 
 impl Sink for Row<'_, '_> {
-    #[inline]
     fn known(&mut self, keys: &mut Keys, id: u32, span: (usize, usize)) -> bool {
-        let entry = keys.entry(id);
-        let (targets, star) = (entry.targets.clone(), entry.star);
+        let (targets, star) = keys.wanted(id);
         let is_targeted = !targets.is_empty();
         if is_targeted || star != Star::Overflow {
-            let value = self.read(span);
-            let plan = self.rows.plan;
-            for target in &plan.targets[targets] {
-                self.deliver(target, value);
-            }
-            if let (Star::Column(number), Some(value)) = (star, value) {
-                let cell = value.cell(&self.record, &self.rows.side);
-                star_column(&mut self.rows.star, number, self.rows.rows).set(self.row, &cell, 0);
-            }
+            self.take(targets, star, span);
         }
         if star == Star::Overflow {
             self.overflow(keys.name(id), span, is_targeted);

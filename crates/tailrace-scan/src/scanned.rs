@@ -7,6 +7,8 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, StringViewArray, UInt8Array};
 use arrow::record_batch::RecordBatch;
 
+use crate::text::Buffers;
+
 /// One scanned batch.
 #[derive(Clone, Debug)]
 pub struct Scanned {
@@ -33,7 +35,7 @@ pub struct Scanned {
 }
 
 /// What the first of two phases gives: only the columns that a condition reads.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct First {
     /// Which records the rows of `batch` are, ascending: those that passed the prefilter. `None` is all of them.
     pub rows: Option<Vec<u32>>,
@@ -41,6 +43,8 @@ pub struct First {
     pub batch: RecordBatch,
     /// What was counted in the records of the batch.
     pub stats: Stats,
+    /// The texts of the batch, for the second phase.
+    pub(crate) buffers: Buffers,
 }
 
 /// One key of `SELECT *`.

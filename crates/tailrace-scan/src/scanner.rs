@@ -1,43 +1,33 @@
-//! The scanner: record by record from bytes to rows.
+//! The scanner: batches of records to batches of rows, in one phase or in two.
 //!
 //! Takes batches of records, gives scanned batches. What it remembers between batches is bounded: the wanted keys, the
-//! keys of `SELECT *` up to its limit, and a bounded number of others to predict the layout of lines. Nothing of it
-//! changes what a batch holds, but for the order of `SELECT *` columns and which keys still became columns.
+//! keys of `SELECT *` up to its limit, and a bounded number of layouts. Nothing of it changes what a batch holds, but
+//! for the order of `SELECT *` columns and which keys still became columns.
 
-use crate::config::{Config, Star};
+use crate::config::Config;
+use crate::extract::{Batch, Extractor, Indexed, Pick};
 use crate::index::{Index, Indexer};
-use crate::keys::Keys;
-use crate::overflow::Overflow;
-use crate::plan::Plan;
-use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
-use crate::reserved::{self, Facts};
-use crate::rows::{Row, Rows, Shape};
+use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED};
+use crate::rows::{Rows, Shape};
 use crate::scanned::{First, Scanned};
 use crate::shape;
-use crate::text::{Buffers, RecordText};
-use crate::walker;
+use crate::text::{Buffers, Lot};
+use crate::token::skip_whitespace;
+
+/// How many records are indexed before they are read: what they and their index take stays in the nearest cache.
+const LOT_MAX: usize = 64;
 
 /// Turns batches of records into columns.
 #[derive(Debug)]
 pub struct Scanner {
-    plan: Plan,
-    keys: Keys,
-    /// Members matter: a key is wanted.
-    wants_members: bool,
-    scratch: Scratch,
-    /// Records scanned as objects so far, to tell which key was met in which record.
-    objects: u64,
-    condition: Option<Box<Scanner>>,
-}
-
-/// Memory that is used again for every record.
-#[derive(Debug)]
-struct Scratch {
+    all: Extractor,
+    /// The columns that a condition reads.
+    condition: Option<Extractor>,
     indexer: Indexer,
     index: Index,
-    open_brackets: Vec<u8>,
-    key: Vec<u8>,
-    overflow: Overflow,
+    /// By record of the batch.
+    shapes: Vec<Shape>,
+    picks: Vec<Pick>,
 }
 
 impl Scanner {
@@ -45,150 +35,168 @@ impl Scanner {
     pub fn new(config: Config) -> Scanner {
         let condition = (!config.first.is_empty()).then(|| {
             let columns = config.first.iter().map(|&at| config.columns[at].clone());
-            Box::new(Scanner::new(Config {
+            Extractor::new(&Config {
                 columns: columns.collect(),
                 star: None,
-                first: Vec::new(),
-                prefilter: Vec::new(),
                 ..config.clone()
-            }))
+            })
         });
-        let plan = Plan::new(&config);
-        let Star {
-            except,
-            columns_max,
-        } = config.star.clone().unwrap_or_default();
-        let wanted = plan
-            .keys
-            .iter()
-            .map(|(key, targets)| (key.as_str(), targets.clone()));
-        let keys = Keys::new(
-            wanted,
-            &except,
-            config.star.is_some().then_some(columns_max),
-        );
-        let scratch = Scratch {
+        Scanner {
+            all: Extractor::new(&config),
+            condition,
             indexer: Indexer::new(config.isa),
             index: Index::default(),
-            open_brackets: Vec::new(),
-            key: Vec::new(),
-            overflow: Overflow::default(),
-        };
-        Scanner {
-            wants_members: !plan.keys.is_empty() || keys.wants_all(),
-            plan,
-            keys,
-            scratch,
-            objects: 0,
-            condition,
+            shapes: Vec::new(),
+            picks: Vec::new(),
         }
-    }
-
-    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
-    pub fn first(&mut self, records: &Records<'_>) -> First {
-        let condition = self.condition.as_mut().expect("Config::first is not empty");
-        let Scanned { batch, stats, .. } = condition.scan(records);
-        First {
-            rows: None,
-            batch,
-            stats,
-        }
-    }
-
-    /// The second phase: all columns, for the records numbered `rows` (ascending) of those that [`Scanner::first`] was
-    /// last given; row `i` of every column is record `rows[i]`.
-    pub fn second(&mut self, records: &Records<'_>, rows: &[u32]) -> Scanned {
-        let pick = |row: &u32| *row as usize;
-        let picked: Vec<Record> = rows.iter().map(|row| records.records[pick(row)]).collect();
-        let times: Vec<i64> = rows
-            .iter()
-            .filter_map(|row| records.times.get(pick(row)).copied())
-            .collect();
-        let streams: Vec<u8> = rows
-            .iter()
-            .filter_map(|row| records.streams.get(pick(row)).copied())
-            .collect();
-        self.scan(&Records {
-            records: &picked,
-            times: &times,
-            streams: &streams,
-            ..*records
-        })
     }
 
     /// Scans one batch. Whatever the bytes are, every record becomes one row.
     pub fn scan(&mut self, records: &Records<'_>) -> Scanned {
         let buffers = Buffers::check(records);
-        let mut rows = Rows::new(&self.plan, records.records.len(), buffers.side());
-        for (number, record) in records.records.iter().enumerate() {
-            let text = buffers.record(number);
-            let facts = Facts {
-                shape: self.scratch.shape(record, &text),
-                truncated: record.flags & TRUNCATED != 0,
-                time_ns: records.times.get(number).copied().unwrap_or(0),
-                stream: records.streams.get(number).copied().unwrap_or(0),
-                observed_ns: records.observed_ns,
-            };
-            if facts.truncated {
-                rows.mark_truncated(number);
-            }
-            let Scratch {
-                index,
-                key,
-                overflow,
-                ..
-            } = &mut self.scratch;
-            let mut row = Row::new(&mut rows, number, text, index, overflow);
-            if facts.shape == Shape::Object {
-                if self.wants_members {
-                    self.objects += 1;
-                    walker::walk(&text, index, self.objects, &mut self.keys, key, &mut row);
-                }
-                reserved::set(&mut row, &facts);
-                rows.finish_object(number, overflow);
-            } else {
-                reserved::set(&mut row, &facts);
-                rows.keep_raw(number, &text, facts.shape);
-            }
+        let batch = Batch {
+            records: *records,
+            buffers: &buffers,
+        };
+        let mut memory = Memory {
+            indexer: self.indexer,
+            index: &mut self.index,
+            shapes: &mut self.shapes,
+            picks: &mut self.picks,
+        };
+        memory.scan_all(&batch, &mut self.all)
+    }
+
+    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
+    ///
+    /// # Panics
+    /// If [`Config::first`] is empty.
+    pub fn first(&mut self, records: &Records<'_>) -> First {
+        let condition = self.condition.as_mut().expect("a condition reads columns");
+        let buffers = Buffers::check(records);
+        let batch = Batch {
+            records: *records,
+            buffers: &buffers,
+        };
+        let mut memory = Memory {
+            indexer: self.indexer,
+            index: &mut self.index,
+            shapes: &mut self.shapes,
+            picks: &mut self.picks,
+        };
+        let Scanned { batch, stats, .. } = memory.scan_all(&batch, condition);
+        First {
+            rows: None,
+            batch,
+            stats,
+            buffers,
         }
-        self.scratch.shrink();
-        rows.finish(buffers, &self.keys)
+    }
+
+    /// The second phase: all columns, for the records numbered `rows` (ascending) of those that [`Scanner::first`] was
+    /// last given; row `i` of every column is record `rows[i]`.
+    pub fn second(&mut self, records: &Records<'_>, first: First, rows: &[u32]) -> Scanned {
+        let batch = Batch {
+            records: *records,
+            buffers: &first.buffers,
+        };
+        let plan = self.all.plan();
+        let mut made = Rows::new(&plan, rows.len(), first.buffers.side());
+        self.all.start_batch();
+        let mut row = 0;
+        while row < rows.len() {
+            let from = rows[row] as usize;
+            let lot = first.buffers.lot(from, LOT_MAX);
+            let behind = from + lot.spans().len();
+            self.picks.clear();
+            while let Some(&number) = rows.get(row).filter(|&&number| (number as usize) < behind) {
+                self.picks.push(Pick {
+                    at: number - from as u32,
+                    row: row as u32,
+                });
+                row += 1;
+            }
+            let indexed = Indexed {
+                lot,
+                first: from,
+                outlines: &self.index.outlines()[from..behind],
+                shapes: &self.shapes[from..behind],
+                structurals: self.index.structurals(),
+            };
+            self.all.add(&batch, &indexed, &self.picks, &mut made);
+        }
+        made.finish(&first.buffers, self.all.keys())
     }
 }
 
-impl Scratch {
-    /// What a record is; of an object the index is left behind.
-    fn shape(&mut self, record: &Record, text: &RecordText<'_>) -> Shape {
-        if record.flags & BROKEN != 0 {
-            return Shape::Malformed;
+/// What is used again for every batch.
+struct Memory<'s> {
+    indexer: Indexer,
+    index: &'s mut Index,
+    shapes: &'s mut Vec<Shape>,
+    picks: &'s mut Vec<Pick>,
+}
+
+impl Memory<'_> {
+    /// Indexes all records and extracts columns of them.
+    fn scan_all(&mut self, batch: &Batch<'_>, extractor: &mut Extractor) -> Scanned {
+        let count = batch.records.records.len();
+        let plan = extractor.plan();
+        let mut rows = Rows::new(&plan, count, batch.buffers.side());
+        rows.stats.repaired = batch.buffers.repaired();
+        extractor.start_batch();
+        self.index.clear();
+        self.shapes.clear();
+        let mut first = 0;
+        while first < count {
+            let lot = batch.buffers.lot(first, LOT_MAX);
+            self.index_lot(&batch.records.records[first..], &lot);
+            let behind = first + lot.spans().len();
+            self.picks.clear();
+            self.picks.extend((first..behind).map(|number| Pick {
+                at: (number - first) as u32,
+                row: number as u32,
+            }));
+            let indexed = Indexed {
+                lot,
+                first,
+                outlines: &self.index.outlines()[first..behind],
+                shapes: &self.shapes[first..behind],
+                structurals: self.index.structurals(),
+            };
+            extractor.add(batch, &indexed, self.picks, &mut rows);
+            first = behind;
         }
-        if record.flags & TEXT != 0 {
-            return Shape::Text;
+        rows.finish(batch.buffers, extractor.keys())
+    }
+
+    /// Indexes the records of a lot, of which `records` are the first ones, and says what each is.
+    fn index_lot(&mut self, records: &[Record], lot: &Lot<'_>) {
+        let first = self.shapes.len();
+        let (bytes, spans) = (lot.bytes(), lot.spans());
+        let is_text = |record: &Record| record.flags & (TEXT | BROKEN) != 0;
+        if records[..spans.len()].iter().all(is_text) {
+            spans.iter().for_each(|_| self.index.push_empty());
+        } else {
+            self.indexer.index(bytes, spans, self.index);
         }
-        let bytes = text.bytes();
-        if !shape::starts_as_object(bytes) {
-            return if record.flags & TEXT_ALLOWED != 0 {
+        for (i, (record, &span)) in records.iter().zip(spans).enumerate() {
+            let (outline, structurals) = self.index.record_mut(first + i);
+            let shape = if record.flags & BROKEN != 0 {
+                Shape::Malformed
+            } else if record.flags & TEXT != 0 {
+                Shape::Text
+            } else if shape::is_object(bytes, span, outline, structurals) {
+                Shape::Object
+            } else if record.flags & TEXT_ALLOWED != 0
+                && bytes[..span.end()].get(skip_whitespace(&bytes[..span.end()], span.start()))
+                    != Some(&b'{')
+            {
                 Shape::Text
             } else {
                 Shape::Malformed
             };
+            self.shapes.push(shape);
         }
-        self.indexer
-            .index(text.reach(), bytes.len(), &mut self.index);
-        if shape::is_object(bytes, &self.index, &mut self.open_brackets) {
-            Shape::Object
-        } else {
-            Shape::Malformed
-        }
-    }
-
-    /// Gives back memory that only an extraordinary record needed.
-    fn shrink(&mut self) {
-        const KEPT: usize = 64 * 1024;
-        self.index.shrink();
-        self.open_brackets.clear();
-        self.open_brackets.shrink_to(KEPT);
-        self.key.clear();
-        self.key.shrink_to(KEPT);
     }
 }

@@ -1,50 +1,119 @@
 //! The shape of a record: whether it is a JSON object as far as strings and brackets go.
 //!
-//! Takes a record and its index, gives yes or no. The answer depends on nothing but the record's bytes, so that what a
-//! query reads never changes which rows there are. Never looks at keys, commas or tokens.
+//! Takes a record and its index, gives yes or no; of an object the index is thinned out to the characters that part its
+//! members. The answer depends on nothing but the record's bytes, so that what a query reads never changes which rows
+//! there are. Never looks at keys or tokens.
 
-use crate::index::Index;
-use crate::token::{is_whitespace, skip_whitespace};
+use crate::index::Outline;
+use crate::text::Span;
+use crate::token::is_whitespace;
 
-/// The record's first byte outside whitespace is `{`.
+/// Whether the record in this span of the buffer `bytes` starts with `{`, its strings close, every bracket is closed by
+/// its like, and behind the brace that closes the first one there is only whitespace (which may also stand before).
+/// Then what is left of `structurals` is its first brace, the commas between its members, and its last brace.
 #[inline]
-pub(crate) fn starts_as_object(bytes: &[u8]) -> bool {
-    bytes.get(skip_whitespace(bytes, 0)) == Some(&b'{')
-}
-
-/// Of a record that starts with `{`: its strings close, every bracket is closed by its like, and behind the brace
-/// that closes the first one there is only whitespace. `open` is memory to work in.
-#[inline]
-pub(crate) fn is_object(bytes: &[u8], index: &Index, open: &mut Vec<u8>) -> bool {
-    let Some(last) = bytes.iter().rposition(|&byte| !is_whitespace(byte)) else {
+pub(crate) fn is_object(
+    bytes: &[u8],
+    span: Span,
+    outline: &mut Outline,
+    structurals: &mut [u32],
+) -> bool {
+    let (Some(&first), Some(&last)) = (structurals.first(), structurals.last()) else {
         return false;
     };
-    let structurals = index.structurals();
-    let ends_with_brace =
-        bytes[last] == b'}' && structurals.last().is_some_and(|&at| at as usize == last);
-    if index.unclosed() || !ends_with_brace {
+    let (first, last) = (first as usize, last as usize);
+    let is_blank =
+        |start: usize, end: usize| bytes[start..end].iter().all(|&byte| is_whitespace(byte));
+    if outline.unclosed
+        || bytes[first] != b'{'
+        || bytes[last] != b'}'
+        || !is_blank(span.start(), first)
+        || !is_blank(last + 1, span.end())
+    {
         return false;
     }
-    // Nothing nested: the first and the last bracket are the only ones.
-    index.brackets() == 2 || is_nested_object(bytes, structurals, open)
+    if outline.brackets == 2 {
+        // Nothing nested: these two are the only ones.
+        return true;
+    }
+    match thin_out(bytes, structurals) {
+        Some(count) => outline.count = count as u32,
+        None => return false,
+    }
+    true
 }
 
-fn is_nested_object(bytes: &[u8], structurals: &[u32], open: &mut Vec<u8>) -> bool {
-    open.clear();
-    for (i, &at) in structurals.iter().enumerate() {
+/// Keeps the outermost braces and the commas directly inside them; says how many those are. `None` if brackets do not
+/// match, or close before the end.
+fn thin_out(bytes: &[u8], structurals: &mut [u32]) -> Option<usize> {
+    /// How many levels fit into a word.
+    const WORD_DEPTH: u32 = 64;
+    // Of the open brackets, the innermost at bit 0: 1 for a brace.
+    let mut open = 0_u64;
+    let mut depth = 0;
+    let mut kept = 0;
+    for i in 0..structurals.len() {
+        let at = structurals[i];
+        let byte = bytes[at as usize];
+        let mut is_kept = false;
+        if byte == b',' {
+            is_kept = depth == 1;
+        } else if matches!(byte, b'{' | b'[') {
+            if depth == WORD_DEPTH {
+                return thin_out_deep(bytes, structurals, kept, i, open);
+            }
+            is_kept = depth == 0;
+            open = open << 1 | u64::from(byte == b'{');
+            depth += 1;
+        } else {
+            if depth == 0 || open & 1 != u64::from(byte == b'}') {
+                return None;
+            }
+            open >>= 1;
+            depth -= 1;
+            if depth == 0 {
+                structurals[kept] = at;
+                return (i + 1 == structurals.len()).then_some(kept + 1);
+            }
+        }
+        structurals[kept] = if is_kept { at } else { structurals[kept] };
+        kept += usize::from(is_kept);
+    }
+    None
+}
+
+/// The same from structural `i` on, whatever the depth; so far `kept` are kept and 64 brackets are open.
+#[cold]
+fn thin_out_deep(
+    bytes: &[u8],
+    structurals: &mut [u32],
+    mut kept: usize,
+    from: usize,
+    open: u64,
+) -> Option<usize> {
+    let mut open: Vec<bool> = (0..u64::BITS)
+        .rev()
+        .map(|bit| open >> bit & 1 == 1)
+        .collect();
+    for i in from..structurals.len() {
+        let at = structurals[i];
         match bytes[at as usize] {
-            b'{' => open.push(b'}'),
-            b'[' => open.push(b']'),
-            close @ (b'}' | b']') => {
-                if open.pop() != Some(close) {
-                    return false;
+            b',' if open.len() == 1 => {
+                structurals[kept] = at;
+                kept += 1;
+            }
+            b',' => {}
+            byte @ (b'{' | b'[') => open.push(byte == b'{'),
+            byte => {
+                if open.pop() != Some(byte == b'}') {
+                    return None;
                 }
                 if open.is_empty() {
-                    return i + 1 == structurals.len();
+                    structurals[kept] = at;
+                    return (i + 1 == structurals.len()).then_some(kept + 1);
                 }
             }
-            _ => {}
         }
     }
-    false
+    None
 }

@@ -18,7 +18,7 @@ use tailrace_model::reserved::Reserved;
 use crate::naive::{Cell, Naive, Plain};
 use crate::{Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, Type};
 
-pub(crate) const ISAS: [Isa; 2] = [Isa::Scalar, Isa::Avx2];
+pub(crate) const ISAS: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
 
 /// Owned records of one batch.
 #[derive(Clone, Debug, Default)]

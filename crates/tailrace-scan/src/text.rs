@@ -6,10 +6,11 @@
 //!
 //! Why the arrays are valid without a second check:
 //!
-//! * A [`Checked`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
+//! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
-//! * A [`View`] is only made here, from `&text[start..end]` of such a record, which panics off a character boundary,
-//!   or from a [`SideText`], a range of [`Side`] that was found valid after it was written and that nothing truncates.
+//! * A [`View`] is only made here, of a part of such a record, after its two ends were found to lie in the record and
+//!   to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
+//!   that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
 //!   then the repaired text, then the side buffer. One scanner makes views for one batch at a time and drops
 //!   them with it. Debug builds check every array in full.
@@ -36,17 +37,44 @@ pub(crate) struct Buffers {
     /// The caller's buffers, in his order, then the repaired text.
     buffers: Vec<Bytes>,
     /// Where each record lies.
-    records: Vec<Checked>,
+    spans: Vec<Span>,
     repaired: u64,
 }
 
-/// A range of a buffer that is valid UTF-8.
+/// Where a record lies: a range of a buffer that is valid UTF-8.
 #[derive(Clone, Copy, Debug)]
-struct Checked {
+pub(crate) struct Span {
     buffer: u32,
     start: u32,
     end: u32,
 }
+
+impl Span {
+    /// First byte, counted from the buffer's start.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    /// The byte behind the last one.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> usize {
+        self.end as usize
+    }
+
+    /// A span of bytes that are nobody's text.
+    #[cfg(test)]
+    pub(crate) fn of(start: usize, end: usize) -> Span {
+        Span {
+            buffer: u32::MAX,
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+}
+
+/// The longest gap between two records that are checked at once: what lies in gaps is checked with them.
+const GAP_MAX: u32 = 64;
 
 impl Buffers {
     /// Checks the text of all records and repairs what is invalid.
@@ -71,6 +99,7 @@ impl Buffers {
             for record in rest {
                 if record.buffer != first.buffer
                     || record.start < end
+                    || record.start - end > GAP_MAX
                     || !in_bounds(record.start, record.end)
                 {
                     break;
@@ -80,7 +109,7 @@ impl Buffers {
             }
             if count == 0 {
                 // A range that does not exist is an empty record.
-                checked.push(Checked {
+                checked.push(Span {
                     buffer: repair.buffer,
                     start: 0,
                     end: 0,
@@ -107,7 +136,7 @@ impl Buffers {
                     simdutf8::basic::from_utf8(text).is_ok()
                 };
                 checked.push(if is_valid {
-                    Checked {
+                    Span {
                         buffer: record.buffer,
                         start: record.start,
                         end: record.end,
@@ -120,7 +149,7 @@ impl Buffers {
         buffers.push(repair.bytes.into());
         Buffers {
             buffers,
-            records: checked,
+            spans: checked,
             repaired: repair.count,
         }
     }
@@ -130,10 +159,24 @@ impl Buffers {
         self.repaired
     }
 
+    /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
+    pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
+        let spans = &self.spans[from..self.spans.len().min(from + max)];
+        let follows =
+            |pair: &[Span]| pair[0].buffer == pair[1].buffer && pair[0].end <= pair[1].start;
+        let count = 1 + spans.windows(2).take_while(|pair| follows(pair)).count();
+        let buffer = spans[0].buffer;
+        Lot {
+            bytes: &self.buffers[buffer as usize],
+            buffer,
+            spans: &spans[..count],
+        }
+    }
+
     /// The text of record `i`.
     #[inline]
     pub(crate) fn record(&self, i: usize) -> RecordText<'_> {
-        let Checked { buffer, start, end } = self.records[i];
+        let Span { buffer, start, end } = self.spans[i];
         let reach = &self.buffers[buffer as usize][start as usize..];
         let bytes = &reach[..(end - start) as usize];
         // SAFETY: `check` made this range after it found these bytes valid, or wrote them by the repair.
@@ -156,9 +199,9 @@ impl Buffers {
         }
     }
 
-    /// What the arrays of this batch refer to.
-    pub(crate) fn finish(self, side: Side) -> Finished {
-        let buffers = self.buffers.into_iter().map(Buffer::from);
+    /// What the arrays of a batch refer to.
+    pub(crate) fn finish(&self, side: Side) -> Finished {
+        let buffers = self.buffers.iter().cloned().map(Buffer::from);
         Finished(buffers.chain([Buffer::from_vec(side.bytes)]).collect())
     }
 }
@@ -170,13 +213,13 @@ struct Repair {
 }
 
 impl Repair {
-    fn push(&mut self, text: &[u8]) -> Checked {
+    fn push(&mut self, text: &[u8]) -> Span {
         self.count += 1;
         let start = self.bytes.len();
         self.bytes
             .extend_from_slice(String::from_utf8_lossy(text).as_bytes());
         match (u32::try_from(start), u32::try_from(self.bytes.len())) {
-            (Ok(start), Ok(end)) => Checked {
+            (Ok(start), Ok(end)) => Span {
                 buffer: self.buffer,
                 start,
                 end,
@@ -184,13 +227,67 @@ impl Repair {
             // More than 4 GiB of repaired text in one batch cannot be referred to.
             _ => {
                 self.bytes.truncate(start);
-                Checked {
+                Span {
                     buffer: self.buffer,
                     start: 0,
                     end: 0,
                 }
             }
         }
+    }
+}
+
+/// Records of one buffer, one behind the other. Places are counted from the buffer's start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lot<'a> {
+    bytes: &'a [u8],
+    buffer: u32,
+    spans: &'a [Span],
+}
+
+impl<'a> Lot<'a> {
+    /// The whole buffer.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Where the records lie.
+    #[inline(always)]
+    pub(crate) fn spans(&self) -> &'a [Span] {
+        self.spans
+    }
+
+    /// A part of record `i` of the lot.
+    ///
+    /// # Panics
+    /// If it does not lie in the record, or cuts a character.
+    #[inline(always)]
+    pub(crate) fn text(&self, i: usize, start: usize, end: usize) -> &'a str {
+        self.assert_text(i, start, end);
+        // SAFETY: the record's bytes are valid, and the part has only whole characters of it.
+        unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
+    }
+
+    /// A view of a part of record `i` of the lot.
+    ///
+    /// # Panics
+    /// If it does not lie in the record, or cuts a character.
+    #[inline(always)]
+    pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> View {
+        self.assert_text(i, start, end);
+        View::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
+    }
+
+    #[inline(always)]
+    fn assert_text(&self, i: usize, start: usize, end: usize) {
+        let span = &self.spans[i];
+        let lies_in_record = span.start() <= start && start <= end && end <= span.end();
+        let cuts = |at: usize| self.bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+        assert!(
+            lies_in_record && !cuts(start) && (!cuts(end) || end == span.end()),
+            "a part of a record has whole characters"
+        );
     }
 }
 
@@ -217,26 +314,22 @@ impl<'a> RecordText<'a> {
         self.text.as_bytes()
     }
 
-    /// From the record's first byte to the buffer's end.
+    /// Where the record starts in its buffer.
     #[inline]
-    pub(crate) fn reach(&self) -> &'a [u8] {
-        self.reach
+    pub(crate) fn base(&self) -> usize {
+        self.base as usize
     }
 
     /// A view of bytes `start..end` of the record.
     #[inline]
     pub(crate) fn view(&self, start: usize, end: usize) -> View {
         let text = &self.text[start..end];
-        if text.len() > INLINE_BYTES_MAX {
-            return View::long(text, self.buffer, self.base + start as u32);
-        }
-        match self.reach[start..].first_chunk::<16>() {
-            Some(block) => {
-                let used = (1_u128 << (8 * text.len())) - 1;
-                View((u128::from_le_bytes(*block) & used) << 32 | text.len() as u128)
-            }
-            None => View::short(text),
-        }
+        View::of_part(
+            &self.reach[start..],
+            text.len(),
+            self.buffer,
+            self.base + start as u32,
+        )
     }
 }
 
@@ -295,12 +388,7 @@ impl Side {
     #[inline]
     pub(crate) fn view(&self, text: SideText) -> View {
         let start = text.start;
-        let text = self.text(text);
-        if text.len() > INLINE_BYTES_MAX {
-            View::long(text, self.buffer, start)
-        } else {
-            View::short(text)
-        }
+        View::at_the_end(self.text(text).as_bytes(), self.buffer, start)
     }
 }
 
@@ -309,11 +397,62 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View(u128);
 
+/// What of a text's first twelve bytes a view of a text of so many bytes holds, and whether it refers to the buffer.
+struct Parts {
+    first: u32,
+    second: u64,
+    reference: u64,
+}
+
+/// By length; the last one for all longer ones.
+static PARTS: [Parts; INLINE_BYTES_MAX + 2] = {
+    let mut parts = [const {
+        Parts {
+            first: !0,
+            second: 0,
+            reference: !0,
+        }
+    }; INLINE_BYTES_MAX + 2];
+    let mut len = 0;
+    while len <= INLINE_BYTES_MAX {
+        let used = (1_u128 << (8 * len)) - 1;
+        parts[len] = Parts {
+            first: used as u32,
+            second: (used >> 32) as u64,
+            reference: 0,
+        };
+        len += 1;
+    }
+    parts
+};
+
 impl View {
+    /// Of the first `len` bytes of `reach`, which is what the buffer holds from `offset` on. No branch on the length.
+    #[inline(always)]
+    fn of_part(reach: &[u8], len: usize, buffer: u32, offset: u32) -> View {
+        let Some(block) = reach.first_chunk::<16>() else {
+            return View::at_the_end(&reach[..len], buffer, offset);
+        };
+        let block = u128::from_le_bytes(*block);
+        let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
+        let low = u64::from(block as u32 & parts.first) << 32 | u64::from(len as u32);
+        let reference = u64::from(buffer) | u64::from(offset) << 32;
+        let high = ((block >> 32) as u64 & parts.second) | (reference & parts.reference);
+        View(u128::from(high) << 64 | u128::from(low))
+    }
+
+    #[cold]
+    fn at_the_end(text: &[u8], buffer: u32, offset: u32) -> View {
+        if text.len() > INLINE_BYTES_MAX {
+            View::long(text, buffer, offset)
+        } else {
+            View::short(text)
+        }
+    }
+
     #[inline]
-    fn long(text: &str, buffer: u32, offset: u32) -> View {
+    fn long(text: &[u8], buffer: u32, offset: u32) -> View {
         let prefix = text
-            .as_bytes()
             .first_chunk::<4>()
             .map_or(0, |prefix| u32::from_le_bytes(*prefix));
         let high = u64::from(buffer) | u64::from(offset) << 32;
@@ -322,12 +461,12 @@ impl View {
 
     /// A view of a text that lies in the view itself; `None` if it is too long for that.
     pub(crate) fn inline(text: &str) -> Option<View> {
-        (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text))
+        (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text.as_bytes()))
     }
 
-    fn short(text: &str) -> View {
+    fn short(text: &[u8]) -> View {
         let mut block = [0; 16];
-        block[4..4 + text.len()].copy_from_slice(text.as_bytes());
+        block[4..4 + text.len()].copy_from_slice(text);
         View(u128::from_le_bytes(block) | text.len() as u128)
     }
 }

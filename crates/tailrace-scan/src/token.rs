@@ -1,13 +1,10 @@
 //! Reading one value of a record's top level.
 //!
-//! Takes the span between a colon and the comma or brace that ends the member, gives what the value is if it is one
+//! Takes what stands between a colon and the comma or brace that ends the member, gives what the value is if it is one
 //! JSON value with nothing but whitespace around it, by the grammar of RFC 8259 to its bottom. Never unescapes, never
 //! converts.
 
 use tailrace_model::json::{self, Kind};
-
-use crate::index::Index;
-use crate::text::RecordText;
 
 /// One JSON value of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +18,12 @@ pub(crate) struct Token {
     pub(crate) escaped: bool,
 }
 
-/// The value in bytes `start..end` of the record; `None` if that is not exactly one value.
+/// The value that `text` is; `None` if that is not exactly one value. Of strings control characters are looked for only
+/// if the record has such a string.
 #[inline]
-pub(crate) fn read(
-    record: &RecordText<'_>,
-    index: &Index,
-    start: usize,
-    end: usize,
-) -> Option<Token> {
-    let bytes = record.bytes();
-    let (start, end) = trim(bytes, start, end);
+pub(crate) fn read(text: &str, has_control: bool) -> Option<Token> {
+    let bytes = text.as_bytes();
+    let (start, end) = trim(bytes, 0, bytes.len());
     let token = |kind| {
         Some(Token {
             kind,
@@ -40,9 +33,9 @@ pub(crate) fn read(
         })
     };
     match bytes[start..end].first()? {
-        b'"' => string(bytes, index, start, end),
+        b'"' => string(bytes, start, end, has_control),
         b'-' | b'0'..=b'9' => token(number_kind(&bytes[start..end])?),
-        b'{' | b'[' => token(json::parse_value(&record.text()[start..end])?.kind),
+        b'{' | b'[' => token(json::parse_value(&text[start..end])?.kind),
         b't' if bytes[start..end] == *b"true" => token(Kind::Bool),
         b'f' if bytes[start..end] == *b"false" => token(Kind::Bool),
         b'n' if bytes[start..end] == *b"null" => token(Kind::Null),
@@ -52,23 +45,36 @@ pub(crate) fn read(
 
 /// The string in bytes `start..end`, quotes included; `None` if that is not exactly one string. Escapes are not looked
 /// at: whoever undoes them finds the bad ones.
-#[inline]
-pub(crate) fn string(bytes: &[u8], index: &Index, start: usize, end: usize) -> Option<Token> {
-    if bytes.get(start) != Some(&b'"') || index.next_quote(start + 1)? + 1 != end {
+fn string(bytes: &[u8], start: usize, end: usize, has_control: bool) -> Option<Token> {
+    let (len, escaped) = string_len(&bytes[start..end])?;
+    let inner = &bytes[start + 1..end.max(start + 2) - 1];
+    if start + len != end || has_control && inner.iter().any(|&byte| byte < 0x20) {
         return None;
     }
-    let (start, end) = (start + 1, end - 1);
-    let inner = &bytes[start..end];
-    if index.has_control() && inner.iter().any(|&byte| byte < 0x20) {
-        return None;
-    }
-    let escaped = index.has_backslash() && memchr::memchr(b'\\', inner).is_some();
     Some(Token {
         kind: Kind::String,
-        start,
-        end,
+        start: start + 1,
+        end: end - 1,
         escaped,
     })
+}
+
+/// If `bytes` starts with a string: its length, quotes included, and whether it holds a backslash.
+#[inline]
+pub(crate) fn string_len(bytes: &[u8]) -> Option<(usize, bool)> {
+    if bytes.first() != Some(&b'"') {
+        return None;
+    }
+    let mut at = 1;
+    let mut has_backslash = false;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some((at + 1, has_backslash));
+        }
+        has_backslash = true;
+        at += 2;
+    }
 }
 
 /// Integer or Float if `text` is a number as RFC 8259 writes it, nothing around it.

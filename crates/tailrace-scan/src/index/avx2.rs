@@ -15,6 +15,7 @@ use std::arch::x86_64::{
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
+use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.
 #[derive(Clone, Copy, Debug)]
@@ -32,18 +33,18 @@ impl Avx2 {
         available.then_some(Avx2(()))
     }
 
-    /// Indexes the record that is the first `len` bytes of `reach`.
+    /// Adds records of one buffer.
     #[inline]
-    pub(super) fn build(self, reach: &[u8], len: usize, index: &mut Index) {
+    pub(super) fn build(self, buffer: &[u8], spans: &[Span], index: &mut Index) {
         // SAFETY: `self` exists, so `new` found every feature that `build_avx2` is compiled for.
-        unsafe { build_avx2(self, reach, len, index) }
+        unsafe { build_avx2(self, buffer, spans, index) }
     }
 }
 
 /// The generic loop, compiled with the features that let everything below be inlined into it.
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
-fn build_avx2(isa: Avx2, reach: &[u8], len: usize, index: &mut Index) {
-    build(isa, reach, len, index);
+fn build_avx2(isa: Avx2, buffer: &[u8], spans: &[Span], index: &mut Index) {
+    build(isa, buffer, spans, index);
 }
 
 impl BlockMasks for Avx2 {
@@ -75,7 +76,8 @@ fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
         quote: bits(equal(low, b'"'), equal(high, b'"')),
         backslash: bits(equal(low, b'\\'), equal(high, b'\\')),
         bracket: bits(brackets(low), brackets(high)),
-        separator: bits(separators(low), separators(high)),
+        colon: bits(equal(low, b':'), equal(high, b':')),
+        comma: bits(equal(low, b','), equal(high, b',')),
         control: bits(controls(low), controls(high)),
     }
 }
@@ -110,16 +112,6 @@ fn brackets(bytes: __m256i) -> __m256i {
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'{' as i8, 0, b'}' as i8, 0, 0,
     );
     _mm256_cmpeq_epi8(braces, lookup(wanted, bytes))
-}
-
-/// `: ,`, in the same way. A zero byte looks up the 1, which is another byte.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn separators(bytes: __m256i) -> __m256i {
-    let wanted = _mm_setr_epi8(
-        1, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, 0, b',' as i8, 0, 0, 0,
-    );
-    _mm256_cmpeq_epi8(bytes, lookup(wanted, bytes))
 }
 
 /// For each byte the table's entry by its low four bits; 0 for bytes above 0x7f.

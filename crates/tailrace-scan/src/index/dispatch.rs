@@ -5,9 +5,13 @@
 use super::scalar::Scalar;
 use super::{Index, build};
 use crate::config::Isa;
+use crate::text::Span;
 
 #[cfg(target_arch = "x86_64")]
-use super::avx2::Avx2;
+use super::{avx2::Avx2, avx512::Avx512};
+
+#[cfg(target_arch = "aarch64")]
+use super::neon::Neon;
 
 /// The chosen index.
 #[derive(Clone, Copy, Debug)]
@@ -18,28 +22,47 @@ enum Choice {
     Scalar(Scalar),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Indexer {
-    /// The one that `isa` names, or the best there is where the machine lacks it.
+    /// The one that `isa` names, or the best below it that the machine has.
     pub(crate) fn new(isa: Isa) -> Indexer {
         #[cfg(target_arch = "x86_64")]
-        if isa != Isa::Scalar
-            && let Some(avx2) = Avx2::new()
         {
-            return Indexer(Choice::Avx2(avx2));
+            if matches!(isa, Isa::Auto | Isa::Avx512)
+                && let Some(avx512) = Avx512::new()
+            {
+                return Indexer(Choice::Avx512(avx512));
+            }
+            if isa != Isa::Scalar
+                && let Some(avx2) = Avx2::new()
+            {
+                return Indexer(Choice::Avx2(avx2));
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if isa != Isa::Scalar {
+            return Indexer(Choice::Neon(Neon));
         }
         let _ = isa;
         Indexer(Choice::Scalar(Scalar))
     }
 
-    /// Indexes the record that is the first `len` bytes of `reach`; `reach` ends where the buffer ends.
+    /// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
     #[inline]
-    pub(crate) fn index(self, reach: &[u8], len: usize, index: &mut Index) {
+    pub(crate) fn index(self, buffer: &[u8], spans: &[Span], index: &mut Index) {
         match self.0 {
-            Choice::Scalar(scalar) => build(scalar, reach, len, index),
+            Choice::Scalar(scalar) => build(scalar, buffer, spans, index),
             #[cfg(target_arch = "x86_64")]
-            Choice::Avx2(avx2) => avx2.build(reach, len, index),
+            Choice::Avx2(avx2) => avx2.build(buffer, spans, index),
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx512(avx512) => avx512.build(buffer, spans, index),
+            #[cfg(target_arch = "aarch64")]
+            Choice::Neon(neon) => build(neon, buffer, spans, index),
         }
     }
 

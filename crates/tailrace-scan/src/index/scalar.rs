@@ -15,7 +15,8 @@ impl BlockMasks for Scalar {
             quote: 0,
             backslash: 0,
             bracket: 0,
-            separator: 0,
+            colon: 0,
+            comma: 0,
             control: 0,
         };
         for (i, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
@@ -25,7 +26,8 @@ impl BlockMasks for Scalar {
             masks.quote |= gather(equal(word, b'"')) << at;
             masks.backslash |= gather(equal(word, b'\\')) << at;
             masks.bracket |= gather(equal(braces, b'{') | equal(braces, b'}')) << at;
-            masks.separator |= gather(equal(word, b':') | equal(word, b',')) << at;
+            masks.colon |= gather(equal(word, b':')) << at;
+            masks.comma |= gather(equal(word, b',')) << at;
             masks.control |= gather(zeros(word & splat(0xe0))) << at;
         }
         masks

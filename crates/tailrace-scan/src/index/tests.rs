@@ -4,72 +4,90 @@ use proptest::prelude::*;
 
 use super::{Index, Indexer};
 use crate::config::Isa;
+use crate::tests::ISAS;
+use crate::text::Span;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Expect {
     structurals: Vec<u32>,
-    quotes: Vec<usize>,
+    colons: u32,
     brackets: u32,
-    has_backslash: bool,
-    has_control: bool,
+    backslash: bool,
+    control: bool,
+    loose: bool,
     unclosed: bool,
 }
 
-fn naive(record: &[u8]) -> Expect {
-    let (mut escaped, mut in_string, mut has_control) = (false, false, false);
-    let (mut structurals, mut quotes, mut brackets) = (Vec::new(), Vec::new(), 0);
-    for (i, &byte) in record.iter().enumerate() {
+/// The loop of the module's text.
+fn naive(buffer: &[u8], span: Span) -> Expect {
+    let mut expect = Expect::default();
+    let (mut escaped, mut in_string, mut closed) = (false, false, false);
+    for i in span.start()..span.end() {
+        let byte = buffer[i];
+        expect.loose |= closed && !b"{}[]:,".contains(&byte);
+        closed = false;
         if byte == b'"' && !escaped {
-            quotes.push(i);
             in_string = !in_string;
+            closed = !in_string;
         }
-        has_control |= in_string && byte < 0x20;
-        if !in_string && b"{}[]:,".contains(&byte) {
-            structurals.push(i as u32);
-            brackets += u32::from(b"{}[]".contains(&byte));
+        expect.control |= in_string && byte < 0x20;
+        if !in_string {
+            expect.colons += u32::from(byte == b':');
+            expect.brackets += u32::from(b"{}[]".contains(&byte));
+            if b"{}[],".contains(&byte) {
+                expect.structurals.push(i as u32);
+            }
         }
+        expect.backslash |= byte == b'\\';
         escaped = byte == b'\\' && !escaped;
     }
+    expect.unclosed = in_string;
+    expect
+}
+
+fn indexed(index: &mut Index, record: usize) -> Expect {
+    let (outline, structurals) = index.record_mut(record);
     Expect {
-        structurals,
-        quotes,
-        brackets,
-        has_backslash: record.contains(&b'\\'),
-        has_control,
-        unclosed: in_string,
+        structurals: structurals.to_vec(),
+        colons: outline.colons,
+        brackets: outline.brackets,
+        backslash: outline.backslash,
+        control: outline.control,
+        loose: outline.loose,
+        unclosed: outline.unclosed,
     }
 }
 
-fn indexed(index: &Index) -> Expect {
-    let mut quotes = Vec::new();
-    while let Some(at) = index.next_quote(quotes.last().map_or(0, |last| last + 1)) {
-        quotes.push(at);
+/// The records one behind the other with these bytes before and after each: none decides anything about another.
+fn check_all(records: &[&[u8]], gap: &[u8], index: &mut Index) {
+    let mut buffer = gap.to_vec();
+    let mut spans = Vec::new();
+    for record in records {
+        let start = buffer.len();
+        buffer.extend_from_slice(record);
+        spans.push(Span::of(start, buffer.len()));
+        buffer.extend_from_slice(gap);
     }
-    Expect {
-        structurals: index.structurals().to_vec(),
-        quotes,
-        brackets: index.brackets(),
-        has_backslash: index.has_backslash(),
-        has_control: index.has_control(),
-        unclosed: index.unclosed(),
-    }
-}
-
-/// The record alone, and with bytes behind it that must not count.
-fn check(record: &[u8], index: &mut Index) {
-    let expect = naive(record);
-    let behind = [record, &b"\"\\{}[]:,\x01".repeat(16)].concat();
-    for isa in [Isa::Scalar, Isa::Avx2, Isa::Auto] {
-        for reach in [record, &behind] {
-            Indexer::new(isa).index(reach, record.len(), index);
+    for isa in ISAS {
+        index.clear();
+        Indexer::new(isa).index(&buffer, &spans, index);
+        assert_eq!(index.outlines().len(), spans.len());
+        for (i, &span) in spans.iter().enumerate() {
             assert_eq!(
-                indexed(index),
-                expect,
-                "{isa:?} {:?}",
-                String::from_utf8_lossy(record)
+                indexed(index, i),
+                naive(&buffer, span),
+                "{isa:?} record {i} of {:?}",
+                String::from_utf8_lossy(&buffer)
             );
         }
     }
+}
+
+/// The record alone, and with bytes around it that must not count.
+fn check(record: &[u8], index: &mut Index) {
+    check_all(&[record], b"", index);
+    check_all(&[record], &b"\"\\{}[]:,\x01".repeat(16), index);
+    check_all(&[record, record, b"", record], b"\n", index);
 }
 
 #[test]
@@ -109,10 +127,11 @@ fn plain_rust_is_what_was_asked_for() {
 fn memory_of_a_large_record_is_given_back() {
     let mut index = Index::default();
     let record = b"{".repeat(1 << 20);
-    Indexer::new(Isa::Auto).index(&record, record.len(), &mut index);
+    Indexer::new(Isa::Auto).index(&record, &[Span::of(0, record.len())], &mut index);
     assert_eq!(index.structurals().len(), 1 << 20);
-    index.shrink();
-    assert!(index.structurals.capacity() < 1 << 17);
+    index.clear();
+    index.clear();
+    assert!(index.structurals.capacity() <= 1 << 19);
     check(b"{\"a\":1}", &mut index);
 }
 
@@ -131,5 +150,17 @@ proptest! {
         ),
     ) {
         check(&record, &mut Index::default());
+    }
+
+    #[test]
+    fn borders_anywhere_equal_the_loop(
+        records in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(&b"\"\"\\\\{}[]:,x"[..]), 0..90),
+            1..12,
+        ),
+        gap in proptest::sample::select(vec![&b""[..], b"\n", b"\r\n", b"\"\\", b"2026 stdout F "]),
+    ) {
+        let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        check_all(&records, gap, &mut Index::default());
     }
 }

@@ -5,65 +5,24 @@ use std::collections::hash_map::Entry;
 
 use proptest::prelude::*;
 
-use super::{FORGETTABLE_BYTES_MAX, FORGETTABLE_MAX, Interner, Keys, NONE, START, Star};
-
-#[test]
-fn keys_are_predicted_in_the_order_of_the_last_record() {
-    let mut keys = Keys::new([("b", 0..1)], &[], None);
-    assert_eq!(keys.predict(START, b"\"a\":1,            "), None);
-    let a = keys.meet(START, "a");
-    let b = keys.meet(a, "b");
-    assert_eq!(keys.predict(START, b"\"a\":1,            "), Some((a, 3)));
-    assert_eq!(keys.predict(a, b"\"b\":1,            "), Some((b, 3)));
-    assert_eq!(keys.predict(a, b"\"bb\":1,           "), None);
-    assert_eq!(
-        keys.predict(a, b"\"b\":1"),
-        None,
-        "too near to the buffer's end to be compared at once"
-    );
-    assert_eq!(keys.predict(b, b"\"a\":1,            "), None);
-}
-
-#[test]
-fn long_keys_are_compared_to_their_end() {
-    let name = "a key of more than sixteen bytes";
-    let mut keys = Keys::new([(name, 0..1)], &[], None);
-    let id = keys.meet(START, name);
-    assert_eq!(
-        keys.predict(START, format!("\"{name}\":1").as_bytes()),
-        Some((id, name.len() + 2))
-    );
-    assert_eq!(
-        keys.predict(START, b"\"a key of more than sixteen bytez\":1"),
-        None
-    );
-    assert_eq!(
-        keys.predict(START, b"\"a key of more than sixteen bytess\":1"),
-        None
-    );
-    assert_eq!(
-        keys.predict(START, b"\"a key of more than sixteen by"),
-        None
-    );
-}
+use super::{FORGETTABLE_BYTES_MAX, FORGETTABLE_MAX, Interner, Keys, NONE, Star};
 
 #[test]
 fn random_keys_do_not_fill_memory() {
     for columns_max in [None, Some(0), Some(7)] {
         let mut keys = Keys::new([("wanted", 0..1)], &[], columns_max);
-        let mut previous = START;
         for i in 0..50_000 {
-            previous = keys.meet(previous, &format!("{i:x}"));
+            keys.meet(&format!("{i:x}"));
             assert!(keys.entries.len() <= keys.kept + FORGETTABLE_MAX);
         }
         assert_eq!(keys.star_columns().len(), columns_max.unwrap_or(0));
         assert!(
             keys.names.text.capacity() < 64 * 1024 && keys.names.table.len() <= 8 * FORGETTABLE_MAX
         );
-        let wanted = keys.meet(previous, "wanted");
+        let wanted = keys.meet("wanted");
         assert_eq!(keys.entry(wanted).targets, 0..1);
         assert_eq!(
-            keys.meet(wanted, &"x".repeat(FORGETTABLE_BYTES_MAX + 1)) == NONE,
+            keys.meet(&"x".repeat(FORGETTABLE_BYTES_MAX + 1)) == NONE,
             columns_max != Some(8)
         );
     }
@@ -82,7 +41,7 @@ fn an_excepted_key_has_no_column() {
         ("named", Star::Column(0)),
         ("new", Star::Column(1)),
     ] {
-        let id = keys.meet(NONE, name);
+        let id = keys.meet(name);
         assert_eq!(keys.entry(id).star, star, "{name}");
     }
 }

@@ -1,0 +1,254 @@
+//! One member of many records of one layout.
+//!
+//! Takes the records and the member's place in them, sets its columns. The commonest values (strings without escapes,
+//! short numbers, literals) are read here, by what the index already proved about their record; all others go through
+//! `token`, which assumes nothing. Never gives another value than `token` would.
+
+use tailrace_model::json::{self, Kind};
+
+use crate::columns::{Cell, state};
+use crate::config::Type;
+use crate::extract::{Indexed, Pick};
+use crate::keys::Star;
+use crate::layout::{Layout, Member};
+use crate::number;
+use crate::plan::Target;
+use crate::rows::{Place, Rows};
+use crate::token::{self, Token};
+
+/// Sets all columns of one member.
+pub(crate) fn gather(
+    indexed: &Indexed<'_>,
+    layout: &Layout,
+    member: &Member,
+    picks: &[Pick],
+    rows: &mut Rows<'_>,
+) {
+    let mut values = Values {
+        indexed,
+        member,
+        is_early: layout.is_early,
+        is_first: true,
+    };
+    let plan = rows.plan;
+    for target in &plan.targets[member.targets.clone()] {
+        match target {
+            Target::Column(number) => {
+                values.column(rows, picks, Place::Column(*number));
+            }
+            Target::Path(number, path) => {
+                values.path(rows, picks, *number, path);
+            }
+            // Only reserved columns have candidates, and with them records are taken one by one.
+            Target::Candidate(..) => {}
+        }
+        values.is_first = false;
+    }
+    if let Star::Column(number) = member.star {
+        values.column(rows, picks, Place::Star(number));
+    }
+}
+
+/// The values of one member.
+struct Values<'v, 'a> {
+    indexed: &'v Indexed<'a>,
+    member: &'v Member,
+    is_early: bool,
+    /// The first of all who want the values: what is counted once is counted now.
+    is_first: bool,
+}
+
+impl Values<'_, '_> {
+    fn column(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+        match rows.column(place).ty() {
+            Type::Open | Type::Text => self.texts(rows, picks, place),
+            Type::Float64 => self.floats(rows, picks, place),
+            _ => self.others(rows, picks, place),
+        }
+    }
+
+    /// A column of text.
+    fn texts(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+        let lot = &self.indexed.lot;
+        let mut rest = picks.iter();
+        while !rest.as_slice().is_empty() {
+            let (views, states) = rows.column(place).text_slots().expect("a column of text");
+            let odd = rest.find_map(|pick| {
+                let Some(token) = self.read(pick) else {
+                    return Some((pick, None));
+                };
+                if token.escaped {
+                    return Some((pick, Some(token)));
+                }
+                let row = pick.row as usize;
+                views.set(row, lot.view(pick.at as usize, token.start, token.end));
+                states[row] = state(token.kind);
+                None
+            });
+            match odd {
+                Some((pick, Some(token))) => self.other(rows, pick, token, place),
+                Some((_, None)) => self.bad(rows),
+                None => {}
+            }
+        }
+    }
+
+    /// A column of floats.
+    fn floats(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+        for pick in picks {
+            let Some(token) = self.read(pick) else {
+                self.bad(rows);
+                continue;
+            };
+            let len = token.end - token.start;
+            // Up to 15 digits an integer is a float exactly.
+            if token.kind == Kind::Integer
+                && len < number::BYTES_MAX
+                && let Some(block) = self.block(token.start)
+                && block[0] != b'-'
+            {
+                let value = number::digits(block, len) as f64;
+                rows.column(place).set_float(pick.row as usize, value);
+            } else {
+                self.other(rows, pick, token, place);
+            }
+        }
+    }
+
+    /// A column of any type.
+    fn others(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+        for pick in picks {
+            match self.read(pick) {
+                Some(token) => self.other(rows, pick, token, place),
+                None => self.bad(rows),
+            }
+        }
+    }
+
+    /// What stands at the end of a path inside the values.
+    fn path(
+        &self,
+        rows: &mut Rows<'_>,
+        picks: &[Pick],
+        column: usize,
+        path: &[json::Step],
+    ) {
+        for pick in picks {
+            let Some(token) = self.read(pick) else {
+                self.bad(rows);
+                continue;
+            };
+            let outer = json::Value {
+                kind: token.kind,
+                text: self.text(pick, token),
+                escaped: token.escaped,
+            };
+            let is_nested = matches!(token.kind, Kind::Object | Kind::Array);
+            let Some(inner) = json::get_path(outer, path).filter(|_| is_nested) else {
+                continue;
+            };
+            let start = token.start + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
+            let token = Token {
+                kind: inner.kind,
+                start,
+                end: start + inner.text.len(),
+                escaped: inner.escaped,
+            };
+            self.other(rows, pick, token, Place::Column(column));
+        }
+    }
+
+    /// One value for a column of any type.
+    fn other(&self, rows: &mut Rows<'_>, pick: &Pick, token: Token, place: Place) {
+        let (row, text) = (pick.row as usize, self.text(pick, token));
+        if token.escaped {
+            if !rows.set_escaped(place, row, text, self.is_first) {
+                self.bad(rows);
+            }
+            return;
+        }
+        let lot = &self.indexed.lot;
+        let cell = Cell {
+            kind: token.kind,
+            text,
+            view: lot.view(pick.at as usize, token.start, token.end),
+        };
+        let offset_s = rows.plan.offset_s;
+        if !rows.column(place).set(row, &cell, offset_s) {
+            rows.stats.type_mismatches += 1;
+        }
+    }
+
+    #[cold]
+    fn bad(&self, rows: &mut Rows<'_>) {
+        rows.stats.bad_values += u64::from(self.is_first);
+    }
+
+    fn text(&self, pick: &Pick, token: Token) -> &str {
+        self.indexed
+            .lot
+            .text(pick.at as usize, token.start, token.end)
+    }
+
+    #[inline(always)]
+    fn block(&self, at: usize) -> Option<&[u8; 16]> {
+        self.indexed.lot.bytes().get(at..)?.first_chunk()
+    }
+
+    /// The member's value in one record.
+    #[inline(always)]
+    fn read(&self, pick: &Pick) -> Option<Token> {
+        let at = pick.at as usize;
+        let outline = &self.indexed.outlines[at];
+        let place = outline.first as usize + self.member.place;
+        let ends = self.indexed.structurals[place..].first_chunk::<2>();
+        let &[start, end] = ends.expect("a member lies between two structural characters");
+        let (start, end) = (start as usize + self.member.skip, end as usize);
+        let bytes = self.indexed.lot.bytes();
+        let Some(block) = self.block(start).filter(|_| start < end) else {
+            return self.any(at, start, end);
+        };
+        let len = end - start;
+        let kind = match block[0] {
+            // Nothing but a comma or bracket follows a string of such a record, so it ends where the value ends.
+            b'"' if outline.is_plain(self.is_early) => {
+                let (start, end) = (start + 1, end - 1);
+                debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
+                let escaped =
+                    outline.backslash && memchr::memchr(b'\\', &bytes[start..end]).is_some();
+                return Some(Token {
+                    kind: Kind::String,
+                    start,
+                    end,
+                    escaped,
+                });
+            }
+            b'0'..=b'9' if len <= number::BYTES_MAX => number::short_kind(block, len),
+            b't' if len == 4 && block.starts_with(b"true") => Some(Kind::Bool),
+            b'f' if len == 5 && block.starts_with(b"false") => Some(Kind::Bool),
+            b'n' if len == 4 && block.starts_with(b"null") => Some(Kind::Null),
+            _ => None,
+        };
+        match kind {
+            Some(kind) => Some(Token {
+                kind,
+                start,
+                end,
+                escaped: false,
+            }),
+            None => self.any(at, start, end),
+        }
+    }
+
+    /// Any value at all.
+    #[cold]
+    fn any(&self, at: usize, start: usize, end: usize) -> Option<Token> {
+        let text = self.indexed.lot.text(at, start, end);
+        let token = token::read(text, self.indexed.outlines[at].control)?;
+        Some(Token {
+            start: start + token.start,
+            end: start + token.end,
+            ..token
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! The index with AVX-512: 64 bytes are one vector, a compare is a mask.
+//!
+//! Takes 64 bytes, gives their masks. Never runs on a machine that lacks the instructions: [`Avx512::new`] asks the CPU,
+//! and there is no other way to a value of the type.
+
+#![allow(
+    unsafe_code,
+    reason = "vector instructions, behind a type that proves the CPU has them"
+)]
+
+use std::arch::x86_64::{
+    __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+    _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_or_si512,
+    _mm512_set1_epi8,
+};
+
+use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
+use crate::text::Span;
+
+/// Proof that the CPU has AVX-512 F and BW, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    /// Asks the CPU.
+    pub(super) fn new() -> Option<Avx512> {
+        let available = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("pclmulqdq")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        available.then_some(Avx512(()))
+    }
+
+    /// Adds records of one buffer.
+    #[inline]
+    pub(super) fn build(self, buffer: &[u8], spans: &[Span], index: &mut Index) {
+        // SAFETY: `self` exists, so `new` found every feature that `build_avx512` is compiled for.
+        unsafe { build_avx512(self, buffer, spans, index) }
+    }
+}
+
+/// The generic loop, compiled with the features that let everything below be inlined into it.
+#[target_feature(enable = "avx512f,avx512bw,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+fn build_avx512(isa: Avx512, buffer: &[u8], spans: &[Span], index: &mut Index) {
+    build(isa, buffer, spans, index);
+}
+
+impl BlockMasks for Avx512 {
+    #[inline(always)]
+    fn masks(self, block: &[u8; BLOCK_BYTES]) -> Masks {
+        // SAFETY: `self` proves AVX-512 F and BW.
+        unsafe { masks(block) }
+    }
+
+    #[inline(always)]
+    fn prefix_xor(self, bits: u64) -> u64 {
+        // SAFETY: `self` proves PCLMULQDQ.
+        unsafe { prefix_xor(bits) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
+    // SAFETY: an unaligned load of a 64-byte array.
+    let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast::<__m512i>()) };
+    // Bit 5 is all that tells a bracket from a brace.
+    let braces = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+    Masks {
+        quote: equal(bytes, b'"'),
+        backslash: equal(bytes, b'\\'),
+        bracket: equal(braces, b'{') | equal(braces, b'}'),
+        colon: equal(bytes, b':'),
+        comma: equal(bytes, b','),
+        control: _mm512_cmplt_epu8_mask(bytes, _mm512_set1_epi8(0x20)),
+    }
+}
+
+#[target_feature(enable = "pclmulqdq")]
+#[inline]
+fn prefix_xor(bits: u64) -> u64 {
+    let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product) as u64
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn equal(bytes: __m512i, byte: u8) -> u64 {
+    _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8))
+}

@@ -1,0 +1,260 @@
+//! Layouts: the orders of keys that lines were seen to have.
+//!
+//! Takes records as they are met, gives the layout each has, if it is known. Programs write their keys in one order,
+//! the same bytes between two values each time: `,"status":`. So a layout is a path through a tree whose nodes are such
+//! pieces of text, and a record has it if each piece stands behind the value before: one compare of 16 bytes for a short
+//! key. What follows from a match: the piece starts at a comma outside strings (or at the first brace), so that its
+//! quotes are those of the member's key and its colon is the member's first.
+//!
+//! A path ends where a record ends, or, unless all keys are wanted, where all keys wanted by name were met: what comes
+//! behind cannot matter, as of duplicates the first counts. Never holds a layout with a duplicate or a bad key, or with
+//! one that has no column where all are wanted: such records are walked. Never grows beyond [`NODES_MAX`].
+
+use std::ops::Range;
+
+use crate::keys::{Keys, Star};
+use crate::token::skip_whitespace;
+
+/// When there are so many, all are forgotten.
+const NODES_MAX: usize = 4096;
+/// How many layouts are learnt from one batch.
+const LEARNT_MAX: u32 = 64;
+/// No node, no layout.
+const NONE: u32 = u32::MAX;
+
+/// The layouts known.
+#[derive(Debug)]
+pub(crate) struct Layouts {
+    nodes: Vec<Node>,
+    layouts: Vec<Layout>,
+    learnt: u32,
+}
+
+/// One layout: where in a record the wanted values are.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) wanted: Vec<Member>,
+    /// It ends before the record may end, so that what comes behind is not known.
+    pub(crate) is_early: bool,
+}
+
+/// One wanted member of a layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// Its number in the record.
+    pub(crate) place: usize,
+    /// Bytes from the comma or brace before it to its value.
+    pub(crate) skip: usize,
+    /// The targets of its value, in the plan's list.
+    pub(crate) targets: Range<usize>,
+    pub(crate) star: Star,
+}
+
+/// A piece of text between two values.
+#[derive(Debug)]
+struct Node {
+    /// Its first 16 bytes, and which of them count.
+    head: u128,
+    head_mask: u128,
+    /// Its last 16 bytes, if it is longer.
+    tail: u128,
+    text: Box<[u8]>,
+    /// What may follow it, and what may stand in its place.
+    child: u32,
+    sibling: u32,
+    /// The layout that ends here, for any record or for one that has no more members.
+    early: u32,
+    whole: u32,
+}
+
+impl Layouts {
+    /// None.
+    pub(crate) fn new() -> Layouts {
+        let root = Node::new(&[]);
+        Layouts {
+            nodes: vec![root],
+            layouts: Vec::new(),
+            learnt: 0,
+        }
+    }
+
+    /// Starts a batch.
+    pub(crate) fn start_batch(&mut self) {
+        self.learnt = 0;
+        if self.nodes.len() > NODES_MAX {
+            *self = Layouts::new();
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.layouts.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, number: usize) -> &Layout {
+        &self.layouts[number]
+    }
+
+    /// The number of the layout of the record whose outermost braces and commas in the buffer `bytes` these are.
+    #[inline]
+    pub(crate) fn find(&self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
+        let (_, separators) = structurals.split_last()?;
+        let mut node = &self.nodes[0];
+        for &at in separators {
+            let reach = &bytes[at as usize..];
+            let head = u128::from_le_bytes(*reach.first_chunk::<16>()?);
+            let mut number = node.child;
+            loop {
+                node = self.nodes.get(number as usize)?;
+                if head & node.head_mask == node.head && node.rest_matches(reach) {
+                    break;
+                }
+                number = node.sibling;
+            }
+            if node.early != NONE {
+                return Some(node.early as usize);
+            }
+        }
+        (node.whole != NONE).then_some(node.whole as usize)
+    }
+
+    /// Learns the layout of a record that was walked, if it can be one.
+    pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], keys: &Keys, named: usize) {
+        if self.learnt >= LEARNT_MAX || self.nodes.len() > NODES_MAX {
+            return;
+        }
+        let Some((pieces, layout)) = read(bytes, structurals, keys, named) else {
+            return;
+        };
+        self.learnt += 1;
+        let mut node = 0;
+        for piece in pieces {
+            node = self.child(node, piece);
+        }
+        let number = self.layouts.len() as u32;
+        let node = &mut self.nodes[node];
+        if layout.is_early {
+            node.early = number;
+        } else {
+            node.whole = number;
+        }
+        self.layouts.push(layout);
+    }
+
+    fn child(&mut self, parent: usize, text: &[u8]) -> usize {
+        let mut number = self.nodes[parent].child;
+        let mut last = None;
+        while let Some(node) = self.nodes.get(number as usize) {
+            if *node.text == *text {
+                return number as usize;
+            }
+            last = Some(number as usize);
+            number = node.sibling;
+        }
+        let new = self.nodes.len();
+        self.nodes.push(Node::new(text));
+        match last {
+            Some(last) => self.nodes[last].sibling = new as u32,
+            None => self.nodes[parent].child = new as u32,
+        }
+        new
+    }
+}
+
+impl Node {
+    fn new(text: &[u8]) -> Node {
+        let mut head = [0; 16];
+        let mut mask = [0; 16];
+        for (i, &byte) in text.iter().take(16).enumerate() {
+            head[i] = byte;
+            mask[i] = 0xff;
+        }
+        Node {
+            head: u128::from_le_bytes(head),
+            head_mask: u128::from_le_bytes(mask),
+            tail: text
+                .last_chunk::<16>()
+                .map_or(0, |tail| u128::from_le_bytes(*tail)),
+            text: text.into(),
+            child: NONE,
+            sibling: NONE,
+            early: NONE,
+            whole: NONE,
+        }
+    }
+
+    /// Whether `reach`, which starts with the node's first 16 bytes, starts with all of its text.
+    #[inline(always)]
+    fn rest_matches(&self, reach: &[u8]) -> bool {
+        let len = self.text.len();
+        if len <= 16 {
+            return true;
+        }
+        let tail = reach
+            .get(len - 16..)
+            .and_then(|rest| rest.first_chunk::<16>());
+        tail.is_some_and(|tail| u128::from_le_bytes(*tail) == self.tail)
+            && (len <= 32 || reach[..len] == *self.text)
+    }
+}
+
+/// The pieces of text before a record's values, and what they mean.
+fn read<'a>(
+    bytes: &'a [u8],
+    structurals: &[u32],
+    keys: &Keys,
+    named: usize,
+) -> Option<(Vec<&'a [u8]>, Layout)> {
+    let mut pieces = Vec::new();
+    let mut layout = Layout {
+        wanted: Vec::new(),
+        is_early: false,
+    };
+    let mut seen = Vec::new();
+    let mut missing = named;
+    for (place, pair) in structurals.windows(2).enumerate() {
+        let (at, end) = (pair[0] as usize, pair[1] as usize);
+        let (name, skip) = key(&bytes[at..end])?;
+        pieces.push(&bytes[at..at + skip]);
+        let Some(id) = keys.find(std::str::from_utf8(name).ok()?) else {
+            if keys.wants_all() {
+                return None;
+            }
+            continue;
+        };
+        let (targets, star) = keys.wanted(id);
+        if seen.contains(&id) || matches!(star, Star::Unmet | Star::Overflow) && keys.wants_all() {
+            return None;
+        }
+        seen.push(id);
+        missing -= usize::from(!targets.is_empty());
+        if !targets.is_empty() || star != Star::Out {
+            layout.wanted.push(Member {
+                place,
+                skip,
+                targets,
+                star,
+            });
+        }
+        if missing == 0 && !keys.wants_all() {
+            layout.is_early = true;
+            break;
+        }
+    }
+    Some((pieces, layout))
+}
+
+/// The key of a member, from the comma or brace before it on, if it is written without an escape; and the bytes up to its
+/// value.
+fn key(member: &[u8]) -> Option<(&[u8], usize)> {
+    let start = skip_whitespace(member, 1);
+    let name = member.get(start..)?.strip_prefix(b"\"")?;
+    let len = memchr::memchr(b'"', name)?;
+    let name = &name[..len];
+    if name.iter().any(|&byte| byte < 0x20 || byte == b'\\') {
+        return None;
+    }
+    let colon = skip_whitespace(member, start + len + 2);
+    (member.get(colon) == Some(&b':')).then(|| (name, skip_whitespace(member, colon + 1)))
+}
