@@ -53,7 +53,7 @@ pub(crate) struct Batch<'a> {
 }
 
 /// Records of one buffer with their index.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Indexed<'a> {
     pub(crate) lot: Lot<'a>,
     /// The number of the lot's first record in the batch.
@@ -178,9 +178,8 @@ impl Extractor {
         let number = indexed.first + at;
         let text = batch.buffers.record(number);
         let shape = indexed.shapes[at];
-        let control = indexed.outlines[at].control;
         let slot = pick.row as usize;
-        let mut row = Row::new(rows, slot, text, control, &mut self.overflow);
+        let mut row = Row::new(rows, slot, text, &mut self.overflow);
         if is_walked {
             self.walked += 1;
             walker::walk(
@@ -219,12 +218,10 @@ impl Extractor {
         for &pick in picks {
             let number = indexed.first + pick.at as usize;
             let text = batch.buffers.record(number);
-            let control = indexed.outlines[pick.at as usize].control;
             let mut row = Row::new(
                 rows,
                 pick.row as usize,
                 text,
-                control,
                 &mut self.overflow,
             );
             take_members(&mut row, layout, indexed.structurals(pick.at as usize));

@@ -14,6 +14,7 @@ use crate::layout::{Layout, Member};
 use crate::number;
 use crate::plan::Target;
 use crate::rows::{Place, Rows};
+use crate::text::Views;
 use crate::token::{self, Token};
 
 /// Sets all columns of one member.
@@ -69,28 +70,61 @@ impl Values<'_, '_> {
 
     /// A column of text.
     fn texts(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
-        let lot = &self.indexed.lot;
         let mut rest = picks.iter();
         while !rest.as_slice().is_empty() {
-            let (views, states) = rows.column(place).text_slots().expect("a column of text");
-            let odd = rest.find_map(|pick| {
-                let Some(token) = self.read(pick) else {
-                    return Some((pick, None));
-                };
-                if token.escaped {
-                    return Some((pick, Some(token)));
+            let slots = rows.column(place).text_slots().expect("a column of text");
+            if let Some(pick) = self.plain_texts(&mut rest, slots) {
+                match self.read(pick) {
+                    Some(token) => self.other(rows, pick, token, place),
+                    None => self.bad(rows),
                 }
-                let row = pick.row as usize;
-                views.set(row, lot.view(pick.at as usize, token.start, token.end));
-                states[row] = state(token.kind);
-                None
-            });
-            match odd {
-                Some((pick, Some(token))) => self.other(rows, pick, token, place),
-                Some((_, None)) => self.bad(rows),
-                None => {}
             }
         }
+    }
+
+    /// Values of a column of text up to one that is not plain, which is given.
+    #[inline(always)]
+    fn plain_texts<'p>(
+        &self,
+        picks: &mut std::slice::Iter<'p, Pick>,
+        (views, states): (&mut Views, &mut [u8]),
+    ) -> Option<&'p Pick> {
+        let Indexed {
+            lot,
+            outlines,
+            structurals,
+            ..
+        } = self.indexed;
+        picks.find(|pick| {
+            let outline = &outlines[pick.at as usize];
+            let place = outline.first as usize + self.member.place;
+            let Some(&[start, end]) = structurals[place..].first_chunk::<2>() else {
+                return true;
+            };
+            let (start, end) = (start as usize + self.member.skip, end as usize);
+            let Some(block) = lot.block(start) else {
+                return true;
+            };
+            let is_string = block[0] == b'"';
+            let kind = if is_string {
+                if !outline.is_plain() || self.is_early || outline.has_backslash() {
+                    return true;
+                }
+                Kind::String
+            } else {
+                match short_kind(block, end.wrapping_sub(start)) {
+                    Some(kind) => kind,
+                    None => return true,
+                }
+            };
+            let Some(view) = lot.view_within(start, end, usize::from(is_string)) else {
+                return true;
+            };
+            let row = pick.row as usize;
+            views.set(row, view);
+            states[row] = state(kind);
+            false
+        })
     }
 
     /// A column of floats.
@@ -104,7 +138,7 @@ impl Values<'_, '_> {
             // Up to 15 digits an integer is a float exactly.
             if token.kind == Kind::Integer
                 && len < number::BYTES_MAX
-                && let Some(block) = self.block(token.start)
+                && let Some(block) = self.indexed.lot.block(token.start)
                 && block[0] != b'-'
             {
                 let value = number::digits(block, len) as f64;
@@ -190,11 +224,6 @@ impl Values<'_, '_> {
             .text(pick.at as usize, token.start, token.end)
     }
 
-    #[inline(always)]
-    fn block(&self, at: usize) -> Option<&[u8; 16]> {
-        self.indexed.lot.bytes().get(at..)?.first_chunk()
-    }
-
     /// The member's value in one record.
     #[inline(always)]
     fn read(&self, pick: &Pick) -> Option<Token> {
@@ -205,37 +234,27 @@ impl Values<'_, '_> {
         let &[start, end] = ends.expect("a member lies between two structural characters");
         let (start, end) = (start as usize + self.member.skip, end as usize);
         let bytes = self.indexed.lot.bytes();
-        let Some(block) = self.block(start).filter(|_| start < end) else {
+        let Some(block) = self.indexed.lot.block(start).filter(|_| start < end) else {
             return self.any(at, start, end);
         };
-        let len = end - start;
-        let kind = match block[0] {
-            // Nothing but a comma or bracket follows a string of such a record, so it ends where the value ends.
-            b'"' if outline.is_plain(self.is_early) => {
-                let (start, end) = (start + 1, end - 1);
-                debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
-                let escaped =
-                    outline.backslash && memchr::memchr(b'\\', &bytes[start..end]).is_some();
-                return Some(Token {
-                    kind: Kind::String,
-                    start,
-                    end,
-                    escaped,
-                });
-            }
-            b'0'..=b'9' if len <= number::BYTES_MAX => number::short_kind(block, len),
-            b't' if len == 4 && block.starts_with(b"true") => Some(Kind::Bool),
-            b'f' if len == 5 && block.starts_with(b"false") => Some(Kind::Bool),
-            b'n' if len == 4 && block.starts_with(b"null") => Some(Kind::Null),
-            _ => None,
-        };
-        match kind {
-            Some(kind) => Some(Token {
+        let token = |kind, start, end, escaped| {
+            Some(Token {
                 kind,
                 start,
                 end,
-                escaped: false,
-            }),
+                escaped,
+            })
+        };
+        // Nothing but a comma or brace follows a string of such a record, so it ends where the value ends.
+        if block[0] == b'"' && outline.is_plain() && !self.is_early {
+            let (start, end) = (start + 1, end - 1);
+            debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
+            let escaped =
+                outline.has_backslash() && memchr::memchr(b'\\', &bytes[start..end]).is_some();
+            return token(Kind::String, start, end, escaped);
+        }
+        match short_kind(block, end - start) {
+            Some(kind) => token(kind, start, end, false),
             None => self.any(at, start, end),
         }
     }
@@ -244,11 +263,23 @@ impl Values<'_, '_> {
     #[cold]
     fn any(&self, at: usize, start: usize, end: usize) -> Option<Token> {
         let text = self.indexed.lot.text(at, start, end);
-        let token = token::read(text, self.indexed.outlines[at].control)?;
+        let token = token::read(text)?;
         Some(Token {
             start: start + token.start,
             end: start + token.end,
             ..token
         })
+    }
+}
+
+/// The kind of a short number or a literal of `len` bytes, the first of which are `block`; `None` for all others.
+#[inline(always)]
+fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
+    match block[0] {
+        b'0'..=b'9' if len <= number::BYTES_MAX => number::short_kind(block, len),
+        b't' if len == 4 && block.starts_with(b"true") => Some(Kind::Bool),
+        b'f' if len == 5 && block.starts_with(b"false") => Some(Kind::Bool),
+        b'n' if len == 4 && block.starts_with(b"null") => Some(Kind::Null),
+        _ => None,
     }
 }

@@ -10,10 +10,10 @@
 //! for record in records:
 //!     escaped = in_string = closed = false
 //!     for (i, byte) in record:
-//!         if closed and byte not in "{}[]:,": loose = true
+//!         if closed and byte not in "{}[]:,": odd = true
 //!         closed = false
 //!         if not escaped and byte == '"': in_string = !in_string; closed = !in_string
-//!         if in_string and byte < 0x20: control = true
+//!         if in_string and byte < 0x20: odd = true
 //!         if not in_string and byte == ':': colons += 1
 //!         if not in_string and byte in "{}[],": structurals.push(i)
 //!         if byte == '\': backslash = true
@@ -32,8 +32,8 @@
 //! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to. Where a block
 //!    holds a record's border each record's part of it is done by itself, with the other bits masked off and nothing
 //!    carried over. At a buffer's end the last bytes are copied into a block of spaces.
-//! 4. *Bits to offsets.* Eight at a time without a branch; what is written beyond the count is overwritten by the next
-//!    block.
+//! 4. *Bits to offsets.* More at a time than there are, without a branch for each; what is written beyond the count is
+//!    overwritten by the next block.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -70,28 +70,38 @@ pub(crate) struct Outline {
     pub(crate) colons: u32,
     /// Braces and brackets outside strings.
     pub(crate) brackets: u32,
-    /// It holds a backslash.
-    pub(crate) backslash: bool,
-    /// A string of it holds a byte below 0x20.
-    pub(crate) control: bool,
-    /// A string of it is followed by something else than `{ } [ ] : ,`.
-    pub(crate) loose: bool,
-    /// It ends inside a string.
-    pub(crate) unclosed: bool,
+    /// [`ODD`], [`BACKSLASH`], [`UNCLOSED`], [`PLAIN`].
+    flags: u8,
 }
 
+/// See [`Outline::is_plain`].
+const PLAIN: u8 = 8;
+/// A string of it is followed by something else than `{ } [ ] : ,`, or holds a byte below 0x20.
+const ODD: u8 = 1;
+/// It holds a backslash.
+const BACKSLASH: u8 = 2;
+/// It ends inside a string.
+const UNCLOSED: u8 = 4;
+
 impl Outline {
-    /// Whether every string that is a member's value ends right before the comma or brace that ends the member: the
-    /// record holds no other brackets than its own, a string is always followed by a structural character, and there
-    /// are no more colons than members, each of which has one. The last cannot be known of a record that was not
-    /// compared to its end (`is_early`).
+    /// Whether every string that is a member's value ends right before the comma or brace that ends the member, if every
+    /// member has a key with a colon: the record holds no other brackets than its own, a string is always followed by a
+    /// structural character, and there are no more colons than members.
     #[inline(always)]
-    pub(crate) fn is_plain(&self, is_early: bool) -> bool {
-        self.brackets == 2
-            && !self.loose
-            && !self.control
-            && self.colons + 1 == self.count
-            && !is_early
+    pub(crate) fn is_plain(&self) -> bool {
+        self.flags & PLAIN != 0
+    }
+
+    /// Whether it holds a backslash.
+    #[inline(always)]
+    pub(crate) fn has_backslash(&self) -> bool {
+        self.flags & BACKSLASH != 0
+    }
+
+    /// Whether it ends inside a string.
+    #[inline(always)]
+    pub(crate) fn is_unclosed(&self) -> bool {
+        self.flags & UNCLOSED != 0
     }
 }
 
@@ -138,38 +148,19 @@ impl Index {
     }
 
     #[inline(always)]
-    fn push_structurals(&mut self, base: u32, bits: u64) {
-        if self.structurals.len() < self.count + BLOCK_BYTES {
-            self.grow();
-        }
-        let slots = &mut self.structurals[self.count..self.count + BLOCK_BYTES];
-        let count = bits.count_ones() as usize;
-        let mut bits = write_eight(&mut slots[..8], base, bits);
-        if count > 8 {
-            // Rarely more than one character in eight is structural.
-            for slot in &mut slots[8..count] {
-                *slot = base.wrapping_add(bits.trailing_zeros());
-                bits &= bits.wrapping_sub(1);
-            }
-        }
-        self.count += count;
+    fn push_structurals<M: BlockMasks>(&mut self, isa: M, base: u32, bits: u64) {
+        let slots = self.structurals[self.count..].first_chunk_mut();
+        isa.write_offsets(slots.expect("a slot for every byte"), base, bits);
+        self.count += bits.count_ones() as usize;
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        let len = (self.structurals.len() * 2).max(16 * BLOCK_BYTES);
-        self.structurals.resize(len, 0);
+    /// Makes room for the structural characters of so many bytes, and a block more.
+    fn reserve(&mut self, bytes: usize) {
+        let len = self.count + bytes + 2 * BLOCK_BYTES;
+        if self.structurals.len() < len {
+            self.structurals.resize(len.next_power_of_two(), 0);
+        }
     }
-}
-
-/// Writes the offsets of the lowest eight bits, and something where there are fewer; gives the other bits.
-#[inline(always)]
-fn write_eight(slots: &mut [u32], base: u32, mut bits: u64) -> u64 {
-    for slot in slots {
-        *slot = base.wrapping_add(bits.trailing_zeros());
-        bits &= bits.wrapping_sub(1);
-    }
-    bits
 }
 
 /// What an instruction set tells about 64 bytes: bit `i` is byte `i`.
@@ -196,6 +187,31 @@ trait BlockMasks: Copy {
 
     /// Bit `i` of the result is the xor of bits `0..=i`.
     fn prefix_xor(self, bits: u64) -> u64;
+
+    /// Writes `base` plus the number of each set bit, ascending, into the first slots, and something into others.
+    #[inline(always)]
+    fn write_offsets(self, slots: &mut [u32; BLOCK_BYTES], base: u32, bits: u64) {
+        let (first, rest) = slots.split_at_mut(8);
+        let mut bits = write_eight(first, base, bits);
+        // Rarely more than one character in eight is structural.
+        for slot in rest {
+            if bits == 0 {
+                break;
+            }
+            *slot = base.wrapping_add(bits.trailing_zeros());
+            bits &= bits.wrapping_sub(1);
+        }
+    }
+}
+
+/// Writes the offsets of the lowest eight bits, and something where there are fewer; gives the other bits.
+#[inline(always)]
+fn write_eight(slots: &mut [u32], base: u32, mut bits: u64) -> u64 {
+    for slot in slots {
+        *slot = base.wrapping_add(bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+    }
+    bits
 }
 
 /// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
@@ -206,26 +222,45 @@ fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index
     };
     let mut at = first.start();
     let end = last.end();
+    index.reserve(end - at);
     let mut spans = spans;
     let mut record = Open::new(index);
     while at < end {
+        // The first record that is not finished; there is one, as the block starts before the last one's end.
+        let span = spans[0];
+        if span.start() <= at {
+            at = inside(isa, buffer, at, span.end(), &mut record, index);
+        }
         let masks = match buffer[at..].first_chunk::<BLOCK_BYTES>() {
             Some(block) => isa.masks(block),
             None => isa.masks(&padded(&buffer[at..])),
         };
-        let behind = at + BLOCK_BYTES;
-        // The first record that is not finished; there is one, as the block starts before the last one's end.
-        let span = spans[0];
-        if span.start() <= at && behind < span.end() {
-            record.part(isa, &masks, !0, at, index);
-        } else {
-            spans = borders(isa, &masks, at, spans, &mut record, index);
-        }
-        at = behind;
+        spans = borders(isa, &masks, at, spans, &mut record, index);
+        at += BLOCK_BYTES;
     }
     for _ in spans {
         record.finish(index);
     }
+}
+
+/// The blocks that lie in a record with at least a byte of it behind them; gives where they end.
+#[inline(always)]
+fn inside<M: BlockMasks>(
+    isa: M,
+    buffer: &[u8],
+    at: usize,
+    end: usize,
+    record: &mut Open,
+    index: &mut Index,
+) -> usize {
+    let blocks = (end - at).saturating_sub(1) / BLOCK_BYTES;
+    let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
+    let mut base = at;
+    for block in bytes.as_chunks::<BLOCK_BYTES>().0 {
+        record.part(isa, &isa.masks(block), !0, base, index);
+        base += BLOCK_BYTES;
+    }
+    base
 }
 
 /// A block that holds a border of records: gives the records that are not finished by it.
@@ -271,8 +306,7 @@ struct Open {
     /// In-string bits of the last block.
     last_in_string: u64,
     backslash: u64,
-    control: u64,
-    loose: u64,
+    odd: u64,
 }
 
 impl Open {
@@ -288,8 +322,7 @@ impl Open {
             closed: 0,
             last_in_string: 0,
             backslash: 0,
-            control: 0,
-            loose: 0,
+            odd: 0,
         }
     }
 
@@ -317,23 +350,25 @@ impl Open {
         let closed = (closing << 1) | self.closed;
         self.closed = closing >> 63;
 
-        index.push_structurals(at as u32, structurals);
+        index.push_structurals(isa, at as u32, structurals);
         self.outline.brackets += brackets.count_ones();
         self.outline.colons += colons.count_ones();
         self.backslash |= backslash;
-        self.control |= masks.control & in_string & valid;
-        self.loose |= closed & !(structurals | colons) & valid;
+        self.odd |= ((masks.control & in_string) | (closed & !(structurals | colons))) & valid;
     }
 
     /// Ends the record and starts the next one.
     #[inline(always)]
     fn finish(&mut self, index: &mut Index) {
+        let count = index.count as u32 - self.outline.first;
+        let is_plain =
+            self.outline.brackets == 2 && self.odd == 0 && self.outline.colons + 1 == count;
         let outline = Outline {
-            count: index.count as u32 - self.outline.first,
-            backslash: self.backslash != 0,
-            control: self.control != 0,
-            loose: self.loose != 0,
-            unclosed: self.in_string != 0,
+            count,
+            flags: u8::from(is_plain) * PLAIN
+                | u8::from(self.odd != 0) * ODD
+                | u8::from(self.backslash != 0) * BACKSLASH
+                | u8::from(self.in_string != 0) * UNCLOSED,
             ..self.outline
         };
         index.outlines.push(outline);

@@ -287,8 +287,6 @@ pub(crate) struct Row<'r, 'p> {
     pub(crate) rows: &'r mut Rows<'p>,
     pub(crate) row: usize,
     pub(crate) record: RecordText<'r>,
-    /// A string of the record holds a control character.
-    has_control: bool,
     overflow: &'r mut Overflow,
     /// Keys wanted by name that the record had not so far.
     missing: usize,
@@ -301,7 +299,6 @@ impl<'r, 'p> Row<'r, 'p> {
         rows: &'r mut Rows<'p>,
         row: usize,
         record: RecordText<'r>,
-        has_control: bool,
         overflow: &'r mut Overflow,
     ) -> Row<'r, 'p> {
         let missing = rows.plan.keys.len();
@@ -309,7 +306,6 @@ impl<'r, 'p> Row<'r, 'p> {
             rows,
             row,
             record,
-            has_control,
             overflow,
             missing,
             candidates: [None; CANDIDATES],
@@ -333,7 +329,7 @@ impl<'r, 'p> Row<'r, 'p> {
     #[inline]
     fn read(&mut self, (start, end): (usize, usize)) -> Option<Value> {
         let text = &self.record.text()[start..end];
-        let value = token::read(text, self.has_control).and_then(|token| {
+        let value = token::read(text).and_then(|token| {
             if token.escaped {
                 return self.rows.unescape(&text[token.start..token.end]).map(Value::side);
             }

@@ -8,8 +8,8 @@
 //!
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
-//! * A [`View`] is only made here, of a part of such a record, after its two ends were found to lie in the record and
-//!   to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
+//! * A [`View`] is only made here, of a part of such a record, after its two ends were found to lie in the record (or in
+//!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
 //!   that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
 //!   then the repaired text, then the side buffer. One scanner makes views for one batch at a time and drops
@@ -20,6 +20,7 @@
     reason = "text is validated once per record, not again per value and array"
 )]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray};
@@ -39,6 +40,8 @@ pub(crate) struct Buffers {
     /// Where each record lies.
     spans: Vec<Span>,
     repaired: u64,
+    /// All records lie in one buffer one behind the other, and what lies between the first and the last is valid too.
+    is_one_text: bool,
 }
 
 /// Where a record lies: a range of a buffer that is valid UTF-8.
@@ -73,6 +76,8 @@ impl Span {
     }
 }
 
+/// How long a lot is at most, unless a single record is longer.
+const LOT_BYTES_MAX: u32 = 256 * 1024;
 /// The longest gap between two records that are checked at once: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
 
@@ -87,6 +92,7 @@ impl Buffers {
             count: 0,
         };
         let mut rest = records.records;
+        let mut is_one_text = false;
         while let Some(first) = rest.first() {
             // Records that follow each other in a buffer are checked at once.
             let bytes = records
@@ -121,6 +127,7 @@ impl Buffers {
             rest = behind;
             let run_is_valid =
                 simdutf8::basic::from_utf8(&bytes[first.start as usize..end as usize]).is_ok();
+            is_one_text = run_is_valid && run.len() == records.records.len();
             for record in run {
                 let text = &bytes[record.start as usize..record.end as usize];
                 let is_valid = if run_is_valid {
@@ -150,6 +157,7 @@ impl Buffers {
         Buffers {
             buffers,
             spans: checked,
+            is_one_text: is_one_text && repair.count == 0,
             repaired: repair.count,
         }
     }
@@ -162,14 +170,22 @@ impl Buffers {
     /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
         let spans = &self.spans[from..self.spans.len().min(from + max)];
-        let follows =
-            |pair: &[Span]| pair[0].buffer == pair[1].buffer && pair[0].end <= pair[1].start;
+        let first = spans[0];
+        let follows = |pair: &[Span]| {
+            pair[0].buffer == pair[1].buffer
+                && pair[0].end <= pair[1].start
+                && pair[1].end - first.start <= LOT_BYTES_MAX
+        };
         let count = 1 + spans.windows(2).take_while(|pair| follows(pair)).count();
-        let buffer = spans[0].buffer;
+        let valid = match (self.is_one_text, self.spans.first(), self.spans.last()) {
+            (true, Some(first), Some(last)) => first.start()..last.end(),
+            _ => 0..0,
+        };
         Lot {
-            bytes: &self.buffers[buffer as usize],
-            buffer,
+            bytes: &self.buffers[first.buffer as usize],
+            buffer: first.buffer,
             spans: &spans[..count],
+            valid,
         }
     }
 
@@ -238,11 +254,13 @@ impl Repair {
 }
 
 /// Records of one buffer, one behind the other. Places are counted from the buffer's start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lot<'a> {
     bytes: &'a [u8],
     buffer: u32,
     spans: &'a [Span],
+    /// A range of the buffer that holds the lot and is valid as a whole; empty if that is not known.
+    valid: Range<usize>,
 }
 
 impl<'a> Lot<'a> {
@@ -256,6 +274,32 @@ impl<'a> Lot<'a> {
     #[inline(always)]
     pub(crate) fn spans(&self) -> &'a [Span] {
         self.spans
+    }
+
+    /// The 16 bytes from `at` on, if the buffer has so many.
+    #[inline(always)]
+    pub(crate) fn block(&self, at: usize) -> Option<&'a [u8; 16]> {
+        self.bytes.get(at..at + 16)?.first_chunk()
+    }
+
+    /// A view of what stands between two places of the buffer, without `quotes` bytes at both ends; `None` if it is not
+    /// found at once that those are places in valid text.
+    #[inline(always)]
+    pub(crate) fn view_within(&self, start: usize, end: usize, quotes: usize) -> Option<View> {
+        let block = self.block(start)?;
+        let (from, to) = (start + quotes, end.wrapping_sub(quotes));
+        let last = *self.bytes.get(to)?;
+        // A place behind or before an ASCII character cuts none.
+        if (block[0] | last) >= 0x80
+            || quotes > 1
+            || start < self.valid.start
+            || from > to
+            || to > self.valid.end
+        {
+            return None;
+        }
+        let text = u128::from_le_bytes(*block) >> (8 * quotes);
+        Some(View::of_block(text, to - from, self.buffer, from as u32))
     }
 
     /// A part of record `i` of the lot.
@@ -433,7 +477,12 @@ impl View {
         let Some(block) = reach.first_chunk::<16>() else {
             return View::at_the_end(&reach[..len], buffer, offset);
         };
-        let block = u128::from_le_bytes(*block);
+        View::of_block(u128::from_le_bytes(*block), len, buffer, offset)
+    }
+
+    /// Of the `len` bytes at `offset` of a buffer, the first twelve of which are the lowest of `block`.
+    #[inline(always)]
+    fn of_block(block: u128, len: usize, buffer: u32, offset: u32) -> View {
         let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
         let low = u64::from(block as u32 & parts.first) << 32 | u64::from(len as u32);
         let reference = u64::from(buffer) | u64::from(offset) << 32;

@@ -18,10 +18,9 @@ pub(crate) struct Token {
     pub(crate) escaped: bool,
 }
 
-/// The value that `text` is; `None` if that is not exactly one value. Of strings control characters are looked for only
-/// if the record has such a string.
+/// The value that `text` is; `None` if that is not exactly one value.
 #[inline]
-pub(crate) fn read(text: &str, has_control: bool) -> Option<Token> {
+pub(crate) fn read(text: &str) -> Option<Token> {
     let bytes = text.as_bytes();
     let (start, end) = trim(bytes, 0, bytes.len());
     let token = |kind| {
@@ -33,7 +32,7 @@ pub(crate) fn read(text: &str, has_control: bool) -> Option<Token> {
         })
     };
     match bytes[start..end].first()? {
-        b'"' => string(bytes, start, end, has_control),
+        b'"' => string(bytes, start, end),
         b'-' | b'0'..=b'9' => token(number_kind(&bytes[start..end])?),
         b'{' | b'[' => token(json::parse_value(&text[start..end])?.kind),
         b't' if bytes[start..end] == *b"true" => token(Kind::Bool),
@@ -45,10 +44,10 @@ pub(crate) fn read(text: &str, has_control: bool) -> Option<Token> {
 
 /// The string in bytes `start..end`, quotes included; `None` if that is not exactly one string. Escapes are not looked
 /// at: whoever undoes them finds the bad ones.
-fn string(bytes: &[u8], start: usize, end: usize, has_control: bool) -> Option<Token> {
+fn string(bytes: &[u8], start: usize, end: usize) -> Option<Token> {
     let (len, escaped) = string_len(&bytes[start..end])?;
     let inner = &bytes[start + 1..end.max(start + 2) - 1];
-    if start + len != end || has_control && inner.iter().any(|&byte| byte < 0x20) {
+    if start + len != end || inner.iter().fold(u8::MAX, |low, &byte| low.min(byte)) < 0x20 {
         return None;
     }
     Some(Token {

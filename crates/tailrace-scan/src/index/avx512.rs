@@ -10,8 +10,9 @@
 
 use std::arch::x86_64::{
     __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_or_si512,
-    _mm512_set1_epi8,
+    _mm512_add_epi32, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512,
+    _mm512_maskz_compress_epi32, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_setr_epi32, _mm512_storeu_si512,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
@@ -60,6 +61,12 @@ impl BlockMasks for Avx512 {
         // SAFETY: `self` proves PCLMULQDQ.
         unsafe { prefix_xor(bits) }
     }
+
+    #[inline(always)]
+    fn write_offsets(self, slots: &mut [u32; BLOCK_BYTES], base: u32, bits: u64) {
+        // SAFETY: `self` proves AVX-512 F and POPCNT.
+        unsafe { write_offsets(slots, base, bits) }
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -90,4 +97,21 @@ fn prefix_xor(bits: u64) -> u64 {
 #[inline]
 fn equal(bytes: __m512i, byte: u8) -> u64 {
     _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8))
+}
+
+/// Sixteen bits at a time: their offsets are compressed to the front of a vector, and all of it is stored.
+#[target_feature(enable = "avx512f,popcnt")]
+#[inline]
+fn write_offsets(slots: &mut [u32; BLOCK_BYTES], base: u32, bits: u64) {
+    let places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let mut offsets = _mm512_add_epi32(places, _mm512_set1_epi32(base as i32));
+    let mut count = 0;
+    for quarter in 0..4 {
+        let mask = (bits >> (16 * quarter)) as u16;
+        let found = _mm512_maskz_compress_epi32(mask, offsets);
+        // SAFETY: an unaligned store of 16 slots from slot `count` on; `count` is at most 16 per quarter done, 48.
+        unsafe { _mm512_storeu_si512(slots.as_mut_ptr().add(count).cast::<__m512i>(), found) };
+        count += mask.count_ones() as usize;
+        offsets = _mm512_add_epi32(offsets, _mm512_set1_epi32(16));
+    }
 }

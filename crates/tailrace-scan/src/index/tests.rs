@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Index, Indexer};
+use super::{Index, Indexer, ODD};
 use crate::config::Isa;
 use crate::tests::ISAS;
 use crate::text::Span;
@@ -13,8 +13,7 @@ struct Expect {
     colons: u32,
     brackets: u32,
     backslash: bool,
-    control: bool,
-    loose: bool,
+    odd: bool,
     unclosed: bool,
 }
 
@@ -24,13 +23,13 @@ fn naive(buffer: &[u8], span: Span) -> Expect {
     let (mut escaped, mut in_string, mut closed) = (false, false, false);
     for i in span.start()..span.end() {
         let byte = buffer[i];
-        expect.loose |= closed && !b"{}[]:,".contains(&byte);
+        expect.odd |= closed && !b"{}[]:,".contains(&byte);
         closed = false;
         if byte == b'"' && !escaped {
             in_string = !in_string;
             closed = !in_string;
         }
-        expect.control |= in_string && byte < 0x20;
+        expect.odd |= in_string && byte < 0x20;
         if !in_string {
             expect.colons += u32::from(byte == b':');
             expect.brackets += u32::from(b"{}[]".contains(&byte));
@@ -51,10 +50,9 @@ fn indexed(index: &mut Index, record: usize) -> Expect {
         structurals: structurals.to_vec(),
         colons: outline.colons,
         brackets: outline.brackets,
-        backslash: outline.backslash,
-        control: outline.control,
-        loose: outline.loose,
-        unclosed: outline.unclosed,
+        backslash: outline.has_backslash(),
+        odd: outline.flags & ODD != 0,
+        unclosed: outline.is_unclosed(),
     }
 }
 
