@@ -25,8 +25,8 @@ pub(crate) struct Extractor {
     plan: Arc<Plan>,
     keys: Keys,
     layouts: Layouts,
-    /// By layout its records of the lot at hand.
-    picks: Vec<Vec<Pick>>,
+    /// By layout its records of the lot at hand: those whose index is plain, and the others.
+    picks: Vec<[Vec<Pick>; 2]>,
     /// The layouts that have any.
     met: Vec<usize>,
     /// Members matter: a key is wanted.
@@ -38,10 +38,11 @@ pub(crate) struct Extractor {
     walked: u64,
 }
 
-/// A record of a lot, and the row it becomes.
+/// A record of a lot, its first structural character, and the row it becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
     pub(crate) at: u32,
+    pub(crate) first: u32,
     pub(crate) row: u32,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Batch<'a> {
 }
 
 /// Records of one buffer with their index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Indexed<'a> {
     pub(crate) lot: Lot<'a>,
     /// The number of the lot's first record in the batch.
@@ -135,7 +136,7 @@ impl Extractor {
             if indexed.shapes[at] == Shape::Object && self.wants_members {
                 let bytes = indexed.lot.bytes();
                 if let Some(layout) = self.layouts.find(bytes, structurals) {
-                    self.pick(layout, pick);
+                    self.pick(layout, pick, indexed.outlines[at].is_plain());
                     continue;
                 }
                 self.row(batch, indexed, pick, rows, true);
@@ -146,23 +147,24 @@ impl Extractor {
             }
         }
         for number in std::mem::take(&mut self.met) {
-            let picks = std::mem::take(&mut self.picks[number]);
+            let [plain, others] = &mut self.picks[number];
+            let mut picks = [std::mem::take(plain), std::mem::take(others)];
             self.add_layout(batch, indexed, number, &picks, rows);
+            picks.iter_mut().for_each(Vec::clear);
             self.picks[number] = picks;
-            self.picks[number].clear();
         }
     }
 
     #[inline(always)]
-    fn pick(&mut self, layout: usize, pick: Pick) {
+    fn pick(&mut self, layout: usize, pick: Pick, is_plain: bool) {
         if self.picks.len() <= layout {
-            self.picks.resize_with(layout + 1, Vec::new);
+            self.picks.resize_with(layout + 1, Default::default);
         }
         let picks = &mut self.picks[layout];
-        if picks.is_empty() {
+        if picks.iter().all(Vec::is_empty) {
             self.met.push(layout);
         }
-        picks.push(pick);
+        picks[usize::from(!is_plain)].push(pick);
     }
 
     /// One record by itself: walked, or no object, or nothing of it wanted but what the row is.
@@ -205,17 +207,17 @@ impl Extractor {
         batch: &Batch<'_>,
         indexed: &Indexed<'_>,
         number: usize,
-        picks: &[Pick],
+        picks: &[Vec<Pick>; 2],
         rows: &mut Rows<'_>,
     ) {
         let layout = self.layouts.get(number);
         if self.plan.reserved.is_empty() {
             for member in &layout.wanted {
-                gather(indexed, layout, member, picks, rows);
+                gather(indexed, member, picks, rows);
             }
             return;
         }
-        for &pick in picks {
+        for &pick in picks.iter().flatten() {
             let number = indexed.first + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(
@@ -234,8 +236,8 @@ impl Extractor {
 fn take_members(row: &mut Row<'_, '_>, layout: &Layout, structurals: &[u32]) {
     let base = row.record.base();
     for member in &layout.wanted {
-        let start = structurals[member.place] as usize + member.skip - base;
-        let end = structurals[member.place + 1] as usize - base;
+        let start = structurals[member.place as usize] as usize + member.skip as usize - base;
+        let end = structurals[member.place as usize + 2] as usize - base;
         row.take(member.targets.clone(), member.star, (start, end));
     }
 }

@@ -10,25 +10,24 @@ use crate::columns::{Cell, state};
 use crate::config::Type;
 use crate::extract::{Indexed, Pick};
 use crate::keys::Star;
-use crate::layout::{Layout, Member};
+use crate::layout::Member;
 use crate::number;
 use crate::plan::Target;
 use crate::rows::{Place, Rows};
+use crate::shape::NESTED;
 use crate::text::Views;
 use crate::token::{self, Token};
 
 /// Sets all columns of one member.
 pub(crate) fn gather(
     indexed: &Indexed<'_>,
-    layout: &Layout,
     member: &Member,
-    picks: &[Pick],
+    picks: &[Vec<Pick>; 2],
     rows: &mut Rows<'_>,
 ) {
     let mut values = Values {
         indexed,
         member,
-        is_early: layout.is_early,
         is_first: true,
     };
     let plan = rows.plan;
@@ -54,13 +53,12 @@ pub(crate) fn gather(
 struct Values<'v, 'a> {
     indexed: &'v Indexed<'a>,
     member: &'v Member,
-    is_early: bool,
     /// The first of all who want the values: what is counted once is counted now.
     is_first: bool,
 }
 
 impl Values<'_, '_> {
-    fn column(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+    fn column(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
         match rows.column(place).ty() {
             Type::Open | Type::Text => self.texts(rows, picks, place),
             Type::Float64 => self.floats(rows, picks, place),
@@ -69,55 +67,56 @@ impl Values<'_, '_> {
     }
 
     /// A column of text.
-    fn texts(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
-        let mut rest = picks.iter();
+    fn texts(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
+        let [plain, others] = picks;
+        let mut rest = plain.iter();
         while !rest.as_slice().is_empty() {
             let slots = rows.column(place).text_slots().expect("a column of text");
             if let Some(pick) = self.plain_texts(&mut rest, slots) {
-                match self.read(pick) {
-                    Some(token) => self.other(rows, pick, token, place),
-                    None => self.bad(rows),
-                }
+                self.text(rows, pick, place);
             }
+        }
+        for pick in others {
+            self.text(rows, pick, place);
         }
     }
 
-    /// Values of a column of text up to one that is not plain, which is given.
+    /// One value of a column of text.
+    fn text(&self, rows: &mut Rows<'_>, pick: &Pick, place: Place) {
+        match self.read(pick) {
+            Some(token) => self.other(rows, pick, token, place),
+            None => self.bad(rows),
+        }
+    }
+
+    /// Values of a column of text, of records whose index is plain, up to one that is uncommon, which is given.
     #[inline(always)]
     fn plain_texts<'p>(
         &self,
         picks: &mut std::slice::Iter<'p, Pick>,
         (views, states): (&mut Views, &mut [u8]),
     ) -> Option<&'p Pick> {
-        let Indexed {
-            lot,
-            outlines,
-            structurals,
-            ..
-        } = self.indexed;
+        let lot = self.indexed.lot;
+        let structurals = self.indexed.structurals;
+        let (place, skip) = (self.member.place, self.member.skip);
         picks.find(|pick| {
-            let outline = &outlines[pick.at as usize];
-            let place = outline.first as usize + self.member.place;
-            let Some(&[start, end]) = structurals[place..].first_chunk::<2>() else {
+            let at = pick.first as usize + place as usize;
+            let Some(&[at, colon, end]) = structurals.get(at..at + 3).and_then(<[u32]>::first_chunk)
+            else {
                 return true;
             };
-            let (start, end) = (start as usize + self.member.skip, end as usize);
-            let Some(block) = lot.block(start) else {
+            let (start, end) = (at as usize + skip as usize, end as usize);
+            let Some(&first) = lot.bytes().get(start) else {
                 return true;
             };
-            let is_string = block[0] == b'"';
-            let kind = if is_string {
-                if !outline.is_plain() || self.is_early || outline.has_backslash() {
-                    return true;
-                }
-                Kind::String
+            let (kind, view) = if first == b'"' && colon != NESTED {
+                (Some(Kind::String), lot.view_in_quotes(start, end))
             } else {
-                match short_kind(block, end.wrapping_sub(start)) {
-                    Some(kind) => kind,
-                    None => return true,
-                }
+                let block = lot.block(start);
+                let kind = block.and_then(|block| short_kind(block, end.wrapping_sub(start)));
+                (kind, lot.view_of_ascii(start, end))
             };
-            let Some(view) = lot.view_within(start, end, usize::from(is_string)) else {
+            let (Some(kind), Some(view)) = (kind, view) else {
                 return true;
             };
             let row = pick.row as usize;
@@ -128,8 +127,8 @@ impl Values<'_, '_> {
     }
 
     /// A column of floats.
-    fn floats(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
-        for pick in picks {
+    fn floats(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
+        for pick in picks.iter().flatten() {
             let Some(token) = self.read(pick) else {
                 self.bad(rows);
                 continue;
@@ -150,8 +149,8 @@ impl Values<'_, '_> {
     }
 
     /// A column of any type.
-    fn others(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
-        for pick in picks {
+    fn others(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
+        for pick in picks.iter().flatten() {
             match self.read(pick) {
                 Some(token) => self.other(rows, pick, token, place),
                 None => self.bad(rows),
@@ -163,18 +162,18 @@ impl Values<'_, '_> {
     fn path(
         &self,
         rows: &mut Rows<'_>,
-        picks: &[Pick],
+        picks: &[Vec<Pick>; 2],
         column: usize,
         path: &[json::Step],
     ) {
-        for pick in picks {
+        for pick in picks.iter().flatten() {
             let Some(token) = self.read(pick) else {
                 self.bad(rows);
                 continue;
             };
             let outer = json::Value {
                 kind: token.kind,
-                text: self.text(pick, token),
+                text: self.str(pick, token),
                 escaped: token.escaped,
             };
             let is_nested = matches!(token.kind, Kind::Object | Kind::Array);
@@ -194,7 +193,7 @@ impl Values<'_, '_> {
 
     /// One value for a column of any type.
     fn other(&self, rows: &mut Rows<'_>, pick: &Pick, token: Token, place: Place) {
-        let (row, text) = (pick.row as usize, self.text(pick, token));
+        let (row, text) = (pick.row as usize, self.str(pick, token));
         if token.escaped {
             if !rows.set_escaped(place, row, text, self.is_first) {
                 self.bad(rows);
@@ -218,7 +217,7 @@ impl Values<'_, '_> {
         rows.stats.bad_values += u64::from(self.is_first);
     }
 
-    fn text(&self, pick: &Pick, token: Token) -> &str {
+    fn str(&self, pick: &Pick, token: Token) -> &str {
         self.indexed
             .lot
             .text(pick.at as usize, token.start, token.end)
@@ -229,32 +228,29 @@ impl Values<'_, '_> {
     fn read(&self, pick: &Pick) -> Option<Token> {
         let at = pick.at as usize;
         let outline = &self.indexed.outlines[at];
-        let place = outline.first as usize + self.member.place;
-        let ends = self.indexed.structurals[place..].first_chunk::<2>();
-        let &[start, end] = ends.expect("a member lies between two structural characters");
-        let (start, end) = (start as usize + self.member.skip, end as usize);
+        let place = pick.first as usize + self.member.place as usize;
+        let ends = self.indexed.structurals[place..].first_chunk::<3>();
+        let &[start, colon, end] = ends.expect("a member lies between structural characters");
+        let (start, end) = (start as usize + self.member.skip as usize, end as usize);
         let bytes = self.indexed.lot.bytes();
         let Some(block) = self.indexed.lot.block(start).filter(|_| start < end) else {
             return self.any(at, start, end);
         };
-        let token = |kind, start, end, escaped| {
+        let token = |kind, start, end| {
             Some(Token {
                 kind,
                 start,
                 end,
-                escaped,
+                escaped: false,
             })
         };
-        // Nothing but a comma or brace follows a string of such a record, so it ends where the value ends.
-        if block[0] == b'"' && outline.is_plain() && !self.is_early {
+        if block[0] == b'"' && outline.is_plain() && colon != NESTED {
             let (start, end) = (start + 1, end - 1);
             debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
-            let escaped =
-                outline.has_backslash() && memchr::memchr(b'\\', &bytes[start..end]).is_some();
-            return token(Kind::String, start, end, escaped);
+            return token(Kind::String, start, end);
         }
         match short_kind(block, end - start) {
-            Some(kind) => token(kind, start, end, false),
+            Some(kind) => token(kind, start, end),
             None => self.any(at, start, end),
         }
     }

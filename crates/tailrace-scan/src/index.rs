@@ -1,8 +1,8 @@
-//! The structural index of a run of records: where a record's braces, brackets and commas outside strings are.
+//! The structural index of a run of records: where a record's structural characters outside strings are.
 //!
-//! Takes a buffer and the spans of records in it, gives per record the offsets of `{ } [ ] ,` outside strings and an
-//! [`Outline`]. Colons are only counted: a key is found again by comparing its bytes, colon included. Never looks at
-//! what stands between, never reads past the buffer's end, lets no record decide anything about its neighbours.
+//! Takes a buffer and the spans of records in it, gives per record the offsets of `{ } [ ] : ,` outside strings and an
+//! [`Outline`]. Never looks at what stands between, never reads past the buffer's end, lets no record decide anything
+//! about its neighbours.
 //!
 //! What it computes, byte by byte:
 //!
@@ -14,8 +14,7 @@
 //!         closed = false
 //!         if not escaped and byte == '"': in_string = !in_string; closed = !in_string
 //!         if in_string and byte < 0x20: odd = true
-//!         if not in_string and byte == ':': colons += 1
-//!         if not in_string and byte in "{}[],": structurals.push(i)
+//!         if not in_string and byte in "{}[]:,": structurals.push(i)
 //!         if byte == '\': backslash = true
 //!         escaped = not escaped and byte == '\'
 //!     unclosed = in_string
@@ -66,16 +65,12 @@ pub(crate) struct Outline {
     /// The record's first structural character, by its place in the list, and how many it has.
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Colons outside strings.
-    pub(crate) colons: u32,
     /// Braces and brackets outside strings.
     pub(crate) brackets: u32,
-    /// [`ODD`], [`BACKSLASH`], [`UNCLOSED`], [`PLAIN`].
+    /// [`ODD`], [`BACKSLASH`], [`UNCLOSED`].
     flags: u8,
 }
 
-/// See [`Outline::is_plain`].
-const PLAIN: u8 = 8;
 /// A string of it is followed by something else than `{ } [ ] : ,`, or holds a byte below 0x20.
 const ODD: u8 = 1;
 /// It holds a backslash.
@@ -84,16 +79,15 @@ const BACKSLASH: u8 = 2;
 const UNCLOSED: u8 = 4;
 
 impl Outline {
-    /// Whether every string that is a member's value ends right before the comma or brace that ends the member, if every
-    /// member has a key with a colon: the record holds no other brackets than its own, a string is always followed by a
-    /// structural character, and there are no more colons than members.
+    /// Whether there is no backslash, no control character in a string, and a structural character behind every string. A
+    /// string between a colon and a comma that has no structural character between them then ends at the comma.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
-        self.flags & PLAIN != 0
+        self.flags == 0
     }
 
     /// Whether it holds a backslash.
-    #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn has_backslash(&self) -> bool {
         self.flags & BACKSLASH != 0
     }
@@ -147,13 +141,6 @@ impl Index {
         (outline, own)
     }
 
-    #[inline(always)]
-    fn push_structurals<M: BlockMasks>(&mut self, isa: M, base: u32, bits: u64) {
-        let slots = self.structurals[self.count..].first_chunk_mut();
-        isa.write_offsets(slots.expect("a slot for every byte"), base, bits);
-        self.count += bits.count_ones() as usize;
-    }
-
     /// Makes room for the structural characters of so many bytes, and a block more.
     fn reserve(&mut self, bytes: usize) {
         let len = self.count + bytes + 2 * BLOCK_BYTES;
@@ -170,12 +157,10 @@ struct Masks {
     quote: u64,
     /// `\`
     backslash: u64,
-    /// `{ } [ ]`
+    /// `{ } [ ] : ,`
+    structural: u64,
+    /// Of those, `{ } [ ]`; what it says of other bytes does not matter.
     bracket: u64,
-    /// `:`
-    colon: u64,
-    /// `,`
-    comma: u64,
     /// Bytes below 0x20.
     control: u64,
 }
@@ -223,110 +208,89 @@ fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index
     let mut at = first.start();
     let end = last.end();
     index.reserve(end - at);
+    let mut offsets = Offsets {
+        slots: &mut index.structurals,
+        count: index.count,
+    };
     let mut spans = spans;
-    let mut record = Open::new(index);
+    let mut record = Open::new(&offsets);
     while at < end {
         // The first record that is not finished; there is one, as the block starts before the last one's end.
         let span = spans[0];
         if span.start() <= at {
-            at = inside(isa, buffer, at, span.end(), &mut record, index);
+            // The blocks that lie in the record with at least a byte of it behind them.
+            let blocks = (span.end() - at).saturating_sub(1) / BLOCK_BYTES;
+            let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
+            for block in bytes.as_chunks::<BLOCK_BYTES>().0 {
+                record.part(isa, &isa.masks(block), !0, at, &mut offsets);
+                at += BLOCK_BYTES;
+            }
         }
         let masks = match buffer[at..].first_chunk::<BLOCK_BYTES>() {
             Some(block) => isa.masks(block),
             None => isa.masks(&padded(&buffer[at..])),
         };
-        spans = borders(isa, &masks, at, spans, &mut record, index);
-        at += BLOCK_BYTES;
+        let behind = at + BLOCK_BYTES;
+        // The records that have a part in this block.
+        while let Some((span, rest)) = spans.split_first()
+            && span.start() < behind
+        {
+            let (low, high) = (span.start().max(at) - at, span.end().min(behind));
+            let high = high.saturating_sub(at);
+            if low < high {
+                let valid = (!0 << low) & (!0 >> (BLOCK_BYTES - high));
+                let in_string = record.part(isa, &masks, valid, at, &mut offsets);
+                record.in_string = ((in_string << (BLOCK_BYTES - high)) as i64 >> 63) as u64;
+            }
+            if span.end() > behind {
+                break;
+            }
+            index.outlines.push(record.finish(&offsets));
+            spans = rest;
+        }
+        at = behind;
     }
     for _ in spans {
-        record.finish(index);
+        index.outlines.push(record.finish(&offsets));
     }
+    index.count = offsets.count;
 }
 
-/// The blocks that lie in a record with at least a byte of it behind them; gives where they end.
-#[inline(always)]
-fn inside<M: BlockMasks>(
-    isa: M,
-    buffer: &[u8],
-    at: usize,
-    end: usize,
-    record: &mut Open,
-    index: &mut Index,
-) -> usize {
-    let blocks = (end - at).saturating_sub(1) / BLOCK_BYTES;
-    let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
-    let mut base = at;
-    for block in bytes.as_chunks::<BLOCK_BYTES>().0 {
-        record.part(isa, &isa.masks(block), !0, base, index);
-        base += BLOCK_BYTES;
-    }
-    base
-}
-
-/// A block that holds a border of records: gives the records that are not finished by it.
-#[inline(always)]
-fn borders<'s, M: BlockMasks>(
-    isa: M,
-    masks: &Masks,
-    at: usize,
-    mut spans: &'s [Span],
-    record: &mut Open,
-    index: &mut Index,
-) -> &'s [Span] {
-    let behind = at + BLOCK_BYTES;
-    while let Some((span, rest)) = spans.split_first() {
-        let (start, end) = (span.start(), span.end());
-        if start >= behind {
-            break;
-        }
-        let (low, high) = (start.max(at) - at, end.min(behind).saturating_sub(at));
-        if low < high {
-            let valid = (!0 << low) & (!0 >> (BLOCK_BYTES - high));
-            record.part(isa, masks, valid, at, index);
-            record.in_string = ((record.last_in_string << (BLOCK_BYTES - high)) as i64 >> 63) as u64;
-        }
-        if end > behind {
-            break;
-        }
-        record.finish(index);
-        spans = rest;
-    }
-    spans
+/// The list of structural characters as it grows; there is a slot for every byte, and a block more.
+struct Offsets<'i> {
+    slots: &'i mut [u32],
+    count: usize,
 }
 
 /// The record that is being indexed.
 struct Open {
-    outline: Outline,
+    first: usize,
+    brackets: u32,
     /// 1 if the last byte is a backslash that escapes the next byte.
     escapes_next: u64,
     /// All ones inside a string, else 0.
     in_string: u64,
     /// 1 if the last byte closed a string.
     closed: u64,
-    /// In-string bits of the last block.
-    last_in_string: u64,
     backslash: u64,
     odd: u64,
 }
 
 impl Open {
     #[inline(always)]
-    fn new(index: &Index) -> Open {
+    fn new(offsets: &Offsets<'_>) -> Open {
         Open {
-            outline: Outline {
-                first: index.count as u32,
-                ..Outline::default()
-            },
+            first: offsets.count,
+            brackets: 0,
             escapes_next: 0,
             in_string: 0,
             closed: 0,
-            last_in_string: 0,
             backslash: 0,
             odd: 0,
         }
     }
 
-    /// The bytes of a block that `valid` says.
+    /// The bytes of a block that `valid` says; gives which of them are in strings.
     #[inline(always)]
     fn part<M: BlockMasks>(
         &mut self,
@@ -334,45 +298,41 @@ impl Open {
         masks: &Masks,
         valid: u64,
         at: usize,
-        index: &mut Index,
-    ) {
+        offsets: &mut Offsets<'_>,
+    ) -> u64 {
         let backslash = masks.backslash & valid;
         let quotes = masks.quote & valid & !escaped(backslash, &mut self.escapes_next);
         let in_string = isa.prefix_xor(quotes) ^ self.in_string;
         self.in_string = ((in_string as i64) >> 63) as u64;
-        self.last_in_string = in_string;
 
         let outside = valid & !in_string;
-        let brackets = masks.bracket & outside;
-        let colons = masks.colon & outside;
-        let structurals = brackets | (masks.comma & outside);
+        let structurals = masks.structural & outside;
         let closing = quotes & outside;
         let closed = (closing << 1) | self.closed;
         self.closed = closing >> 63;
-
-        index.push_structurals(isa, at as u32, structurals);
-        self.outline.brackets += brackets.count_ones();
-        self.outline.colons += colons.count_ones();
+        self.brackets += (masks.bracket & structurals).count_ones();
         self.backslash |= backslash;
-        self.odd |= ((masks.control & in_string) | (closed & !(structurals | colons))) & valid;
+        self.odd |= ((masks.control & in_string) | (closed & !structurals)) & valid;
+
+        let slots = offsets.slots[offsets.count..].first_chunk_mut();
+        isa.write_offsets(slots.expect("a slot for every byte"), at as u32, structurals);
+        offsets.count += structurals.count_ones() as usize;
+        in_string
     }
 
     /// Ends the record and starts the next one.
     #[inline(always)]
-    fn finish(&mut self, index: &mut Index) {
-        let count = index.count as u32 - self.outline.first;
-        let is_plain =
-            self.outline.brackets == 2 && self.odd == 0 && self.outline.colons + 1 == count;
+    fn finish(&mut self, offsets: &Offsets<'_>) -> Outline {
         let outline = Outline {
-            count,
-            flags: u8::from(is_plain) * PLAIN
-                | u8::from(self.odd != 0) * ODD
+            first: self.first as u32,
+            count: (offsets.count - self.first) as u32,
+            brackets: self.brackets,
+            flags: u8::from(self.odd != 0) * ODD
                 | u8::from(self.backslash != 0) * BACKSLASH
                 | u8::from(self.in_string != 0) * UNCLOSED,
-            ..self.outline
         };
-        index.outlines.push(outline);
-        *self = Open::new(index);
+        *self = Open::new(offsets);
+        outline
     }
 }
 

@@ -4,7 +4,9 @@
 //! the same bytes between two values each time: `,"status":`. So a layout is a path through a tree whose nodes are such
 //! pieces of text, and a record has it if each piece stands behind the value before: one compare of 16 bytes for a short
 //! key. What follows from a match: the piece starts at a comma outside strings (or at the first brace), so that its
-//! quotes are those of the member's key and its colon is the member's first.
+//! quotes are those of the member's key and its colon is the next structural character; and as the piece behind the
+//! value starts with a comma two structural characters further on (or the record ends there), none lies in the value
+//! but what is nested.
 //!
 //! A path ends where a record ends, or, unless all keys are wanted, where all keys wanted by name were met: what comes
 //! behind cannot matter, as of duplicates the first counts. Never holds a layout with a duplicate or a bad key, or with
@@ -13,6 +15,7 @@
 use std::ops::Range;
 
 use crate::keys::{Keys, Star};
+use crate::shape::NESTED;
 use crate::token::skip_whitespace;
 
 /// When there are so many, all are forgotten.
@@ -34,17 +37,18 @@ pub(crate) struct Layouts {
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) wanted: Vec<Member>,
-    /// It ends before the record may end, so that what comes behind is not known.
-    pub(crate) is_early: bool,
+    /// It ends before the record may end.
+    is_early: bool,
 }
 
 /// One wanted member of a layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Its number in the record.
-    pub(crate) place: usize,
+    /// The place of the comma or brace before it among the record's structural characters; the colon stands at the next
+    /// one, what ends the value at the one behind.
+    pub(crate) place: u32,
     /// Bytes from the comma or brace before it to its value.
-    pub(crate) skip: usize,
+    pub(crate) skip: u32,
     /// The targets of its value, in the plan's list.
     pub(crate) targets: Range<usize>,
     pub(crate) star: Star,
@@ -54,8 +58,10 @@ pub(crate) struct Member {
 #[derive(Debug)]
 struct Node {
     /// Its first 16 bytes, and which of them count.
-    head: u128,
-    head_mask: u128,
+    head: [u64; 2],
+    head_mask: [u64; 2],
+    /// That is all of it.
+    is_short: bool,
     /// Its last 16 bytes, if it is longer.
     tail: u128,
     text: Box<[u8]>,
@@ -96,27 +102,30 @@ impl Layouts {
         &self.layouts[number]
     }
 
-    /// The number of the layout of the record whose outermost braces and commas in the buffer `bytes` these are.
-    #[inline]
+    /// The number of the layout of the record in the buffer `bytes` whose outermost braces, and the colons and commas
+    /// directly inside them, these are.
+    #[inline(always)]
     pub(crate) fn find(&self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
-        let (_, separators) = structurals.split_last()?;
         let mut node = &self.nodes[0];
-        for &at in separators {
-            let reach = &bytes[at as usize..];
-            let head = u128::from_le_bytes(*reach.first_chunk::<16>()?);
+        for (i, member) in structurals.as_chunks::<2>().0.iter().enumerate() {
+            let reach = bytes.get(member[0] as usize..)?;
+            let head = reach.first_chunk::<16>()?;
             let mut number = node.child;
             loop {
                 node = self.nodes.get(number as usize)?;
-                if head & node.head_mask == node.head && node.rest_matches(reach) {
+                if node.starts(head) && (node.is_short || node.rest_matches(reach)) {
                     break;
                 }
                 number = node.sibling;
             }
             if node.early != NONE {
-                return Some(node.early as usize);
+                let end = *structurals.get(2 * i + 2)?;
+                let ends_well = end != NESTED && bytes[end as usize] != b':';
+                return ends_well.then_some(node.early as usize);
             }
         }
-        (node.whole != NONE).then_some(node.whole as usize)
+        // One is left: the brace that ends the record.
+        (node.whole != NONE && structurals.len() % 2 == 1).then_some(node.whole as usize)
     }
 
     /// Learns the layout of a record that was walked, if it can be one.
@@ -171,8 +180,9 @@ impl Node {
             mask[i] = 0xff;
         }
         Node {
-            head: u128::from_le_bytes(head),
-            head_mask: u128::from_le_bytes(mask),
+            head: words(&head),
+            head_mask: words(&mask),
+            is_short: text.len() <= 16,
             tail: text
                 .last_chunk::<16>()
                 .map_or(0, |tail| u128::from_le_bytes(*tail)),
@@ -184,19 +194,29 @@ impl Node {
         }
     }
 
-    /// Whether `reach`, which starts with the node's first 16 bytes, starts with all of its text.
+    /// Whether these bytes are the node's first.
     #[inline(always)]
+    fn starts(&self, head: &[u8; 16]) -> bool {
+        let head = words(head);
+        let [low, high] = [0, 1].map(|i| (head[i] ^ self.head[i]) & self.head_mask[i]);
+        low | high == 0
+    }
+
+    /// Whether `reach`, which starts with the node's first 16 bytes, starts with all of its longer text.
     fn rest_matches(&self, reach: &[u8]) -> bool {
         let len = self.text.len();
-        if len <= 16 {
-            return true;
-        }
         let tail = reach
             .get(len - 16..)
             .and_then(|rest| rest.first_chunk::<16>());
         tail.is_some_and(|tail| u128::from_le_bytes(*tail) == self.tail)
             && (len <= 32 || reach[..len] == *self.text)
     }
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; 16]) -> [u64; 2] {
+    let both = u128::from_le_bytes(*bytes);
+    [both as u64, (both >> 64) as u64]
 }
 
 /// The pieces of text before a record's values, and what they mean.
@@ -213,8 +233,15 @@ fn read<'a>(
     };
     let mut seen = Vec::new();
     let mut missing = named;
-    for (place, pair) in structurals.windows(2).enumerate() {
-        let (at, end) = (pair[0] as usize, pair[1] as usize);
+    for place in (0..structurals.len() - 1).step_by(2) {
+        let [at, _, end] = *structurals.get(place..)?.first_chunk::<3>()?;
+        if at == NESTED || end == NESTED {
+            return None;
+        }
+        let (at, end) = (at as usize, end as usize);
+        if !matches!(bytes[end], b',' | b'}') {
+            return None;
+        }
         let (name, skip) = key(&bytes[at..end])?;
         pieces.push(&bytes[at..at + skip]);
         let Some(id) = keys.find(std::str::from_utf8(name).ok()?) else {
@@ -231,8 +258,8 @@ fn read<'a>(
         missing -= usize::from(!targets.is_empty());
         if !targets.is_empty() || star != Star::Out {
             layout.wanted.push(Member {
-                place,
-                skip,
+                place: place as u32,
+                skip: skip as u32,
                 targets,
                 star,
             });

@@ -14,6 +14,13 @@ pub(crate) const BYTES_MAX: usize = 16;
 /// them. `None` for other numbers, and for what is none.
 #[inline(always)]
 pub(crate) fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
+    if len <= 8 {
+        let text = block.first_chunk().map_or(0, |text| u64::from_le_bytes(*text));
+        let used = u64::MAX >> (8 * (8 - len));
+        if not_eight_digits(text) & used == 0 {
+            return (len == 1 || block[0] != b'0').then_some(Kind::Integer);
+        }
+    }
     let used = u128::MAX >> (8 * (BYTES_MAX - len));
     let others = not_digits(u128::from_le_bytes(*block)) & used;
     if others == 0 {
@@ -47,10 +54,18 @@ fn eight_digits(digits: u64) -> u64 {
 
 /// The high bit of each byte that is no digit.
 #[inline(always)]
+fn not_eight_digits(text: u64) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
+    // A digit is 0 to 9 now; from 10 on the sum reaches the high bit.
+    let text = text ^ u64::from_le_bytes([b'0'; 8]);
+    ((text & LOW) + u64::from_le_bytes([0x76; 8]) | text) & !LOW
+}
+
+/// The same of sixteen.
+#[inline(always)]
 fn not_digits(text: u128) -> u128 {
     const LOW: u128 = u128::from_le_bytes([0x7f; 16]);
     const HIGH: u128 = !LOW;
-    // A digit is 0 to 9 now; from 10 on the sum reaches the high bit.
     let text = text ^ ZEROS;
     ((text & LOW) + u128::from_le_bytes([0x76; 16]) | text) & HIGH
 }

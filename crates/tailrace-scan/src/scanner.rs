@@ -112,6 +112,7 @@ impl Scanner {
             while let Some(&number) = rows.get(row).filter(|&&number| (number as usize) < behind) {
                 self.picks.push(Pick {
                     at: number - from as u32,
+                    first: self.index.outlines()[number as usize].first,
                     row: row as u32,
                 });
                 row += 1;
@@ -153,9 +154,12 @@ impl Memory<'_> {
             self.index_lot(&batch.records.records[first..], &lot);
             let behind = first + lot.spans().len();
             self.picks.clear();
-            self.picks.extend((first..behind).map(|number| Pick {
-                at: (number - first) as u32,
-                row: number as u32,
+            let outlines = self.index.outlines()[first..behind].iter();
+            let numbered = (0..).zip(outlines);
+            self.picks.extend(numbered.map(|(at, outline)| Pick {
+                at,
+                first: outline.first,
+                row: first as u32 + at,
             }));
             let indexed = Indexed {
                 lot,

@@ -8,9 +8,13 @@ use crate::index::Outline;
 use crate::text::Span;
 use crate::token::is_whitespace;
 
+/// In the place of a colon: a bracket stands before the next comma.
+pub(crate) const NESTED: u32 = u32::MAX;
+
 /// Whether the record in this span of the buffer `bytes` starts with `{`, its strings close, every bracket is closed by
 /// its like, and behind the brace that closes the first one there is only whitespace (which may also stand before).
-/// Then what is left of `structurals` is its first brace, the commas between its members, and its last brace.
+/// Then what is left of `structurals` is its outermost braces and the colons and commas directly inside them; of a colon
+/// with a bracket behind it only that, [`NESTED`].
 #[inline]
 pub(crate) fn is_object(
     bytes: &[u8],
@@ -43,7 +47,7 @@ pub(crate) fn is_object(
     true
 }
 
-/// Keeps the outermost braces and the commas directly inside them; says how many those are. `None` if brackets do not
+/// Keeps the outermost braces and the colons and commas directly inside them; says how many those are. `None` if brackets do not
 /// match, or close before the end.
 fn thin_out(bytes: &[u8], structurals: &mut [u32]) -> Option<usize> {
     /// How many levels fit into a word.
@@ -56,11 +60,14 @@ fn thin_out(bytes: &[u8], structurals: &mut [u32]) -> Option<usize> {
         let at = structurals[i];
         let byte = bytes[at as usize];
         let mut is_kept = false;
-        if byte == b',' {
+        if matches!(byte, b',' | b':') {
             is_kept = depth == 1;
         } else if matches!(byte, b'{' | b'[') {
             if depth == WORD_DEPTH {
                 return thin_out_deep(bytes, structurals, kept, i, open);
+            }
+            if depth == 1 {
+                mark_nested(bytes, structurals, kept);
             }
             is_kept = depth == 0;
             open = open << 1 | u64::from(byte == b'{');
@@ -98,12 +105,17 @@ fn thin_out_deep(
     for i in from..structurals.len() {
         let at = structurals[i];
         match bytes[at as usize] {
-            b',' if open.len() == 1 => {
+            b',' | b':' if open.len() == 1 => {
                 structurals[kept] = at;
                 kept += 1;
             }
-            b',' => {}
-            byte @ (b'{' | b'[') => open.push(byte == b'{'),
+            b',' | b':' => {}
+            byte @ (b'{' | b'[') => {
+                if open.len() == 1 {
+                    mark_nested(bytes, structurals, kept);
+                }
+                open.push(byte == b'{');
+            }
             byte => {
                 if open.pop() != Some(byte == b'}') {
                     return None;
@@ -116,4 +128,15 @@ fn thin_out_deep(
         }
     }
     None
+}
+
+/// A bracket behind the last one kept.
+#[inline]
+fn mark_nested(bytes: &[u8], structurals: &mut [u32], kept: usize) {
+    if let Some(last) = kept.checked_sub(1).map(|last| &mut structurals[last])
+        && *last != NESTED
+        && bytes[*last as usize] == b':'
+    {
+        *last = NESTED;
+    }
 }

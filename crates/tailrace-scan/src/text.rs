@@ -20,7 +20,6 @@
     reason = "text is validated once per record, not again per value and array"
 )]
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray};
@@ -178,8 +177,8 @@ impl Buffers {
         };
         let count = 1 + spans.windows(2).take_while(|pair| follows(pair)).count();
         let valid = match (self.is_one_text, self.spans.first(), self.spans.last()) {
-            (true, Some(first), Some(last)) => first.start()..last.end(),
-            _ => 0..0,
+            (true, Some(first), Some(last)) => (first.start(), last.end()),
+            _ => (0, 0),
         };
         Lot {
             bytes: &self.buffers[first.buffer as usize],
@@ -254,13 +253,13 @@ impl Repair {
 }
 
 /// Records of one buffer, one behind the other. Places are counted from the buffer's start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Lot<'a> {
     bytes: &'a [u8],
     buffer: u32,
     spans: &'a [Span],
-    /// A range of the buffer that holds the lot and is valid as a whole; empty if that is not known.
-    valid: Range<usize>,
+    /// From here to there the buffer is valid, the whole lot included; nowhere if that is not known.
+    valid: (usize, usize),
 }
 
 impl<'a> Lot<'a> {
@@ -282,24 +281,32 @@ impl<'a> Lot<'a> {
         self.bytes.get(at..at + 16)?.first_chunk()
     }
 
-    /// A view of what stands between two places of the buffer, without `quotes` bytes at both ends; `None` if it is not
-    /// found at once that those are places in valid text.
+    /// A view of what stands between the quotes at byte `start` and before byte `end` of the buffer; `None` if it is not
+    /// found at once that this is valid text.
     #[inline(always)]
-    pub(crate) fn view_within(&self, start: usize, end: usize, quotes: usize) -> Option<View> {
+    pub(crate) fn view_in_quotes(&self, start: usize, end: usize) -> Option<View> {
+        let block = self.bytes.get(start..start + 17)?;
+        let (from, to) = (start + 1, end.wrapping_sub(1));
+        // A place beside an ASCII character cuts none.
+        let is_text = block[0] < 0x80
+            && *self.bytes.get(to)? < 0x80
+            && self.valid.0 <= start
+            && from <= to
+            && to <= self.valid.1;
+        let text = block[1..].first_chunk()?;
+        is_text.then(|| View::of_block(text, to - from, self.buffer, from as u32))
+    }
+
+    /// A view of bytes `start..end` of the buffer; `None` if it is not found at once that this is valid text.
+    #[inline(always)]
+    pub(crate) fn view_of_ascii(&self, start: usize, end: usize) -> Option<View> {
         let block = self.block(start)?;
-        let (from, to) = (start + quotes, end.wrapping_sub(quotes));
-        let last = *self.bytes.get(to)?;
-        // A place behind or before an ASCII character cuts none.
-        if (block[0] | last) >= 0x80
-            || quotes > 1
-            || start < self.valid.start
-            || from > to
-            || to > self.valid.end
-        {
-            return None;
-        }
-        let text = u128::from_le_bytes(*block) >> (8 * quotes);
-        Some(View::of_block(text, to - from, self.buffer, from as u32))
+        let is_text = block[0] < 0x80
+            && *self.bytes.get(end)? < 0x80
+            && self.valid.0 <= start
+            && start <= end
+            && end <= self.valid.1;
+        is_text.then(|| View::of_block(block, end - start, self.buffer, start as u32))
     }
 
     /// A part of record `i` of the lot.
@@ -477,16 +484,18 @@ impl View {
         let Some(block) = reach.first_chunk::<16>() else {
             return View::at_the_end(&reach[..len], buffer, offset);
         };
-        View::of_block(u128::from_le_bytes(*block), len, buffer, offset)
+        View::of_block(block, len, buffer, offset)
     }
 
-    /// Of the `len` bytes at `offset` of a buffer, the first twelve of which are the lowest of `block`.
+    /// Of the `len` bytes at `offset` of a buffer, the first of which are `block`.
     #[inline(always)]
-    fn of_block(block: u128, len: usize, buffer: u32, offset: u32) -> View {
+    fn of_block(block: &[u8; 16], len: usize, buffer: u32, offset: u32) -> View {
         let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
-        let low = u64::from(block as u32 & parts.first) << 32 | u64::from(len as u32);
+        let first = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
+        let second = block[4..12].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let low = u64::from(first & parts.first) << 32 | u64::from(len as u32);
         let reference = u64::from(buffer) | u64::from(offset) << 32;
-        let high = ((block >> 32) as u64 & parts.second) | (reference & parts.reference);
+        let high = (second & parts.second) | (reference & parts.reference);
         View(u128::from(high) << 64 | u128::from(low))
     }
 

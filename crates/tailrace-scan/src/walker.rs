@@ -1,7 +1,7 @@
 //! Walking the members of one record whose layout is not known.
 //!
-//! Takes a record whose shape is that of an object, and the places of its outermost braces and commas; gives each wanted
-//! member's key and the span of its value, once per key: of duplicates the first counts. Never reads a value, never
+//! Takes a record whose shape is that of an object, and the places of its outermost braces and of the colons and commas
+//! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first counts. Never reads a value, never
 //! judges what is not wanted.
 //!
 //! A member is what stands between two commas of the top level. Its key is exactly one string with a colon behind it,
@@ -11,6 +11,7 @@
 use tailrace_model::json::{self, Unescaped};
 
 use crate::keys::{Keys, NONE, Star};
+use crate::shape::NESTED;
 use crate::text::RecordText;
 use crate::token;
 
@@ -36,9 +37,13 @@ pub(crate) fn walk(
     unescaped: &mut Vec<u8>,
     sink: &mut impl Sink,
 ) {
-    for pair in structurals.windows(2) {
-        let place = |at: u32| at as usize - record.base();
-        let (start, end) = (place(pair[0]) + 1, place(pair[1]));
+    let mut start = structurals[0] as usize - record.base() + 1;
+    for &end in &structurals[1..] {
+        if end == NESTED || record.bytes()[end as usize - record.base()] == b':' {
+            continue;
+        }
+        let end = end as usize - record.base();
+        let start = std::mem::replace(&mut start, end + 1);
         let member = &record.text()[start..end];
         if let Some((name, len)) = read_key(member, unescaped) {
             let id = keys.meet(name);

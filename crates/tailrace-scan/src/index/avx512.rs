@@ -10,9 +10,9 @@
 
 use std::arch::x86_64::{
     __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm512_add_epi32, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512,
+    _mm_setr_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512,
     _mm512_maskz_compress_epi32, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_setr_epi32, _mm512_storeu_si512,
+    _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512, _mm512_test_epi8_mask,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
@@ -74,15 +74,19 @@ impl BlockMasks for Avx512 {
 fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
     // SAFETY: an unaligned load of a 64-byte array.
     let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast::<__m512i>()) };
-    // Bit 5 is all that tells a bracket from a brace.
+    // By the low four bits of a byte: the structural character it would have to be, a bracket as a brace, which bit 5
+    // makes of it. The other bytes that bit 5 makes structural are control characters.
+    let wanted = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, b'{' as i8, b',' as i8, b'}' as i8, 0, 0,
+    ));
     let braces = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+    let control = _mm512_cmplt_epu8_mask(bytes, _mm512_set1_epi8(0x20));
     Masks {
         quote: equal(bytes, b'"'),
         backslash: equal(bytes, b'\\'),
-        bracket: equal(braces, b'{') | equal(braces, b'}'),
-        colon: equal(bytes, b':'),
-        comma: equal(bytes, b','),
-        control: _mm512_cmplt_epu8_mask(bytes, _mm512_set1_epi8(0x20)),
+        structural: _mm512_cmpeq_epi8_mask(braces, _mm512_shuffle_epi8(wanted, bytes)) & !control,
+        bracket: _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(0x40)),
+        control,
     }
 }
 

@@ -30,12 +30,12 @@ impl BlockMasks for Neon {
             let equal = |parts: [uint8x16_t; 4], byte: u8| {
                 bits(parts.map(|part| vceqq_u8(part, vdupq_n_u8(byte))))
             };
+            let bracket = equal(braces, b'{') | equal(braces, b'}');
             Masks {
                 quote: equal(bytes, b'"'),
                 backslash: equal(bytes, b'\\'),
-                bracket: equal(braces, b'{') | equal(braces, b'}'),
-                colon: equal(bytes, b':'),
-                comma: equal(bytes, b','),
+                structural: bracket | equal(bytes, b':') | equal(bytes, b','),
+                bracket,
                 control: bits(bytes.map(|part| vcltq_u8(part, vdupq_n_u8(0x20)))),
             }
         }

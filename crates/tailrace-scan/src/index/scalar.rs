@@ -14,9 +14,8 @@ impl BlockMasks for Scalar {
         let mut masks = Masks {
             quote: 0,
             backslash: 0,
+            structural: 0,
             bracket: 0,
-            colon: 0,
-            comma: 0,
             control: 0,
         };
         for (i, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
@@ -25,9 +24,9 @@ impl BlockMasks for Scalar {
             let at = 8 * i;
             masks.quote |= gather(equal(word, b'"')) << at;
             masks.backslash |= gather(equal(word, b'\\')) << at;
-            masks.bracket |= gather(equal(braces, b'{') | equal(braces, b'}')) << at;
-            masks.colon |= gather(equal(word, b':')) << at;
-            masks.comma |= gather(equal(word, b',')) << at;
+            let bracket = equal(braces, b'{') | equal(braces, b'}');
+            masks.bracket |= gather(bracket) << at;
+            masks.structural |= gather(bracket | equal(word, b':') | equal(word, b',')) << at;
             masks.control |= gather(zeros(word & splat(0xe0))) << at;
         }
         masks

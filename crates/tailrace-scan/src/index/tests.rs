@@ -10,7 +10,6 @@ use crate::text::Span;
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expect {
     structurals: Vec<u32>,
-    colons: u32,
     brackets: u32,
     backslash: bool,
     odd: bool,
@@ -31,9 +30,8 @@ fn naive(buffer: &[u8], span: Span) -> Expect {
         }
         expect.odd |= in_string && byte < 0x20;
         if !in_string {
-            expect.colons += u32::from(byte == b':');
             expect.brackets += u32::from(b"{}[]".contains(&byte));
-            if b"{}[],".contains(&byte) {
+            if b"{}[]:,".contains(&byte) {
                 expect.structurals.push(i as u32);
             }
         }
@@ -48,7 +46,6 @@ fn indexed(index: &mut Index, record: usize) -> Expect {
     let (outline, structurals) = index.record_mut(record);
     Expect {
         structurals: structurals.to_vec(),
-        colons: outline.colons,
         brackets: outline.brackets,
         backslash: outline.has_backslash(),
         odd: outline.flags & ODD != 0,
