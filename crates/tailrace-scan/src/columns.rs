@@ -9,7 +9,7 @@ use arrow::array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, TimestampNanosecondArray,
     UInt8Array,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, TimeUnit};
 use tailrace_model::json::Kind;
 
@@ -212,7 +212,20 @@ fn nulls_below(states: &[u8], least: u8) -> Option<NullBuffer> {
     if states.iter().fold(u8::MAX, |low, &state| low.min(state)) >= least {
         return None;
     }
-    let valid = BooleanBuffer::collect_bool(states.len(), |row| states[row] >= least);
+    // A state is far below 0x80, so that the sum reaches the high bit of its byte where the state is not below `least`;
+    // the product brings the eight bits to places of their own in the highest byte.
+    let (groups, rest) = states.as_chunks::<8>();
+    let mut bits = Vec::with_capacity(groups.len() + 1);
+    let add = u64::from_le_bytes([0x80 - least; 8]);
+    let valid = |group: &[u8; 8]| {
+        let reached = (u64::from_le_bytes(*group) + add) & u64::from_le_bytes([0x80; 8]);
+        ((reached >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    };
+    bits.extend(groups.iter().map(valid));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    bits.push(valid(&last));
+    let valid = BooleanBuffer::new(Buffer::from_vec(bits), 0, states.len());
     Some(NullBuffer::new(valid))
 }
 

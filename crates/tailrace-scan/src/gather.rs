@@ -109,20 +109,26 @@ impl Values<'_, '_> {
             let Some(&first) = lot.bytes().get(start) else {
                 return true;
             };
-            let (kind, view) = if first == b'"' && colon != NESTED {
-                (Some(Kind::String), lot.view_in_quotes(start, end))
-            } else {
-                let block = lot.block(start);
-                let kind = block.and_then(|block| short_kind(block, end.wrapping_sub(start)));
-                (kind, lot.view_of_ascii(start, end))
-            };
-            let (Some(kind), Some(view)) = (kind, view) else {
-                return true;
-            };
             let row = pick.row as usize;
-            views.set(row, view);
-            states[row] = state(kind);
-            false
+            if first == b'"' {
+                if colon != NESTED
+                    && let Some(view) = lot.view_in_quotes(start, end)
+                {
+                    views.set(row, view);
+                    states[row] = state(Kind::String);
+                    return false;
+                }
+                return true;
+            }
+            if let Some(block) = lot.block(start)
+                && let Some(kind) = short_kind(block, end.wrapping_sub(start))
+                && let Some(view) = lot.view_of_ascii(start, end)
+            {
+                views.set(row, view);
+                states[row] = state(kind);
+                return false;
+            }
+            true
         })
     }
 

@@ -17,11 +17,14 @@ use std::ops::Range;
 use crate::keys::{Keys, Star};
 use crate::shape::NESTED;
 use crate::token::skip_whitespace;
+use crate::walker;
 
 /// When there are so many, all are forgotten.
 const NODES_MAX: usize = 4096;
 /// How many layouts are learnt from one batch.
 const LEARNT_MAX: u32 = 64;
+/// How many layouts are guessed without a walk through the tree; a power of two.
+const GUESSES: usize = 64;
 /// No node, no layout.
 const NONE: u32 = u32::MAX;
 
@@ -31,12 +34,18 @@ pub(crate) struct Layouts {
     nodes: Vec<Node>,
     layouts: Vec<Layout>,
     learnt: u32,
+    /// Which layout a record probably has, by its first piece and the number of its members.
+    guesses: [u32; GUESSES],
 }
 
 /// One layout: where in a record the wanted values are.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) wanted: Vec<Member>,
+    /// The first bytes of all pieces.
+    heads: Vec<Head>,
+    /// The whole of the pieces that are longer, by number.
+    long: Vec<(usize, Box<[u8]>)>,
     /// It ends before the record may end.
     is_early: bool,
 }
@@ -57,13 +66,7 @@ pub(crate) struct Member {
 /// A piece of text between two values.
 #[derive(Debug)]
 struct Node {
-    /// Its first 16 bytes, and which of them count.
-    head: [u64; 2],
-    head_mask: [u64; 2],
-    /// That is all of it.
-    is_short: bool,
-    /// Its last 16 bytes, if it is longer.
-    tail: u128,
+    head: Head,
     text: Box<[u8]>,
     /// What may follow it, and what may stand in its place.
     child: u32,
@@ -81,6 +84,7 @@ impl Layouts {
             nodes: vec![root],
             layouts: Vec::new(),
             learnt: 0,
+            guesses: [NONE; GUESSES],
         }
     }
 
@@ -105,15 +109,32 @@ impl Layouts {
     /// The number of the layout of the record in the buffer `bytes` whose outermost braces, and the colons and commas
     /// directly inside them, these are.
     #[inline(always)]
-    pub(crate) fn find(&self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
+    pub(crate) fn find(&mut self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
+        let first = structurals.first().map(|&at| at as usize)?;
+        let [low, high] = words(bytes.get(first..first + 16)?.first_chunk()?);
+        let slot = (low ^ high.rotate_left(32) ^ structurals.len() as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> (u64::BITS - GUESSES.trailing_zeros());
+        let guess = self.guesses[slot as usize % GUESSES];
+        if let Some(layout) = self.layouts.get(guess as usize)
+            && layout.matches(bytes, structurals)
+        {
+            return Some(guess as usize);
+        }
+        let found = self.walk(bytes, structurals)?;
+        self.guesses[slot as usize % GUESSES] = found as u32;
+        Some(found)
+    }
+
+    fn walk(&self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
         let mut node = &self.nodes[0];
         for (i, member) in structurals.as_chunks::<2>().0.iter().enumerate() {
             let reach = bytes.get(member[0] as usize..)?;
-            let head = reach.first_chunk::<16>()?;
+            let head = words(reach.first_chunk::<16>()?);
             let mut number = node.child;
             loop {
                 node = self.nodes.get(number as usize)?;
-                if node.starts(head) && (node.is_short || node.rest_matches(reach)) {
+                if node.head.differs(head) == 0 && reach.starts_with(&node.text) {
                     break;
                 }
                 number = node.sibling;
@@ -171,21 +192,38 @@ impl Layouts {
     }
 }
 
-impl Node {
-    fn new(text: &[u8]) -> Node {
-        let mut head = [0; 16];
+/// The first 16 bytes of a text, and which of them count.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    bytes: [u64; 2],
+    mask: [u64; 2],
+}
+
+impl Head {
+    fn new(text: &[u8]) -> Head {
+        let mut bytes = [0; 16];
         let mut mask = [0; 16];
         for (i, &byte) in text.iter().take(16).enumerate() {
-            head[i] = byte;
+            bytes[i] = byte;
             mask[i] = 0xff;
         }
+        Head {
+            bytes: words(&bytes),
+            mask: words(&mask),
+        }
+    }
+
+    /// 0 if these bytes start with the text.
+    #[inline(always)]
+    fn differs(&self, bytes: [u64; 2]) -> u64 {
+        (bytes[0] ^ self.bytes[0]) & self.mask[0] | (bytes[1] ^ self.bytes[1]) & self.mask[1]
+    }
+}
+
+impl Node {
+    fn new(text: &[u8]) -> Node {
         Node {
-            head: words(&head),
-            head_mask: words(&mask),
-            is_short: text.len() <= 16,
-            tail: text
-                .last_chunk::<16>()
-                .map_or(0, |tail| u128::from_le_bytes(*tail)),
+            head: Head::new(text),
             text: text.into(),
             child: NONE,
             sibling: NONE,
@@ -193,23 +231,27 @@ impl Node {
             whole: NONE,
         }
     }
+}
 
-    /// Whether these bytes are the node's first.
+impl Layout {
+    /// Whether a record with these structural characters has this layout, which does not end early.
     #[inline(always)]
-    fn starts(&self, head: &[u8; 16]) -> bool {
-        let head = words(head);
-        let [low, high] = [0, 1].map(|i| (head[i] ^ self.head[i]) & self.head_mask[i]);
-        low | high == 0
-    }
-
-    /// Whether `reach`, which starts with the node's first 16 bytes, starts with all of its longer text.
-    fn rest_matches(&self, reach: &[u8]) -> bool {
-        let len = self.text.len();
-        let tail = reach
-            .get(len - 16..)
-            .and_then(|rest| rest.first_chunk::<16>());
-        tail.is_some_and(|tail| u128::from_le_bytes(*tail) == self.tail)
-            && (len <= 32 || reach[..len] == *self.text)
+    fn matches(&self, bytes: &[u8], structurals: &[u32]) -> bool {
+        if structurals.len() != 2 * self.heads.len() + 1 || self.is_early {
+            return false;
+        }
+        let mut differs = 0;
+        for (head, member) in self.heads.iter().zip(structurals.as_chunks::<2>().0) {
+            let at = member[0] as usize;
+            let Some(block) = bytes.get(at..at + 16).and_then(<[u8]>::first_chunk) else {
+                return false;
+            };
+            differs |= head.differs(words(block));
+        }
+        let starts = |(number, text): &(usize, Box<[u8]>)| {
+            bytes[structurals[2 * number] as usize..].starts_with(text)
+        };
+        differs == 0 && self.long.iter().all(starts)
     }
 }
 
@@ -229,6 +271,8 @@ fn read<'a>(
     let mut pieces = Vec::new();
     let mut layout = Layout {
         wanted: Vec::new(),
+        heads: Vec::new(),
+        long: Vec::new(),
         is_early: false,
     };
     let mut seen = Vec::new();
@@ -242,9 +286,15 @@ fn read<'a>(
         if !matches!(bytes[end], b',' | b'}') {
             return None;
         }
-        let (name, skip) = key(&bytes[at..end])?;
-        pieces.push(&bytes[at..at + skip]);
-        let Some(id) = keys.find(std::str::from_utf8(name).ok()?) else {
+        let mut unescaped = Vec::new();
+        let (name, skip) = key(std::str::from_utf8(&bytes[at..end]).ok()?, &mut unescaped)?;
+        let piece = &bytes[at..at + skip];
+        if skip > 16 {
+            layout.long.push((pieces.len(), piece.into()));
+        }
+        layout.heads.push(Head::new(piece));
+        pieces.push(piece);
+        let Some(id) = keys.find(name) else {
             if keys.wants_all() {
                 return None;
             }
@@ -272,16 +322,8 @@ fn read<'a>(
     Some((pieces, layout))
 }
 
-/// The key of a member, from the comma or brace before it on, if it is written without an escape; and the bytes up to its
-/// value.
-fn key(member: &[u8]) -> Option<(&[u8], usize)> {
-    let start = skip_whitespace(member, 1);
-    let name = member.get(start..)?.strip_prefix(b"\"")?;
-    let len = memchr::memchr(b'"', name)?;
-    let name = &name[..len];
-    if name.iter().any(|&byte| byte < 0x20 || byte == b'\\') {
-        return None;
-    }
-    let colon = skip_whitespace(member, start + len + 2);
-    (member.get(colon) == Some(&b':')).then(|| (name, skip_whitespace(member, colon + 1)))
+/// The key of a member, from the comma or brace before it on; and the bytes up to its value.
+fn key<'a>(member: &'a str, unescaped: &'a mut Vec<u8>) -> Option<(&'a str, usize)> {
+    let (name, len) = walker::read_key(member.get(1..)?, unescaped)?;
+    Some((name, skip_whitespace(member.as_bytes(), 1 + len)))
 }

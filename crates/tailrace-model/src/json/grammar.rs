@@ -69,7 +69,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Skips groups of eight bytes that hold no quote, no backslash and no control character.
+/// Skips to the first quote, backslash or control character, or to the last few bytes.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -81,8 +81,9 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
         let quote = has_zero(word ^ (ONES * b'"' as u64));
         let backslash = has_zero(word ^ (ONES * b'\\' as u64));
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        if (quote | backslash | control) != 0 {
-            break;
+        let found = quote | backslash | control;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
         }
         at += 8;
     }

@@ -61,6 +61,22 @@ fn flags() -> impl Strategy<Value = u8> {
     prop_oneof![20 => Just(0), 2 => Just(TEXT_ALLOWED), 1 => Just(TEXT), 1 => Just(TRUNCATED), 1 => Just(BROKEN), 1 => 0..16_u8]
 }
 
+/// One record's bytes, in one of a few layouts, now and then bent.
+pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
+    let layouts = [
+        &[r#"{"a":"#, r#","b":"#, r#","message":"#, r#","level":"#][..],
+        &[r#"{"a":"#, r#","b":"#, r#","level":"#],
+        &[r#"{ "a key of more than sixteen bytes" : "#, r#", "q"uote": "#, r#", "nested": "#],
+        &[r#"{"time":"#, r#","nested":"#, r#","body":"#, r#","severity_number":"#, r#","a.b":"#],
+    ];
+    let bends = prop_oneof![4 => Just(Vec::new()), 1 => vec(bend(), 1..3)];
+    (select(layouts.to_vec()), vec(value(2), 5), bends).prop_map(|(pieces, values, bends)| {
+        let members = pieces.iter().zip(values).map(|(piece, value)| format!("{piece}{value}"));
+        let line = members.collect::<String>() + "}";
+        bends.iter().fold(line.into_bytes(), |line, bend| bend.apply(line))
+    })
+}
+
 /// One record's bytes.
 pub(crate) fn line() -> impl Strategy<Value = Vec<u8>> {
     let bent = (object(), vec(bend(), 1..4)).prop_map(|(line, bends)| {

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::generate::{self, KEYS};
-use super::{Batch, ISAS, check_scan, plain, rich_config, star_config};
+use super::{Batch, ISAS, check_scan, key, plain, rich_config, star_config};
 use crate::naive::{Naive, Plain};
-use crate::{Config, Records, Scanner};
+use crate::{Config, Records, Scanner, Type};
 
 fn configs() -> [Config; 5] {
     let everything = Config {
@@ -29,6 +29,18 @@ proptest! {
         for config in configs() {
             check_scan(&config, &batch);
         }
+    }
+
+    /// Lines of few layouts, as programs write them, with a bent one here and there: what is read by layout is what a
+    /// walk reads.
+    #[test]
+    fn layouts_equal_the_reference(lines in proptest::collection::vec(generate::of_layout(), 1..90)) {
+        let batch = Batch::of_lines(&lines, 0);
+        for config in configs() {
+            check_scan(&config, &batch);
+        }
+        let few = Config { columns: vec![key("b", Type::Float64), key("a", Type::Text)], ..Config::default() };
+        check_scan(&few, &batch);
     }
 
     #[test]
