@@ -36,6 +36,8 @@ pub(crate) struct Transformed {
     pub kept: usize,
     /// What was counted where all columns were built.
     pub stats: Stats,
+    /// Of the malformed records among them, container lines whose envelope was broken.
+    pub broken: u64,
     /// Records for which an expression failed.
     pub failed_rows: u64,
     /// `None` where nothing is kept and so nothing was built.
@@ -97,6 +99,7 @@ impl Transform {
         Transformed {
             kept: kept_records(&evaluated, self.records.len()),
             stats: scanned.stats,
+            broken: framed.frames.stats.broken,
             failed_rows: evaluated.failed_rows,
             columns: Some(Columns {
                 scanned,
@@ -148,6 +151,7 @@ impl Transform {
             return Transformed {
                 kept,
                 stats: Stats::default(),
+                broken: 0,
                 failed_rows: selection.failed_rows(),
                 columns: None,
             };
@@ -168,6 +172,7 @@ impl Transform {
         Transformed {
             kept,
             stats: scanned.stats,
+            broken: self.broken(framed, survivors.as_deref()),
             failed_rows: evaluated.failed_rows,
             columns: Some(Columns {
                 scanned,
@@ -176,6 +181,16 @@ impl Transform {
                 survivors,
             }),
         }
+    }
+
+    fn broken(&self, framed: &Framed, survivors: Option<&[u32]>) -> u64 {
+        let all = framed.frames.stats.broken;
+        let Some(survivors) = survivors.filter(|_| all > 0) else {
+            return all;
+        };
+        let is_broken =
+            |row: &&u32| self.records[**row as usize].flags & tailrace_scan::BROKEN != 0;
+        survivors.iter().filter(is_broken).count() as u64
     }
 
     fn take(&mut self, framed: &Framed) {

@@ -67,7 +67,7 @@ impl Worker {
         let filtered = (records - transformed.kept) as u64;
         pipeline.metrics.scanned(
             &transformed.stats,
-            framed.frames.stats.broken,
+            transformed.broken,
             transformed.failed_rows,
             filtered,
         );

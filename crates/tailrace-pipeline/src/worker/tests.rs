@@ -403,6 +403,29 @@ fn every_condition_over_every_value() {
 }
 
 #[test]
+fn broken_lines_are_counted_where_they_are_kept() {
+    let check = |condition: &str, way: Way, expect: (usize, u64, u64)| {
+        let plan = plan(&format!("SELECT body FROM logs WHERE {condition}"), true);
+        let mut framed = framed(&plan, &[b"{\"a\":1}".to_vec(), b"{\"a\":".to_vec()], true);
+        // A line without its head.
+        let config = frame_config(&plan.config.inputs[0], plan.config.limits.replay);
+        let line = b"no head\n";
+        let base = framed.buffers[0].len() as u32;
+        framed.buffers[0] = Bytes::from([&framed.buffers[0][..], line].concat());
+        Framer::new(&config, 0, false).push(line, 0, base, &mut framed.frames);
+        let transformed = Worker::new(&plan, 0).transform.run_as(way, &plan, &framed);
+        let malformed = transformed.stats.malformed;
+        assert_eq!((transformed.kept, malformed, transformed.broken), expect);
+    };
+    check("malformed", Way::OnePhase, (2, 2, 1));
+    check("malformed", Way::TwoPhases, (2, 2, 1));
+    check("body = '{\"a\":'", Way::OnePhase, (1, 2, 1));
+    check("body = '{\"a\":'", Way::TwoPhases, (1, 1, 0));
+    check("a = 1", Way::TwoPhases, (1, 0, 0));
+    check("a = 2", Way::TwoPhases, (0, 0, 0));
+}
+
+#[test]
 fn what_is_dropped_is_filtered_only() {
     let plan = plan(
         "SELECT msg, status + 1 AS n FROM logs WHERE level = 'ERROR'",
