@@ -203,6 +203,7 @@ const CONDITIONS: &[&str] = &[
     "msg = 'null'",
     "msg = 'ER\u{fffd}ROR'",
     "msg LIKE '%RR%'",
+    "msg NOT LIKE '%RR%'",
     "msg LIKE 'x/_%'",
     "msg LIKE 'a\\\\b%'",
     "msg LIKE '50\\%%'",
