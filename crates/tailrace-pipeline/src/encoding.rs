@@ -159,11 +159,13 @@ pub(crate) fn recode(payload: &Payload, encoding: Encoding) -> Payload {
 }
 
 impl EncodingState {
-    /// Encodes and compresses one batch.
+    /// Encodes and compresses one batch; `survivors` are the records of the batch that its rows are, `None` is each
+    /// once.
     pub(crate) fn encode(
         &mut self,
         envelope: &Envelope<'_>,
         parts: &[Part<'_>],
+        survivors: Option<&[u32]>,
     ) -> Vec<EncodedRequest> {
         let encoding = self.compression.get();
         if encoding != self.compressor_encoding {
@@ -182,7 +184,7 @@ impl EncodingState {
                 },
                 table: Arc::new(RequestTable {
                     ends: request.ends.clone(),
-                    records: request.records.clone(),
+                    records: original(&request.records, survivors),
                 }),
             });
         };
@@ -204,5 +206,13 @@ impl EncodingState {
             }
         };
         requests
+    }
+}
+
+/// The numbers of records in the batch as it was read.
+fn original(rows: &[u32], survivors: Option<&[u32]>) -> Vec<u32> {
+    match survivors {
+        Some(survivors) => rows.iter().map(|&row| survivors[row as usize]).collect(),
+        None => rows.to_vec(),
     }
 }

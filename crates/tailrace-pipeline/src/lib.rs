@@ -20,8 +20,10 @@ mod lane;
 
 mod encoding;
 mod jobs;
+mod kept_share;
 mod sample;
 mod seen;
+mod transform;
 mod worker;
 
 mod output_config;

@@ -82,7 +82,7 @@ pub fn prepare(config: &Config) -> Result<Vec<PipelinePlan>, Vec<Diagnostic>> {
 }
 
 impl PipelinePlan {
-    fn prepare(
+    pub(crate) fn prepare(
         name: &str,
         config: &config::Pipeline,
         resource: &[(String, Value)],
@@ -95,7 +95,7 @@ impl PipelinePlan {
         let query = Query::compile(&config.transform.text, &sql::Options { columns: overrides })
             .map_err(|error| Box::new(sql_diagnostic(&config.transform, &error)))?;
         let mut scan_columns = Vec::new();
-        let columns = query
+        let columns: Vec<ColumnFrom> = query
             .columns()
             .iter()
             .map(|column| column_from(column, &mut scan_columns))
@@ -108,8 +108,8 @@ impl PipelinePlan {
             columns: scan_columns,
             star,
             offset_s: 0,
-            first: Vec::new(),
-            prefilter: Vec::new(),
+            first: first(&query, &columns),
+            prefilter: prefilter(&query),
             isa: scan::Isa::Auto,
         };
         let (encodings, encoding_of) = encodings(config);
@@ -189,6 +189,32 @@ fn column_from(column: &sql::Column, wanted: &mut Vec<scan::Column>) -> ColumnFr
         ty: scan_type(column.ty),
     });
     ColumnFrom::Scan(wanted.len() - 1)
+}
+
+/// The scanned columns that conditions read.
+fn first(query: &Query, columns: &[ColumnFrom]) -> Vec<usize> {
+    let read = query.pushdown().into_iter();
+    let scanned = |&at: &usize| match columns[at] {
+        ColumnFrom::Scan(index) => Some(index),
+        ColumnFrom::Fact(_) => None,
+    };
+    read.flat_map(|pushdown| pushdown.columns.iter().filter_map(scanned))
+        .collect()
+}
+
+/// The literals of which a record must hold some.
+fn prefilter(query: &Query) -> Vec<scan::Needles> {
+    let needle = |needle: &sql::Needle| scan::Needle {
+        text: needle.text.clone(),
+        quoted: needle.quoted,
+    };
+    let needles = |needles: &sql::Needles| scan::Needles {
+        any: needles.any.iter().map(needle).collect(),
+    };
+    let prefilter = query.pushdown().into_iter();
+    prefilter
+        .flat_map(|pushdown| pushdown.prefilter.iter().map(needles))
+        .collect()
 }
 
 /// Offset of times without a zone, in seconds east of UTC.

@@ -7,7 +7,7 @@ use tailrace_scan::Scanner;
 
 use crate::pipeline::frame_config;
 use crate::plan::{ColumnFrom, PipelinePlan, offset_s};
-use crate::worker::scan_records;
+use crate::transform::scan_records;
 
 /// What a sample shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

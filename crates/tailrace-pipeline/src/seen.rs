@@ -44,9 +44,15 @@ impl ColumnsSeen {
         }
     }
 
-    /// Notes which columns of a batch have a value; warns when it is time.
+    /// Whether all is said: nothing needs to be noted any more.
+    pub(crate) fn told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+
+    /// Notes which columns of a batch have a value; warns when it is time. The batch holds all records that were read:
+    /// of dropped ones it is not known which keys they had.
     pub(crate) fn note(&self, batch: &RecordBatch) {
-        if self.told.load(Ordering::Relaxed) {
+        if self.told() {
             return;
         }
         for (seen, column) in self.seen.iter().zip(batch.columns()) {

@@ -5,20 +5,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
-use tailrace_scan::{Scanned, Scanner};
-use tailrace_sql::{Evaluated, Evaluator, OutputValue, Rows};
+use tailrace_sql::{OutputValue, Rows};
 
 use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
 use crate::encoding::{EncodedRequest, EncodingState};
-use crate::facts::Facts;
 use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
 use crate::pipeline::Pipeline;
-use crate::plan::{ColumnFrom, Fact, PipelinePlan, offset_s};
+use crate::plan::{PipelinePlan, offset_s};
+use crate::transform::{Columns, Transform, rows_of_run};
 
 /// Runs one worker until the jobs are closed and done.
 pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
@@ -42,31 +40,17 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
 
 /// What a worker keeps for one input between batches.
 struct Worker {
-    scanner: Scanner,
-    records: Vec<tailrace_scan::Record>,
-    times: Vec<i64>,
-    streams: Vec<u8>,
-    evaluator: Evaluator,
+    transform: Transform,
     encodings: Vec<EncodingState>,
 }
 
 impl Worker {
     fn new(plan: &PipelinePlan, lane: usize) -> Self {
         let offset_s = offset_s(&plan.config.inputs[lane]);
+        let encoding = |plan| EncodingState::new(plan, offset_s);
         Self {
-            scanner: Scanner::new(tailrace_scan::Config {
-                offset_s,
-                ..plan.scan.clone()
-            }),
-            records: Vec::new(),
-            times: Vec::new(),
-            streams: Vec::new(),
-            evaluator: plan.query.evaluator(),
-            encodings: plan
-                .encodings
-                .iter()
-                .map(|plan| EncodingState::new(plan, offset_s))
-                .collect(),
+            transform: Transform::new(plan, lane),
+            encodings: plan.encodings.iter().map(encoding).collect(),
         }
     }
 
@@ -77,63 +61,43 @@ impl Worker {
             pipeline.settle_at_once(framed);
             return;
         }
-        let scanned = self.scan(&framed);
-        let batch = with_facts(&pipeline.plan, &scanned, &framed);
-        let evaluated = self.evaluator.evaluate(&batch, framed.observed_ns);
-        let kept = kept_records(&evaluated, records);
-        let filtered = (records - kept) as u64;
+        // Until it is known which keys the records have, every record tells of all of them.
+        let look_at_all = !pipeline.columns_seen.told();
+        let transformed = self.transform.run(&pipeline.plan, &framed, look_at_all);
+        let filtered = (records - transformed.kept) as u64;
         pipeline.metrics.scanned(
-            &scanned.stats,
-            framed.frames.stats.broken,
-            evaluated.failed_rows,
+            &transformed.stats,
+            transformed.broken,
+            transformed.failed_rows,
             filtered,
         );
-        pipeline.columns_seen.note(&batch);
-        let requests = self.encode(pipeline, &framed, &scanned, &batch, &evaluated);
+        let requests = match &transformed.columns {
+            Some(columns) => {
+                pipeline.columns_seen.note(&columns.batch);
+                self.encode(&pipeline.plan, &framed, columns)
+            }
+            None => vec![Vec::new(); self.encodings.len()],
+        };
         // Columns and chunk buffers are released here; in flight are only payloads and tables.
-        drop((scanned, batch, evaluated));
+        drop(transformed);
         hand_over(pipeline, framed, filtered, requests);
-    }
-
-    fn scan(&mut self, framed: &Framed) -> Scanned {
-        let frames = &framed.frames.records;
-        scan_records(frames, &mut self.records);
-        self.times.clear();
-        if frames.iter().any(|record| record.time_ns != 0) {
-            self.times
-                .extend(frames.iter().map(|record| record.time_ns));
-        }
-        self.streams.clear();
-        if frames
-            .iter()
-            .any(|record| record.stream != tailrace_frame::Stream::None)
-        {
-            self.streams
-                .extend(frames.iter().map(|record| record.stream as u8));
-        }
-        self.scanner.scan(&tailrace_scan::Records {
-            buffers: &framed.buffers,
-            records: &self.records,
-            times: &self.times,
-            streams: &self.streams,
-            observed_ns: framed.observed_ns,
-        })
     }
 
     /// Encodes the batch once for each encoding that an output wants.
     fn encode(
         &mut self,
-        pipeline: &Pipeline,
+        plan: &PipelinePlan,
         framed: &Framed,
-        scanned: &Scanned,
-        batch: &RecordBatch,
-        evaluated: &Evaluated,
+        columns: &Columns,
     ) -> Vec<Vec<EncodedRequest>> {
-        let parts = parts(&pipeline.plan, scanned, batch, evaluated);
-        let records = u32::try_from(batch.num_rows()).expect("records of a batch fit u32");
-        let (times, streams) = (&self.times, &self.streams);
+        let scanned = &columns.scanned;
+        let survivors = columns.survivors.as_deref();
+        let parts = parts(plan, columns);
+        let records = u32::try_from(columns.batch.num_rows()).expect("records of a batch fit u32");
+        let Transform { times, streams, .. } = &self.transform;
         let encode = |(n, encoding): (usize, &mut EncodingState)| {
-            let runs: Vec<Run<'_>> = framed.runs.iter().map(|run| encoded_run(run, n)).collect();
+            let runs = framed.runs.iter();
+            let runs: Vec<Run<'_>> = runs.map(|run| encoded_run(run, n, survivors)).collect();
             let envelope = Envelope {
                 observed_ns: framed.observed_ns,
                 records,
@@ -144,109 +108,27 @@ impl Worker {
                 streams,
                 runs: &runs,
             };
-            encoding.encode(&envelope, &parts)
+            encoding.encode(&envelope, &parts, survivors)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
     }
 }
 
-fn encoded_run(run: &SourceRun, encoding: usize) -> Run<'_> {
+fn encoded_run<'a>(run: &'a SourceRun, encoding: usize, survivors: Option<&[u32]>) -> Run<'a> {
     Run {
-        records: run.records.clone(),
+        records: rows_of_run(&run.records, survivors),
         source: &run.facts.encoded[encoding],
     }
 }
 
-/// Framed records as the scanner wants them: the side buffer stands behind the chunk buffer.
-pub(crate) fn scan_records(
-    framed: &[tailrace_frame::Record],
-    records: &mut Vec<tailrace_scan::Record>,
-) {
-    records.clear();
-    records.extend(framed.iter().map(|record| tailrace_scan::Record {
-        buffer: if record.buffer == tailrace_frame::SIDE {
-            1
-        } else {
-            record.buffer
-        },
-        start: record.start,
-        end: record.end,
-        flags: record.flags.0,
-    }));
-}
-
-/// The batch the query is evaluated on: the scanned columns, and the source facts it names.
-fn with_facts(plan: &PipelinePlan, scanned: &Scanned, framed: &Framed) -> RecordBatch {
-    if plan
-        .columns
-        .iter()
-        .all(|column| matches!(column, ColumnFrom::Scan(_)))
-    {
-        return scanned.batch.clone();
-    }
-    let rows = scanned.batch.num_rows();
-    let columns: Vec<ArrayRef> = plan
-        .columns
-        .iter()
-        .map(|column| match column {
-            ColumnFrom::Scan(index) => Arc::clone(scanned.batch.column(*index)),
-            ColumnFrom::Fact(fact) => fact_column(*fact, framed, rows),
-        })
-        .collect();
-    RecordBatch::try_new(plan.query.schema(), columns).expect("the plan's columns match its schema")
-}
-
-/// A source fact as a column: one string per run, viewed by all of its rows.
-fn fact_column(fact: Fact, framed: &Framed, rows: usize) -> ArrayRef {
-    let text = |facts: &Facts| match fact {
-        Fact::FileName => facts.file_name.clone(),
-        Fact::FilePath => facts.file_path.clone(),
-        Fact::Absent => None,
-    };
-    let mut builder = StringViewBuilder::with_capacity(rows);
-    for run in &framed.runs {
-        match text(&run.facts) {
-            Some(text) => {
-                let length = u32::try_from(text.len()).expect("a path is below 4 GiB");
-                let block = builder.append_block(text.into_bytes().into());
-                for _ in run.records.clone() {
-                    builder
-                        .try_append_view(block, 0, length)
-                        .expect("the view is the whole block");
-                }
-            }
-            None => run.records.clone().for_each(|_| builder.append_null()),
-        }
-    }
-    Arc::new(builder.finish())
-}
-
-/// How many records have at least one row.
-fn kept_records(evaluated: &Evaluated, records: usize) -> usize {
-    let mut kept: Vec<bool> = Vec::new();
-    for branch in &evaluated.branches {
-        match (&branch.rows, evaluated.branches.len()) {
-            (Rows::All, _) => return records,
-            (Rows::Some(rows), 1) => {
-                // Ascending: a repeated record stands beside itself.
-                return rows.chunk_by(|a, b| a == b).count();
-            }
-            (Rows::Some(rows), _) => {
-                kept.resize(records, false);
-                rows.iter().for_each(|&row| kept[row as usize] = true);
-            }
-        }
-    }
-    kept.into_iter().filter(|&kept| kept).count()
-}
-
 /// The encoder's view: one part per branch, its columns in output order, then the star's.
-fn parts<'a>(
-    plan: &'a PipelinePlan,
-    scanned: &'a Scanned,
-    batch: &'a RecordBatch,
-    evaluated: &'a Evaluated,
-) -> Vec<Part<'a>> {
+fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
+    let Columns {
+        scanned,
+        batch,
+        evaluated,
+        ..
+    } = columns;
     let branches = plan.query.branches().iter().zip(&evaluated.branches);
     branches
         .map(|(branch, selected)| {
@@ -330,3 +212,7 @@ fn hand_over(
     }
     pipeline.waiting.settled();
 }
+
+#[cfg(test)]
+#[path = "worker/tests.rs"]
+mod tests;

@@ -4,10 +4,16 @@
 //! the computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
 //! fails its neighbours: its value (or condition) is NULL and it is counted. Never plans after it was made.
 
+mod phases;
+
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampNanosecondType};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
+use self::phases::Conditions;
+pub use self::phases::Selection;
 use crate::general::General;
 use crate::plan::on_planning_stack;
 use crate::query::Query;
@@ -19,6 +25,8 @@ use crate::session::Clock;
 pub struct Evaluator {
     schema: SchemaRef,
     branches: Vec<Runner>,
+    /// For a query in two phases.
+    conditions: Option<Conditions>,
     clock: Clock,
     failures: Failures,
 }
@@ -70,7 +78,7 @@ impl Rows {
 impl Evaluator {
     pub(crate) fn new(query: &Query) -> Evaluator {
         let clock = Clock::default();
-        let branches = on_planning_stack(|| {
+        let planned = on_planning_stack(|| {
             let runner = |prepared| {
                 let row_wise = RowWise::new(prepared, &clock)?;
                 Ok(if prepared.row_wise {
@@ -84,16 +92,17 @@ impl Evaluator {
                     )?))
                 })
             };
-            query
-                .prepared()
-                .iter()
-                .map(runner)
-                .collect::<datafusion::error::Result<Vec<_>>>()
+            let runners = query.prepared().iter().map(runner);
+            let branches = runners.collect::<datafusion::error::Result<Vec<_>>>()?;
+            let conditions = Conditions::new(query, &branches)?;
+            Ok::<_, datafusion::error::DataFusionError>((branches, conditions))
         });
-        let branches = branches.expect("the same query was planned when it was compiled");
+        let (branches, conditions) =
+            planned.expect("the same query was planned when it was compiled");
         Evaluator {
             schema: query.schema(),
             branches,
+            conditions,
             clock,
             failures: Failures::default(),
         }
@@ -124,7 +133,7 @@ impl Evaluator {
     pub fn evaluate(&mut self, batch: &RecordBatch, observed_ns: i64) -> Evaluated {
         self.clock.set(observed_ns);
         self.failures.clear();
-        let batch = self.conform(batch);
+        let batch = conform(&self.schema, batch);
         let failures = &mut self.failures;
         let select = |runner: &mut Runner| match runner {
             Runner::RowWise(row_wise) => row_wise.select(&batch, failures),
@@ -136,33 +145,29 @@ impl Evaluator {
             failed_rows: self.failures.count(),
         }
     }
+}
 
-    // The fields' names and nullability are ours; a time zone is a name for UTC.
-    fn conform(&self, batch: &RecordBatch) -> RecordBatch {
-        let given = batch
-            .columns()
-            .iter()
-            .zip(self.schema.fields())
-            .map(
-                |(column, field)| match (column.data_type(), field.data_type()) {
-                    (
-                        DataType::Timestamp(TimeUnit::Nanosecond, zone),
-                        DataType::Timestamp(_, wanted),
-                    ) if zone != wanted => {
-                        let column = column.as_primitive::<TimestampNanosecondType>().clone();
-                        std::sync::Arc::new(column.with_timezone_opt(wanted.clone())) as ArrayRef
-                    }
-                    _ => std::sync::Arc::clone(column),
-                },
-            );
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let conformed =
-            RecordBatch::try_new_with_options(self.schema.clone(), given.collect(), &options);
-        assert_eq!(
-            batch.num_columns(),
-            self.schema.fields().len(),
-            "a batch has the query's columns"
-        );
-        conformed.expect("a batch has the query's columns and their types")
-    }
+// The fields' names and nullability are ours; a time zone is a name for UTC.
+fn conform(schema: &SchemaRef, batch: &RecordBatch) -> RecordBatch {
+    assert_eq!(
+        batch.num_columns(),
+        schema.fields().len(),
+        "a batch has the query's columns"
+    );
+    let columns = batch.columns().iter().zip(schema.fields());
+    let given = columns.map(
+        |(column, field)| match (column.data_type(), field.data_type()) {
+            (DataType::Timestamp(TimeUnit::Nanosecond, zone), DataType::Timestamp(_, wanted))
+                if zone != wanted =>
+            {
+                let column = column.as_primitive::<TimestampNanosecondType>().clone();
+                Arc::new(column.with_timezone_opt(wanted.clone())) as ArrayRef
+            }
+            _ => Arc::clone(column),
+        },
+    );
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let conformed =
+        RecordBatch::try_new_with_options(Arc::clone(schema), given.collect(), &options);
+    conformed.expect("a batch has the query's columns and their types")
 }

@@ -24,7 +24,9 @@ mod session;
 mod signature;
 
 mod analyse;
+mod needles;
 mod plan;
+mod pushdown;
 mod query;
 
 mod evaluate;
@@ -32,7 +34,8 @@ mod general;
 mod row_wise;
 
 pub use error::{Error, Warning};
-pub use evaluate::{Evaluated, Evaluator, Rows, Selected};
+pub use evaluate::{Evaluated, Evaluator, Rows, Selected, Selection};
+pub use pushdown::{Needle, Needles, Pushdown, When};
 pub use query::{Branch, Conjunct, Output, OutputValue, Query};
 pub use tailrace_model::json::Step;
 pub use tailrace_model::reserved::Reserved;

@@ -18,6 +18,7 @@ use crate::error::{Error, Place, Places, Warning, planner_message};
 use crate::evaluate::Evaluator;
 use crate::parse::parse;
 use crate::plan::{Expressions, Rewritten, on_planning_stack};
+use crate::pushdown::{Pushdown, When};
 use crate::session::{Clock, Session};
 use crate::types::{Column, Options, Star};
 
@@ -28,6 +29,7 @@ pub struct Query {
     schema: SchemaRef,
     star: Option<Star>,
     branches: Vec<Branch>,
+    pushdown: Option<Pushdown>,
     warnings: Vec<Warning>,
     prepared: Vec<Prepared>,
 }
@@ -58,6 +60,8 @@ pub struct Conjunct {
     pub text: String,
     /// Indices of the columns it reads, ascending.
     pub columns: Vec<usize>,
+    /// When it is evaluated.
+    pub when: When,
 }
 
 /// One named output.
@@ -119,6 +123,12 @@ impl Query {
         &self.branches
     }
 
+    /// What can be done before the columns that only outputs read are built. `None` if a branch has no condition, reads
+    /// no column in it, or is not row-wise.
+    pub fn pushdown(&self) -> Option<&Pushdown> {
+        self.pushdown.as_ref()
+    }
+
     /// What may not be as meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -168,16 +178,18 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     let mut prepared = planner.prepare_all(&mut branches)?;
     unify_types(&planner, &mut branches, &mut prepared)?;
     let star = star_of(&branches);
-    let branches = branches
+    let mut branches: Vec<Branch> = branches
         .into_iter()
         .zip(&prepared)
         .map(|(draft, prepared)| draft.finish(prepared))
         .collect();
+    let pushdown = Pushdown::new(&mut branches, &prepared);
     Ok(Query {
         columns: columns.into_list(),
         schema,
         star,
         branches,
+        pushdown,
         warnings,
         prepared,
     })

@@ -34,7 +34,7 @@ pub(crate) struct RowWise {
 }
 
 /// Records for which an expression failed, by index; one may be in it several times.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(Vec<u32>);
 
 impl Failures {
@@ -44,6 +44,15 @@ impl Failures {
 
     pub(crate) fn add(&mut self, record: u32) {
         self.0.push(record);
+    }
+
+    /// Adds failures in a batch of selected rows.
+    pub(crate) fn add_selected(&mut self, failed: &Failures, selected: &Rows) {
+        let record = |row: &u32| match selected {
+            Rows::All => *row,
+            Rows::Some(records) => records[*row as usize],
+        };
+        self.0.extend(failed.0.iter().map(record));
     }
 
     pub(crate) fn count(&mut self) -> u64 {
@@ -118,21 +127,22 @@ impl RowWise {
         let Some(predicate) = &self.predicate else {
             return Rows::All;
         };
-        let met = evaluate(predicate, &DataType::Boolean, batch, 0, &mut |row| {
-            failures.add(row)
-        });
-        let Some(met) = met.as_boolean_opt() else {
-            return Rows::Some(Vec::new());
-        };
-        let met = if met.null_count() > 0 {
-            prep_null_mask_filter(met)
-        } else {
-            met.clone()
-        };
-        selection(&met)
+        rows_that_meet(predicate, batch, failures)
     }
 
-    fn compute(&self, batch: &RecordBatch, rows: &Rows, failures: &mut Failures) -> Vec<ArrayRef> {
+    /// The condition, for batches of these columns, all that it reads among them.
+    pub(crate) fn predicate_over(&self, columns: &Schema) -> Option<Result<Arc<dyn PhysicalExpr>>> {
+        let predicate = Arc::clone(self.predicate.as_ref()?);
+        Some(reassign_expr_columns(predicate, columns))
+    }
+
+    /// What is computed from the rows that were selected.
+    pub(crate) fn compute(
+        &self,
+        batch: &RecordBatch,
+        rows: &Rows,
+        failures: &mut Failures,
+    ) -> Vec<ArrayRef> {
         if self.computed.is_empty() {
             return Vec::new();
         }
@@ -153,6 +163,26 @@ impl RowWise {
             .map(|(expr, ty)| evaluate(expr, ty, &input, 0, &mut fail))
             .collect()
     }
+}
+
+/// The rows that meet a condition.
+pub(crate) fn rows_that_meet(
+    predicate: &Arc<dyn PhysicalExpr>,
+    batch: &RecordBatch,
+    failures: &mut Failures,
+) -> Rows {
+    let met = evaluate(predicate, &DataType::Boolean, batch, 0, &mut |row| {
+        failures.add(row)
+    });
+    let Some(met) = met.as_boolean_opt() else {
+        return Rows::Some(Vec::new());
+    };
+    let met = if met.null_count() > 0 {
+        prep_null_mask_filter(met)
+    } else {
+        met.clone()
+    };
+    selection(&met)
 }
 
 /// The rows for which `met` is true.

@@ -3,6 +3,9 @@
 
 mod data;
 mod paths;
+mod phases;
 mod refusals;
 mod results;
 mod typing;
+
+pub(crate) use data::compile;

@@ -1,5 +1,5 @@
 //! `tailrace explain`: what a config makes of each query. The columns the scanner extracts, their
-//! types and why; what is filtered where; the OTLP field each output column becomes.
+//! types and why; when each condition is evaluated; the OTLP field each output column becomes.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
 use tailrace_config::OutputKind;
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
-use tailrace_sql::{Branch, OutputValue, Type};
+use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
 use crate::cli::{ConfigArgs, Failure};
 use crate::run::load;
@@ -115,23 +115,7 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn explain_branch(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> io::Result<()> {
-    if branch.predicate.is_empty() {
-        writeln!(out, "no WHERE: every record passes")?;
-    } else {
-        writeln!(out, "a record passes if all of these hold")?;
-        for conjunct in &branch.predicate {
-            let columns = conjunct
-                .columns
-                .iter()
-                .map(|&n| plan.query.columns()[n].name.as_str());
-            let columns: Vec<&str> = columns.collect();
-            writeln!(out, "    {}    reads {}", conjunct.text, columns.join(", "))?;
-        }
-        writeln!(
-            out,
-            "evaluated on the scanned columns; nothing is pushed into the scan yet"
-        )?;
-    }
+    explain_conditions(plan, branch, out)?;
     match &branch.reason {
         _ if branch.row_wise => writeln!(
             out,
@@ -160,6 +144,57 @@ fn explain_branch(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> 
         writeln!(out, "{table}\n")?;
     }
     Ok(())
+}
+
+fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> io::Result<()> {
+    if branch.predicate.is_empty() {
+        return writeln!(out, "no WHERE: every record passes");
+    }
+    writeln!(out, "a record passes if all of these hold")?;
+    let mut table = new_table(["condition", "reads", "evaluated"]);
+    for conjunct in &branch.predicate {
+        let columns = conjunct.columns.iter();
+        let evaluated = match &conjunct.when {
+            When::Prefilter(needles) => format!("prefilter: {}", texts(needles)),
+            When::PushedDown => "pushed down".to_owned(),
+            When::After => "after".to_owned(),
+        };
+        table.add_row([
+            conjunct.text.clone(),
+            lines(columns.map(|&n| plan.query.columns()[n].name.clone())),
+            evaluated,
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    let when = |wanted: fn(&When) -> bool| branch.predicate.iter().any(|it| wanted(&it.when));
+    if when(|when| matches!(when, When::Prefilter(_))) {
+        writeln!(
+            out,
+            "prefilter: a record that holds none of the texts, and no escape behind which one may be, is dropped unread"
+        )?;
+    }
+    if when(|when| *when == When::After) {
+        return writeln!(
+            out,
+            "after: on all columns of all records; only a query all of whose SELECTs are row-wise and have a condition \
+             on a column is pushed down"
+        );
+    }
+    writeln!(
+        out,
+        "pushed down: first, on the columns it reads; the others are built for the records that pass \
+         (while most records pass, all columns are built at once)"
+    )
+}
+
+/// The texts of which a record must hold one, as they would stand in it.
+fn texts(needles: &Needles) -> String {
+    let text = |needle: &tailrace_sql::Needle| match needle.quoted {
+        true => format!("\"{}\"", needle.text),
+        false => needle.text.clone(),
+    };
+    let texts: Vec<String> = needles.any.iter().map(text).collect();
+    texts.join(" or ")
 }
 
 fn becomes(plan: &PipelinePlan, kind: &OutputKind, column: &str) -> String {

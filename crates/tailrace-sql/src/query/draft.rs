@@ -14,8 +14,10 @@ use super::{Branch, Conjunct, Output, OutputValue, Prepared};
 use crate::analyse::{Analysis, arrow_cast};
 use crate::error::{Error, Place, planner_message, type_name};
 use crate::general::General;
+use crate::needles::needles;
 use crate::parse::Part;
 use crate::plan::{Computed, NoRows, Outputs, Rewritten, plan, row_wise, table_schema};
+use crate::pushdown::When;
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
@@ -155,6 +157,7 @@ fn conjuncts(original: &Expr, rewritten: &Expr, columns: &Columns, found: &mut V
             found.push(Conjunct {
                 text: original.to_string(),
                 columns: read.into_iter().collect(),
+                when: needles(rewritten, columns).map_or(When::PushedDown, When::Prefilter),
             });
         }
     }

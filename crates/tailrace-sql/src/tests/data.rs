@@ -15,7 +15,7 @@ use crate::{Column, Evaluated, Options, OutputValue, Query, Reserved, Rows, Sour
 /// 2026-01-02T03:04:05Z
 pub(super) const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
 
-pub(super) fn compile(sql: &str) -> Query {
+pub(crate) fn compile(sql: &str) -> Query {
     Query::compile(sql, &Options::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 

@@ -13,7 +13,7 @@ use super::data::{OBSERVED_NS, batch, compile, rows};
 use crate::evaluate::Evaluator;
 use crate::{Evaluated, Query, Rows, Selected};
 
-const EXPRESSIONS: &[&str] = &[
+pub(super) const EXPRESSIONS: &[&str] = &[
     "a + 1",
     "a * b",
     "upper(s)",
@@ -43,7 +43,7 @@ const EXPRESSIONS: &[&str] = &[
     "NULL",
 ];
 
-const CONDITIONS: &[&str] = &[
+pub(super) const CONDITIONS: &[&str] = &[
     "true",
     "false",
     "a > 1",
@@ -73,7 +73,7 @@ const UNNESTS: &[&str] = &[
     "upper(unnest(string_to_array(s, 'y')))",
 ];
 
-fn line() -> impl Strategy<Value = String> {
+pub(super) fn line() -> impl Strategy<Value = String> {
     let a = prop_oneof![
         Just("1"),
         Just("2"),
@@ -198,6 +198,10 @@ fn agree(sql: &str, lines: &[String]) {
         "general path: {sql}"
     );
     assert_eq!(general.failed_rows, evaluated.failed_rows, "{sql}");
+    if let Some(in_two) = super::phases::in_two_phases(&query, &batch) {
+        assert_eq!(rows(&query, &batch, &in_two), expected, "two phases: {sql}");
+        assert_eq!(in_two.failed_rows, evaluated.failed_rows, "{sql}");
+    }
     match plain(&query, &batch) {
         Some(plain) => {
             assert_eq!(

@@ -305,6 +305,51 @@ fn stdin_is_read_to_its_end_and_shown_on_stdout() {
 }
 
 #[test]
+fn a_condition_keeps_the_same_records_however_it_is_evaluated() {
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines:\n  pipe:\n    input: {type: stdin, format: json}\n    batch: {max_bytes: 64KiB}\n    \
+         transform: |\n      SELECT seq, seq + 1 AS next FROM logs WHERE level = 'rare' AND seq % 7 <> 0\n      \
+         UNION ALL SELECT seq, 0 AS next FROM logs WHERE msg LIKE '%00'\n    \
+         output: {type: stdout}\n",
+    );
+    // Enough for the agent to stop looking at every record as a whole.
+    let (input, mut expected): (String, Vec<String>) = (0..40_000)
+        .map(|seq| {
+            let level = if seq % 50 == 0 { "r\\u0061re" } else { "info" };
+            let line = format!("{{\"level\":\"{level}\",\"msg\":\"line {seq}\",\"seq\":{seq}}}\n");
+            let mut rows = String::new();
+            if seq % 50 == 0 && seq % 7 != 0 {
+                rows = format!("{seq} {} ", seq + 1);
+            }
+            if seq % 100 == 0 && seq > 0 {
+                rows.push_str(&format!("{seq} 0 "));
+            }
+            (line, rows)
+        })
+        .unzip();
+    expected.retain(|rows| !rows.is_empty());
+    std::fs::write(bench.path("input"), input).unwrap();
+    let output = tailrace()
+        .args(["run", "-c"])
+        .arg(config)
+        .stdin(std::fs::File::open(bench.path("input")).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let mut found: BTreeMap<u64, String> = BTreeMap::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let (seq, next) = (row["seq"].as_u64().unwrap(), row["next"].as_f64().unwrap());
+        found
+            .entry(seq)
+            .or_default()
+            .push_str(&format!("{seq} {next} "));
+    }
+    assert_eq!(found.into_values().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn two_outputs_each_get_everything() {
     let (bench, first, second) = (Bench::new(), Collector::start(), Collector::start());
     bench.config(&format!(

@@ -129,9 +129,60 @@ fn explain_names_columns_types_and_fields() {
         "body",
         "attribute status",
         "row-wise",
+        "pushed down",
+        "prefilter: \"ERROR\"",
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }
+}
+
+#[test]
+fn explain_says_when_each_condition_is_evaluated() {
+    let bench = Bench::new();
+    let explained = |sql: &str| {
+        let config = bench.config(&format!(
+            "pipelines: {{a: {{input: {{type: stdin}}, transform: \"{sql}\", output: {{type: stdout}}}}}}\n"
+        ));
+        let output = run(&["explain", "-c", config.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stdout(&output);
+        let row = |condition: &str| {
+            let mut rows = said.lines().filter(|line| line.starts_with(' '));
+            let found = rows.rfind(|line| line.trim_start().starts_with(&format!("{condition} ")));
+            let found = found.unwrap_or_else(|| panic!("{condition} in {said}"));
+            found
+                .trim_end()
+                .rsplit("  ")
+                .next()
+                .unwrap()
+                .trim()
+                .to_owned()
+        };
+        let conditions = ["a = '404'", "b IN ('x', 'true')", "NOT (c = 'y')", "d > 5"];
+        conditions.map(row)
+    };
+    let condition = "a = '404' AND b IN ('x', 'true') AND NOT (c = 'y') AND d > 5";
+    assert_eq!(
+        explained(&format!("SELECT a FROM logs WHERE {condition}")),
+        [
+            "prefilter: 404",
+            "prefilter: \"x\" or true",
+            "pushed down",
+            "pushed down"
+        ]
+    );
+    assert_eq!(
+        explained(&format!(
+            "SELECT a FROM logs WHERE {condition} UNION ALL SELECT b FROM logs WHERE e"
+        )),
+        ["pushed down"; 4]
+    );
+    assert_eq!(
+        explained(&format!(
+            "SELECT a FROM logs WHERE {condition} UNION ALL SELECT b FROM logs"
+        )),
+        ["after"; 4]
+    );
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! A query in two phases: conditions on the few columns that they read, then the rest for the rows that are left.
+//!
+//! Takes first a batch of the columns of [`Pushdown`](crate::Pushdown), then one of all columns with the selected
+//! rows only; gives together what one evaluation gives, with rows counted in the second batch. No condition is
+//! evaluated twice: a volatile one may say something else.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::error::Result;
+use datafusion::physical_expr::PhysicalExpr;
+
+use super::{Evaluated, Evaluator, Rows, Runner, Selected, conform};
+use crate::query::Query;
+use crate::row_wise::{Failures, RowWise, rows_that_meet};
+
+/// The conditions of all branches, over the columns of the pushdown.
+#[derive(Debug)]
+pub(super) struct Conditions {
+    schema: SchemaRef,
+    predicates: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+/// Which rows of a batch a query keeps.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Those that some branch keeps.
+    pub rows: Rows,
+    /// By branch: those that it keeps, as positions in `rows`.
+    branches: Vec<Rows>,
+    failures: Failures,
+}
+
+impl Conditions {
+    /// # Errors
+    /// When a condition reads a column that the pushdown has not, which compiling the query excludes.
+    pub(super) fn new(query: &Query, branches: &[Runner]) -> Result<Option<Conditions>> {
+        let Some(pushdown) = query.pushdown() else {
+            return Ok(None);
+        };
+        let schema = Arc::new(query.schema().project(&pushdown.columns)?);
+        let row_wise = branches.iter().filter_map(Runner::row_wise);
+        let predicates = row_wise
+            .filter_map(|row_wise| row_wise.predicate_over(&schema))
+            .collect::<Result<_>>()?;
+        Ok(Some(Conditions { schema, predicates }))
+    }
+}
+
+impl Evaluator {
+    /// The first phase: the rows to keep of a batch whose columns are those of [`Pushdown`](crate::Pushdown) in order;
+    /// `observed_ns` is as in [`Evaluator::evaluate`].
+    ///
+    /// # Panics
+    /// When the query has no pushdown, or the batch other columns.
+    pub fn select(&mut self, batch: &RecordBatch, observed_ns: i64) -> Selection {
+        let conditions = self.conditions.as_ref();
+        let conditions = conditions.expect("the query has a pushdown");
+        self.clock.set(observed_ns);
+        let batch = conform(&conditions.schema, batch);
+        let mut failures = Failures::default();
+        let predicates = conditions.predicates.iter();
+        let branches: Vec<Rows> = predicates
+            .map(|predicate| rows_that_meet(predicate, &batch, &mut failures))
+            .collect();
+        let rows = union(&branches, batch.num_rows());
+        let branches = branches
+            .into_iter()
+            .map(|branch| positions(branch, &rows))
+            .collect();
+        Selection {
+            rows,
+            branches,
+            failures,
+        }
+    }
+
+    /// The second phase: what is computed for the selected rows. `batch` has the query's columns, and row `i` of it is
+    /// the `i`-th row of the selection; the rows that are given count in this batch. Failures of both phases are
+    /// counted.
+    ///
+    /// # Panics
+    /// When the batch has other columns than the query, or another number of rows than the selection.
+    pub fn compute(
+        &mut self,
+        batch: &RecordBatch,
+        selection: Selection,
+        observed_ns: i64,
+    ) -> Evaluated {
+        self.clock.set(observed_ns);
+        let batch = conform(&self.schema, batch);
+        if let Rows::Some(rows) = &selection.rows {
+            assert_eq!(rows.len(), batch.num_rows(), "one row for each selected");
+        }
+        let Selection {
+            rows: selected,
+            branches,
+            mut failures,
+        } = selection;
+        let mut failed = Failures::default();
+        let row_wise = self.branches.iter().filter_map(Runner::row_wise);
+        let branches = row_wise
+            .zip(branches)
+            .map(|(row_wise, rows)| Selected {
+                computed: row_wise.compute(&batch, &rows, &mut failed),
+                rows,
+            })
+            .collect();
+        failures.add_selected(&failed, &selected);
+        Evaluated {
+            branches,
+            failed_rows: failures.count(),
+        }
+    }
+}
+
+impl Selection {
+    /// Rows for which a condition failed; it was NULL there.
+    pub fn failed_rows(&self) -> u64 {
+        self.failures.clone().count()
+    }
+}
+
+impl Runner {
+    fn row_wise(&self) -> Option<&RowWise> {
+        match self {
+            Runner::RowWise(row_wise) => Some(row_wise),
+            Runner::General(_) => None,
+        }
+    }
+}
+
+/// The rows that at least one branch keeps.
+fn union(branches: &[Rows], count: usize) -> Rows {
+    let mut kept: Vec<bool> = Vec::new();
+    for branch in branches {
+        match branch {
+            Rows::All => return Rows::All,
+            Rows::Some(rows) if branches.len() == 1 => return Rows::Some(rows.clone()),
+            Rows::Some(rows) => {
+                kept.resize(count, false);
+                rows.iter().for_each(|&row| kept[row as usize] = true);
+            }
+        }
+    }
+    let numbers = (0_u32..).zip(&kept).filter(|(_, kept)| **kept);
+    let rows: Vec<u32> = numbers.map(|(row, _)| row).collect();
+    if rows.len() == count {
+        return Rows::All;
+    }
+    Rows::Some(rows)
+}
+
+/// Where the rows of a branch stand in a union that holds them all.
+fn positions(branch: Rows, union: &Rows) -> Rows {
+    let (mut rows, union) = match (branch, union) {
+        (rows, Rows::All) => return rows,
+        // Then the union was all, too.
+        (Rows::All, Rows::Some(_)) => return Rows::All,
+        (Rows::Some(rows), Rows::Some(union)) if rows.len() == union.len() => return Rows::All,
+        (Rows::Some(rows), Rows::Some(union)) => (rows, union),
+    };
+    let mut numbered = (0_u32..).zip(union);
+    for row in &mut rows {
+        let found = numbered.find(|(_, other)| *other == row);
+        *row = found.expect("both ascend, and the union holds every row").0;
+    }
+    Rows::Some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unions_and_positions() {
+        let some = |rows: &[u32]| Rows::Some(rows.to_vec());
+        let check = |branches: &[Rows], expect: Rows, places: &[Rows]| {
+            let union = union(branches, 5);
+            assert_eq!(union, expect);
+            let found = branches.iter().map(|rows| positions(rows.clone(), &union));
+            assert_eq!(found.collect::<Vec<_>>(), places);
+        };
+        check(&[some(&[1, 3])], some(&[1, 3]), &[Rows::All]);
+        check(&[Rows::All], Rows::All, &[Rows::All]);
+        check(&[some(&[]), some(&[])], some(&[]), &[Rows::All, Rows::All]);
+        check(
+            &[some(&[0, 3]), some(&[]), some(&[3, 4])],
+            some(&[0, 3, 4]),
+            &[some(&[0, 1]), some(&[]), some(&[1, 2])],
+        );
+        check(
+            &[some(&[1]), Rows::All],
+            Rows::All,
+            &[some(&[1]), Rows::All],
+        );
+        check(
+            &[some(&[0, 2, 4]), some(&[1, 3])],
+            Rows::All,
+            &[some(&[0, 2, 4]), some(&[1, 3])],
+        );
+    }
+}
