@@ -117,22 +117,12 @@ impl Transform {
         pushdown: &Pushdown,
     ) -> Transformed {
         self.take(framed);
-        let (candidates, first) = self.first_phase(plan, framed);
-        self.second_phase(plan, framed, pushdown, candidates, &first)
-    }
-
-    /// The records that may meet the conditions, `None` for all, and the scanned columns that the conditions read.
-    fn first_phase(
-        &mut self,
-        plan: &PipelinePlan,
-        framed: &Framed,
-    ) -> (Option<Vec<u32>>, Vec<ArrayRef>) {
-        if plan.scan.first.is_empty() {
-            return (None, Vec::new());
-        }
-        let records = records(framed, &self.records, &self.times, &self.streams);
-        let First { rows, batch, .. } = self.scanner.first(&records);
-        (rows, batch.columns().to_vec())
+        // Conditions may read nothing but facts of the source.
+        let first = (!plan.scan.first.is_empty()).then(|| {
+            let records = records(framed, &self.records, &self.times, &self.streams);
+            self.scanner.first(&records)
+        });
+        self.second_phase(plan, framed, pushdown, first.as_ref())
     }
 
     fn second_phase(
@@ -140,10 +130,11 @@ impl Transform {
         plan: &PipelinePlan,
         framed: &Framed,
         pushdown: &Pushdown,
-        candidates: Option<Vec<u32>>,
-        first: &[ArrayRef],
+        first: Option<&First>,
     ) -> Transformed {
-        let read = read_by_conditions(plan, pushdown, first, framed, candidates.as_deref());
+        let candidates = first.and_then(|first| first.rows.as_deref());
+        let columns = first.map_or(&[][..], |first| first.batch.columns());
+        let read = read_by_conditions(plan, pushdown, columns, framed, candidates);
         let selection = self.evaluator.select(&read, framed.observed_ns);
         let survivors = survivors(&selection.rows, candidates);
         let kept = survivors.as_ref().map_or(self.records.len(), Vec::len);
@@ -157,9 +148,10 @@ impl Transform {
             };
         }
         let records = records(framed, &self.records, &self.times, &self.streams);
-        let scanned = match &survivors {
-            None => self.scanner.scan(&records),
-            Some(survivors) => self.scanner.second(&records, survivors),
+        let scanned = match (first, &survivors) {
+            (_, None) => self.scanner.scan(&records),
+            (Some(first), Some(survivors)) => self.scanner.second(&records, first, survivors),
+            (None, Some(survivors)) => self.scanner.scan_some(&records, survivors),
         };
         if let Some(survivors) = &survivors {
             compact(&mut self.times, survivors);
@@ -246,9 +238,9 @@ pub(crate) fn scan_records(
 }
 
 /// The records that are left of `candidates` (`None` is all of them) when `selected` of their rows are.
-fn survivors(selected: &Rows, candidates: Option<Vec<u32>>) -> Option<Vec<u32>> {
+fn survivors(selected: &Rows, candidates: Option<&[u32]>) -> Option<Vec<u32>> {
     match (selected, candidates) {
-        (Rows::All, candidates) => candidates,
+        (Rows::All, candidates) => candidates.map(<[u32]>::to_vec),
         (Rows::Some(rows), None) => Some(rows.clone()),
         (Rows::Some(rows), Some(candidates)) => {
             Some(rows.iter().map(|&row| candidates[row as usize]).collect())

@@ -220,12 +220,7 @@ impl Extractor {
         for &pick in picks.iter().flatten() {
             let number = indexed.first + pick.at as usize;
             let text = batch.buffers.record(number);
-            let mut row = Row::new(
-                rows,
-                pick.row as usize,
-                text,
-                &mut self.overflow,
-            );
+            let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
             take_members(&mut row, layout, indexed.structurals(pick.at as usize));
             reserved::set(&mut row, &facts(batch, number, Shape::Object));
         }

@@ -101,7 +101,8 @@ impl Values<'_, '_> {
         let (place, skip) = (self.member.place, self.member.skip);
         picks.find(|pick| {
             let at = pick.first as usize + place as usize;
-            let Some(&[at, colon, end]) = structurals.get(at..at + 3).and_then(<[u32]>::first_chunk)
+            let Some(&[at, colon, end]) =
+                structurals.get(at..at + 3).and_then(<[u32]>::first_chunk)
             else {
                 return true;
             };
@@ -112,7 +113,7 @@ impl Values<'_, '_> {
             let row = pick.row as usize;
             if first == b'"' {
                 if colon != NESTED
-                    && let Some(view) = lot.view_in_quotes(start, end)
+                    && let Some(view) = lot.view_in_quotes(pick.at as usize, start, end)
                 {
                     views.set(row, view);
                     states[row] = state(Kind::String);
@@ -122,7 +123,7 @@ impl Values<'_, '_> {
             }
             if let Some(block) = lot.block(start)
                 && let Some(kind) = short_kind(block, end.wrapping_sub(start))
-                && let Some(view) = lot.view_of_ascii(start, end)
+                && let Some(view) = lot.view_of_ascii(pick.at as usize, start, end)
             {
                 views.set(row, view);
                 states[row] = state(kind);

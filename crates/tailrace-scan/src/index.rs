@@ -315,7 +315,11 @@ impl Open {
         self.odd |= ((masks.control & in_string) | (closed & !structurals)) & valid;
 
         let slots = offsets.slots[offsets.count..].first_chunk_mut();
-        isa.write_offsets(slots.expect("a slot for every byte"), at as u32, structurals);
+        isa.write_offsets(
+            slots.expect("a slot for every byte"),
+            at as u32,
+            structurals,
+        );
         offsets.count += structurals.count_ones() as usize;
         in_string
     }

@@ -30,6 +30,7 @@ mod keys;
 mod layout;
 mod number;
 mod plan;
+mod prefilter;
 mod walker;
 
 mod columns;

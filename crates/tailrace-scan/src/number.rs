@@ -15,7 +15,9 @@ pub(crate) const BYTES_MAX: usize = 16;
 #[inline(always)]
 pub(crate) fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
     if len <= 8 {
-        let text = block.first_chunk().map_or(0, |text| u64::from_le_bytes(*text));
+        let text = block
+            .first_chunk()
+            .map_or(0, |text| u64::from_le_bytes(*text));
         let used = u64::MAX >> (8 * (8 - len));
         if not_eight_digits(text) & used == 0 {
             return (len == 1 || block[0] != b'0').then_some(Kind::Integer);

@@ -104,7 +104,13 @@ impl<'p> Rows<'p> {
 
     /// Sets a row of a column to a string whose raw text holds escapes. False if one of them is bad.
     #[cold]
-    pub(crate) fn set_escaped(&mut self, place: Place, row: usize, raw: &str, is_first: bool) -> bool {
+    pub(crate) fn set_escaped(
+        &mut self,
+        place: Place,
+        row: usize,
+        raw: &str,
+        is_first: bool,
+    ) -> bool {
         let replaced = self.stats.replaced_surrogates;
         let Some(text) = self.unescape(raw) else {
             return false;
@@ -331,7 +337,10 @@ impl<'r, 'p> Row<'r, 'p> {
         let text = &self.record.text()[start..end];
         let value = token::read(text).and_then(|token| {
             if token.escaped {
-                return self.rows.unescape(&text[token.start..token.end]).map(Value::side);
+                return self
+                    .rows
+                    .unescape(&text[token.start..token.end])
+                    .map(Value::side);
             }
             Some(Value {
                 kind: token.kind,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, StringViewArray, UInt8Array};
 use arrow::record_batch::RecordBatch;
 
+use crate::records::{Record, Records};
 use crate::text::Buffers;
 
 /// One scanned batch.
@@ -43,8 +44,43 @@ pub struct First {
     pub batch: RecordBatch,
     /// What was counted in the records of the batch.
     pub stats: Stats,
-    /// The texts of the batch, for the second phase.
+    /// The texts of the batch, and what stands beside those that passed, for the second phase.
     pub(crate) buffers: Buffers,
+    pub(crate) candidates: Option<Candidates>,
+}
+
+/// The records that passed the prefilter.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    pub(crate) records: Vec<Record>,
+    pub(crate) times: Vec<i64>,
+    pub(crate) streams: Vec<u8>,
+}
+
+impl Candidates {
+    /// These records of a batch.
+    pub(crate) fn new(records: &Records<'_>, rows: &[u32]) -> Candidates {
+        fn pick<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter()
+                .filter_map(|&row| all.get(row as usize).copied())
+                .collect()
+        }
+        Candidates {
+            records: pick(records.records, rows),
+            times: pick(records.times, rows),
+            streams: pick(records.streams, rows),
+        }
+    }
+
+    /// They alone.
+    pub(crate) fn of<'a>(&'a self, records: &Records<'a>) -> Records<'a> {
+        Records {
+            records: &self.records,
+            times: &self.times,
+            streams: &self.streams,
+            ..*records
+        }
+    }
 }
 
 /// One key of `SELECT *`.

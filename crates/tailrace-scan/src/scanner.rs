@@ -7,9 +7,10 @@
 use crate::config::Config;
 use crate::extract::{Batch, Extractor, Indexed, Pick};
 use crate::index::{Index, Indexer};
+use crate::prefilter::Prefilter;
 use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED};
 use crate::rows::{Rows, Shape};
-use crate::scanned::{First, Scanned};
+use crate::scanned::{Candidates, First, Scanned};
 use crate::shape;
 use crate::text::{Buffers, Lot};
 use crate::token::skip_whitespace;
@@ -23,6 +24,7 @@ pub struct Scanner {
     all: Extractor,
     /// The columns that a condition reads.
     condition: Option<Extractor>,
+    prefilter: Option<Prefilter>,
     indexer: Indexer,
     index: Index,
     /// By record of the batch.
@@ -44,6 +46,7 @@ impl Scanner {
         Scanner {
             all: Extractor::new(&config),
             condition,
+            prefilter: Prefilter::new(&config.prefilter),
             indexer: Indexer::new(config.isa),
             index: Index::default(),
             shapes: Vec::new(),
@@ -67,15 +70,26 @@ impl Scanner {
         memory.scan_all(&batch, &mut self.all)
     }
 
+    /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.
+    pub fn scan_some(&mut self, records: &Records<'_>, rows: &[u32]) -> Scanned {
+        self.scan(&Candidates::new(records, rows).of(records))
+    }
+
     /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.
     pub fn first(&mut self, records: &Records<'_>) -> First {
         let condition = self.condition.as_mut().expect("a condition reads columns");
-        let buffers = Buffers::check(records);
+        let prefilter = self.prefilter.as_mut();
+        let rows = prefilter.and_then(|prefilter| prefilter.candidates(records));
+        let candidates = rows.as_ref().map(|rows| Candidates::new(records, rows));
+        let records = candidates
+            .as_ref()
+            .map_or(*records, |candidates| candidates.of(records));
+        let buffers = Buffers::check(&records);
         let batch = Batch {
-            records: *records,
+            records,
             buffers: &buffers,
         };
         let mut memory = Memory {
@@ -86,19 +100,32 @@ impl Scanner {
         };
         let Scanned { batch, stats, .. } = memory.scan_all(&batch, condition);
         First {
-            rows: None,
+            rows,
             batch,
             stats,
             buffers,
+            candidates,
         }
     }
 
-    /// The second phase: all columns, for the records numbered `rows` (ascending) of those that [`Scanner::first`] was
-    /// last given; row `i` of every column is record `rows[i]`.
-    pub fn second(&mut self, records: &Records<'_>, first: First, rows: &[u32]) -> Scanned {
+    /// The second phase: all columns, for some of the records that [`Scanner::first`] was last given: those numbered
+    /// `rows`, ascending, among those that passed the prefilter. Row `i` of every column is record `rows[i]`.
+    pub fn second(&mut self, records: &Records<'_>, first: &First, rows: &[u32]) -> Scanned {
+        let candidates = first.candidates.as_ref();
         let batch = Batch {
-            records: *records,
+            records: candidates.map_or(*records, |candidates| candidates.of(records)),
             buffers: &first.buffers,
+        };
+        // By place among the candidates.
+        let mut places = Vec::new();
+        let rows = match &first.rows {
+            None => rows,
+            Some(all) => {
+                let mut numbered = (0..).zip(all);
+                let place = |row| numbered.find(|&(_, other)| other == row);
+                places.extend(rows.iter().filter_map(place).map(|(place, _)| place));
+                &places
+            }
         };
         let plan = self.all.plan();
         let mut made = Rows::new(&plan, rows.len(), first.buffers.side());

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod examples;
-mod generate;
+pub(crate) mod generate;
 mod property;
 mod real_data;
 
@@ -145,6 +145,14 @@ fn cells(values: &ArrayRef, kinds: Option<&UInt8Array>) -> Vec<Cell> {
             let kind = kinds.and_then(|kinds| kinds.is_valid(row).then(|| kinds.value(row)));
             (values.is_valid(row).then(|| text(row)), kind)
         })
+        .collect()
+}
+
+/// The texts of a column of any type.
+pub(crate) fn texts_of(values: &ArrayRef) -> Vec<Option<String>> {
+    cells(values, None)
+        .into_iter()
+        .map(|(text, _)| text)
         .collect()
 }
 

@@ -177,8 +177,8 @@ impl Buffers {
         };
         let count = 1 + spans.windows(2).take_while(|pair| follows(pair)).count();
         let valid = match (self.is_one_text, self.spans.first(), self.spans.last()) {
-            (true, Some(first), Some(last)) => (first.start(), last.end()),
-            _ => (0, 0),
+            (true, Some(first), Some(last)) => Some((first.start(), last.end())),
+            _ => None,
         };
         Lot {
             bytes: &self.buffers[first.buffer as usize],
@@ -258,8 +258,8 @@ pub(crate) struct Lot<'a> {
     bytes: &'a [u8],
     buffer: u32,
     spans: &'a [Span],
-    /// From here to there the buffer is valid, the whole lot included; nowhere if that is not known.
-    valid: (usize, usize),
+    /// From here to there the buffer is valid, the whole lot included; `None` if only each record is known to be.
+    valid: Option<(usize, usize)>,
 }
 
 impl<'a> Lot<'a> {
@@ -281,31 +281,33 @@ impl<'a> Lot<'a> {
         self.bytes.get(at..at + 16)?.first_chunk()
     }
 
-    /// A view of what stands between the quotes at byte `start` and before byte `end` of the buffer; `None` if it is not
-    /// found at once that this is valid text.
+    /// A view of what stands between the quotes at byte `start` and before byte `end` of the buffer, in record `i`; `None`
+    /// if it is not found at once that this is valid text.
     #[inline(always)]
-    pub(crate) fn view_in_quotes(&self, start: usize, end: usize) -> Option<View> {
+    pub(crate) fn view_in_quotes(&self, i: usize, start: usize, end: usize) -> Option<View> {
+        let (low, high) = self.valid_around(i);
         let block = self.bytes.get(start..start + 17)?;
         let (from, to) = (start + 1, end.wrapping_sub(1));
         // A place beside an ASCII character cuts none.
         let is_text = block[0] < 0x80
             && *self.bytes.get(to)? < 0x80
-            && self.valid.0 <= start
+            && low <= start
             && from <= to
-            && to <= self.valid.1;
+            && to <= high;
         let text = block[1..].first_chunk()?;
         is_text.then(|| View::of_block(text, to - from, self.buffer, from as u32))
     }
 
-    /// A view of bytes `start..end` of the buffer; `None` if it is not found at once that this is valid text.
+    /// A view of bytes `start..end` of the buffer, in record `i`; `None` if it is not found at once that this is valid text.
     #[inline(always)]
-    pub(crate) fn view_of_ascii(&self, start: usize, end: usize) -> Option<View> {
+    pub(crate) fn view_of_ascii(&self, i: usize, start: usize, end: usize) -> Option<View> {
+        let (low, high) = self.valid_around(i);
         let block = self.block(start)?;
         let is_text = block[0] < 0x80
             && *self.bytes.get(end)? < 0x80
-            && self.valid.0 <= start
+            && low <= start
             && start <= end
-            && end <= self.valid.1;
+            && end <= high;
         is_text.then(|| View::of_block(block, end - start, self.buffer, start as u32))
     }
 
@@ -328,6 +330,15 @@ impl<'a> Lot<'a> {
     pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> View {
         self.assert_text(i, start, end);
         View::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
+    }
+
+    /// A range around record `i` that is valid.
+    #[inline(always)]
+    fn valid_around(&self, i: usize) -> (usize, usize) {
+        self.valid.unwrap_or_else(|| {
+            let span = &self.spans[i];
+            (span.start(), span.end())
+        })
     }
 
     #[inline(always)]
@@ -492,7 +503,9 @@ impl View {
     fn of_block(block: &[u8; 16], len: usize, buffer: u32, offset: u32) -> View {
         let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
         let first = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
-        let second = block[4..12].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let second = block[4..12]
+            .first_chunk()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let low = u64::from(first & parts.first) << 32 | u64::from(len as u32);
         let reference = u64::from(buffer) | u64::from(offset) << 32;
         let high = (second & parts.second) | (reference & parts.reference);

@@ -79,7 +79,10 @@ fn deliver(
 }
 
 /// A member's key, unescaped, if it is exactly one string, and where the colon behind it ends.
-pub(crate) fn read_key<'a>(member: &'a str, unescaped: &'a mut Vec<u8>) -> Option<(&'a str, usize)> {
+pub(crate) fn read_key<'a>(
+    member: &'a str,
+    unescaped: &'a mut Vec<u8>,
+) -> Option<(&'a str, usize)> {
     let bytes = member.as_bytes();
     let start = token::skip_whitespace(bytes, 0);
     let (len, has_backslash) = token::string_len(&bytes[start..])?;

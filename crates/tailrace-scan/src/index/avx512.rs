@@ -9,10 +9,11 @@
 )]
 
 use std::arch::x86_64::{
-    __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm_setr_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_loadu_si512,
-    _mm512_maskz_compress_epi32, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512, _mm512_test_epi8_mask,
+    __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8,
+    _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask,
+    _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_or_si512, _mm512_set1_epi8,
+    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512,
+    _mm512_test_epi8_mask,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};

@@ -8,8 +8,8 @@
 )]
 
 use std::arch::aarch64::{
-    uint8x16_t, vandq_u8, vceqq_u8, vcltq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8,
-    vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vcltq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8,
+    vpaddq_u8, vreinterpretq_u64_u8,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Masks};

@@ -66,14 +66,29 @@ pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
     let layouts = [
         &[r#"{"a":"#, r#","b":"#, r#","message":"#, r#","level":"#][..],
         &[r#"{"a":"#, r#","b":"#, r#","level":"#],
-        &[r#"{ "a key of more than sixteen bytes" : "#, r#", "q"uote": "#, r#", "nested": "#],
-        &[r#"{"time":"#, r#","nested":"#, r#","body":"#, r#","severity_number":"#, r#","a.b":"#],
+        &[
+            r#"{ "a key of more than sixteen bytes" : "#,
+            r#", "q"uote": "#,
+            r#", "nested": "#,
+        ],
+        &[
+            r#"{"time":"#,
+            r#","nested":"#,
+            r#","body":"#,
+            r#","severity_number":"#,
+            r#","a.b":"#,
+        ],
     ];
     let bends = prop_oneof![4 => Just(Vec::new()), 1 => vec(bend(), 1..3)];
     (select(layouts.to_vec()), vec(value(2), 5), bends).prop_map(|(pieces, values, bends)| {
-        let members = pieces.iter().zip(values).map(|(piece, value)| format!("{piece}{value}"));
+        let members = pieces
+            .iter()
+            .zip(values)
+            .map(|(piece, value)| format!("{piece}{value}"));
         let line = members.collect::<String>() + "}";
-        bends.iter().fold(line.into_bytes(), |line, bend| bend.apply(line))
+        bends
+            .iter()
+            .fold(line.into_bytes(), |line, bend| bend.apply(line))
     })
 }
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::generate::{self, KEYS};
-use super::{Batch, ISAS, check_scan, key, plain, rich_config, star_config};
+use super::{Batch, ISAS, check_scan, key, plain, rich_config, star_config, texts_of};
 use crate::naive::{Naive, Plain};
-use crate::{Config, Records, Scanner, Type};
+use crate::{Config, Needle, Needles, Records, Scanner, Stats, Type};
 
 fn configs() -> [Config; 5] {
     let everything = Config {
@@ -41,6 +41,33 @@ proptest! {
         }
         let few = Config { columns: vec![key("b", Type::Float64), key("a", Type::Text)], ..Config::default() };
         check_scan(&few, &batch);
+    }
+
+    /// What two phases give for some records is what one phase gives for them.
+    #[test]
+    fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), searched in any::<bool>()) {
+        let needle = Needle { text: "a".into(), quoted: true };
+        for config in configs().into_iter().filter(|config| !config.columns.is_empty()) {
+            let config = Config {
+                first: (0..config.columns.len()).step_by(2).collect(),
+                prefilter: Vec::from_iter(searched.then(|| Needles { any: vec![needle.clone()] })),
+                ..config
+            };
+            let mut scanner = Scanner::new(config.clone());
+            let records = batch.records();
+            let first = scanner.first(&records);
+            let candidates = first.rows.clone().unwrap_or((0..batch.records.len() as u32).collect());
+            let expect = plain(&Scanner::new(config.clone()).scan_some(&records, &candidates));
+            let columns = first.batch.columns().iter().zip(&config.first);
+            for (column, &at) in columns {
+                prop_assert_eq!(texts_of(column), expect.columns[at].iter().map(|cell| cell.0.clone()).collect::<Vec<_>>());
+            }
+            let rows: Vec<u32> = candidates.into_iter().filter(|row| kept >> (row % 64) & 1 == 1).collect();
+            let second = plain(&scanner.second(&records, &first, &rows));
+            let expect = plain(&Scanner::new(config.clone()).scan_some(&records, &rows));
+            let counted = Stats { repaired: 0, ..expect.stats };
+            prop_assert_eq!(second, Plain { stats: counted, ..expect });
+        }
     }
 
     #[test]
