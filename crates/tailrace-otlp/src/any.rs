@@ -27,10 +27,10 @@ pub(crate) struct Values {
 }
 
 // Fields of AnyValue.
-const STRING: u8 = bytes_tag(1);
-const BOOL: u8 = varint_tag(2);
-const INT: u8 = varint_tag(3);
-const DOUBLE: u8 = fixed64_tag(4);
+pub(crate) const STRING: u8 = bytes_tag(1);
+pub(crate) const BOOL: u8 = varint_tag(2);
+pub(crate) const INT: u8 = varint_tag(3);
+pub(crate) const DOUBLE: u8 = fixed64_tag(4);
 const ARRAY: u8 = bytes_tag(5);
 const KVLIST: u8 = bytes_tag(6);
 const BYTES: u8 = bytes_tag(7);
@@ -123,6 +123,9 @@ impl Values {
 
     /// A field `tag` that is an AnyValue.
     pub(crate) fn any_field(&mut self, tag: u8, cell: Cell<'_>) {
+        if let Cell::Str(text) = cell {
+            return self.out.string_any_field(tag, text.as_bytes());
+        }
         self.out.byte(tag);
         self.any(cell, 0);
     }

@@ -301,17 +301,31 @@ impl Encoder {
     ) {
         const TAG: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
         let plan = row.plan;
-        for column in 0..plan.columns.len() {
-            let cell = plan.attribute(column, row.row, row.record, lifted);
-            if !cell.is_absent() {
+        for (at, column) in plan.columns.iter().enumerate() {
+            if plan.is_hidden(at, row.row, row.record, lifted) {
+                continue;
+            }
+            if let Some((head, open)) = column.as_open() {
                 self.values
-                    .attribute(TAG, plan.prefix(column, prefixes), cell);
+                    .open_attribute(head, open, column.at(row.row, row.record));
+                continue;
+            }
+            let cell = plan.cell(at, row.row, row.record);
+            if !cell.is_absent() {
+                self.values.attribute(TAG, plan.prefix(at, prefixes), cell);
             }
         }
-        let object = self.values.keys.open();
         let overflow = plan
             .overflow
             .filter(|overflow| overflow.is_valid(row.record));
+        if overflow.is_none() && !row.may_clash {
+            self.values.out.bytes(&facts.attributes);
+            for encoded in self.extras.of(envelope, row.record, self.config.iostream) {
+                self.values.out.bytes(encoded.1);
+            }
+            return;
+        }
+        let object = self.values.keys.open();
         if let Some(overflow) = overflow {
             let is_new = |key: &[u8]| {
                 let name = std::str::from_utf8(key).unwrap_or_default();
@@ -320,73 +334,25 @@ impl Encoder {
             self.values
                 .members(TAG, overflow.value(row.record), object, is_new);
         }
-        let may_clash = row.may_clash || overflow.is_some();
-        if may_clash {
-            let mut start = 0;
-            for (name, end) in &facts.names {
-                self.extra(row, lifted, object, name, &facts.attributes[start..*end]);
-                start = *end;
+        let mut start = 0;
+        let sources = facts.names.iter().map(|(name, end)| {
+            let encoded = &facts.attributes[start..*end];
+            start = *end;
+            (name.as_str(), encoded)
+        });
+        let ours = self.extras.of(envelope, row.record, self.config.iostream);
+        for (name, encoded) in sources.chain(ours) {
+            let is_known = plan.has_attribute(name, row.row, row.record, lifted)
+                || self
+                    .values
+                    .keys
+                    .insert_text(object, name.as_bytes())
+                    .is_none();
+            if !is_known {
+                self.values.out.bytes(encoded);
             }
-        } else {
-            self.values.out.bytes(&facts.attributes);
         }
-        self.extras(envelope, row, lifted, object, may_clash);
         self.values.keys.close(object);
-    }
-
-    /// What the envelope says of a record.
-    fn extras(
-        &mut self,
-        envelope: &Envelope<'_>,
-        row: &Row<'_>,
-        lifted: &Lifted,
-        object: crate::keys::Object,
-        may_clash: bool,
-    ) {
-        let extras = std::mem::replace(&mut self.extras, Extras::empty());
-        let stream = match envelope.streams.get(row.record) {
-            Some(1) if self.config.iostream => Some(&extras.stdout),
-            Some(2) if self.config.iostream => Some(&extras.stderr),
-            _ => None,
-        };
-        let malformed = envelope
-            .is_malformed(row.record)
-            .then_some(&extras.malformed);
-        let truncated = envelope
-            .is_truncated(row.record)
-            .then_some(&extras.truncated);
-        for (name, encoded) in [
-            (IOSTREAM, stream),
-            (MALFORMED, malformed),
-            (TRUNCATED, truncated),
-        ] {
-            match encoded {
-                Some(encoded) if may_clash => self.extra(row, lifted, object, name, encoded),
-                Some(encoded) => self.values.out.bytes(encoded),
-                None => {}
-            }
-        }
-        self.extras = extras;
-    }
-
-    /// An attribute that is encoded already, unless the row has one of its name.
-    fn extra(
-        &mut self,
-        row: &Row<'_>,
-        lifted: &Lifted,
-        object: crate::keys::Object,
-        name: &str,
-        encoded: &[u8],
-    ) {
-        let is_known = row.plan.has_attribute(name, row.row, row.record, lifted)
-            || self
-                .values
-                .keys
-                .insert_text(object, name.as_bytes())
-                .is_none();
-        if !is_known {
-            self.values.out.bytes(encoded);
-        }
     }
 
     /// Flags, ids, observed time and event name.
@@ -433,13 +399,25 @@ impl Extras {
         }
     }
 
-    fn empty() -> Extras {
-        Extras {
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            malformed: Vec::new(),
-            truncated: Vec::new(),
-        }
+    /// What the envelope says of a record: names and encoded attributes.
+    #[inline]
+    fn of<'e>(
+        &'e self,
+        envelope: &Envelope<'_>,
+        record: usize,
+        with_stream: bool,
+    ) -> impl Iterator<Item = (&'e str, &'e [u8])> + use<'e> {
+        let stream = match envelope.streams.get(record) {
+            Some(1) if with_stream => Some((IOSTREAM, &*self.stdout)),
+            Some(2) if with_stream => Some((IOSTREAM, &*self.stderr)),
+            _ => None,
+        };
+        let malformed = envelope.is_malformed(record);
+        let truncated = envelope.is_truncated(record);
+        stream
+            .into_iter()
+            .chain(malformed.then_some((MALFORMED, &*self.malformed)))
+            .chain(truncated.then_some((TRUNCATED, &*self.truncated)))
     }
 }
 

@@ -9,15 +9,21 @@ use std::collections::HashMap;
 use tailrace_model::{severity, time};
 
 use crate::any::push_prefix;
+use crate::attribute::Head;
 use crate::cell::{Cell, Reader, Text};
 use crate::field::{FIELDS, Field, Mapping};
+use crate::open::OpenColumn;
 use crate::part::{Column, Envelope, Index, Part, Stats};
+use crate::value::LOG_RECORD_ATTRIBUTES;
+use crate::wire::bytes_tag;
 
 /// A part with everything decided that does not depend on the row.
 pub(crate) struct PartPlan<'a> {
     pub(crate) columns: Vec<ColumnPlan<'a>>,
     /// For each field its candidates, in order of precedence.
     candidates: [Vec<u32>; FIELDS],
+    /// Some trace id, span id, or flags may be lifted.
+    has_ids: bool,
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
     pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
@@ -26,6 +32,8 @@ pub(crate) struct PartPlan<'a> {
 pub(crate) struct ColumnPlan<'a> {
     pub(crate) name: &'a str,
     reader: Reader<'a>,
+    /// Of an open column what all its attributes start with.
+    head: Option<Head>,
     by_row: bool,
     /// A candidate for some field.
     is_candidate: bool,
@@ -84,6 +92,7 @@ impl<'a> PartPlan<'a> {
         let mut plan = PartPlan {
             columns: Vec::with_capacity(part.columns.len()),
             candidates: Default::default(),
+            has_ids: false,
             first: HashMap::with_capacity(part.columns.len()),
             overflow: part.overflow,
         };
@@ -103,6 +112,9 @@ impl<'a> PartPlan<'a> {
             ranks.sort_unstable();
             candidates.extend(ranks.into_iter().map(|(_, at)| at));
         }
+        plan.has_ids = [Field::TraceId, Field::SpanId, Field::TraceFlags]
+            .iter()
+            .any(|field| !plan.candidates[*field as usize].is_empty());
         plan
     }
 
@@ -110,7 +122,7 @@ impl<'a> PartPlan<'a> {
     #[inline]
     pub(crate) fn cell(&self, column: usize, row: usize, record: usize) -> Cell<'_> {
         let column = &self.columns[column];
-        column.reader.cell(if column.by_row { row } else { record })
+        column.reader.cell(column.at(row, record))
     }
 
     /// The value of a column as the row's attribute: absent where an earlier column of the name is
@@ -123,14 +135,24 @@ impl<'a> PartPlan<'a> {
         record: usize,
         lifted: &Lifted,
     ) -> Cell<'_> {
-        let plan = &self.columns[column];
-        if plan.is_candidate && lifted.columns.contains(&(column as u32)) {
-            return Cell::Absent;
-        }
-        if plan.before != NONE && self.is_shadowed(column, row, record) {
+        if self.is_hidden(column, row, record, lifted) {
             return Cell::Absent;
         }
         self.cell(column, row, record)
+    }
+
+    /// Whether a column is no attribute of the row, whatever its value.
+    #[inline]
+    pub(crate) fn is_hidden(
+        &self,
+        column: usize,
+        row: usize,
+        record: usize,
+        lifted: &Lifted,
+    ) -> bool {
+        let plan = &self.columns[column];
+        (plan.is_candidate && lifted.columns.contains(&(column as u32)))
+            || (plan.before != NONE && self.is_shadowed(column, row, record))
     }
 
     /// Whether a column of this name would be an attribute of the row.
@@ -202,14 +224,31 @@ impl<'a> ColumnPlan<'a> {
     ) -> ColumnPlan<'a> {
         let start = prefixes.len() as u32;
         push_prefix(prefixes, column.name);
+        let prefix = &prefixes[start as usize..];
         ColumnPlan {
             name: column.name,
             reader: Reader::new(column.values, column.kinds),
+            head: Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix),
             by_row: column.index == Index::Row,
             is_candidate: mapping.field_of(column.name).is_some(),
             before,
             prefix: (start, prefixes.len() as u32),
         }
+    }
+
+    /// The column and what its attributes start with, if it is open and its name is not long.
+    #[inline]
+    pub(crate) fn as_open(&self) -> Option<(&Head, &OpenColumn<'a>)> {
+        match (&self.head, &self.reader) {
+            (Some(head), Reader::Open(column)) => Some((head, column)),
+            _ => None,
+        }
+    }
+
+    /// Where the value of a row is.
+    #[inline]
+    pub(crate) fn at(&self, row: usize, record: usize) -> usize {
+        if self.by_row { row } else { record }
     }
 }
 
@@ -252,7 +291,9 @@ impl Lift {
         {
             lifted.columns[Field::EventName as usize] = column;
         }
-        lift_ids(plan, row, record, &mut lifted, stats);
+        if plan.has_ids {
+            lift_ids(plan, row, record, &mut lifted, stats);
+        }
         lifted
     }
 
