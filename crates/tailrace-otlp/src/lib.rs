@@ -18,6 +18,7 @@ mod grpc;
 mod keys;
 mod lift;
 mod ndjson;
+mod nested;
 mod number;
 mod open;
 mod part;
