@@ -14,11 +14,13 @@
 //! assert_eq!((tag.kind, tag.text), (Kind::String, "b"));
 //! ```
 
+mod digits;
 mod grammar;
 mod path;
 mod string;
 mod walk;
 
+pub use digits::eight_digits;
 pub use path::{Step, get_path};
 pub use string::{Unescaped, string_equals, unescape, unescaped, write_string};
 pub use walk::{Elements, Members};

@@ -10,7 +10,7 @@ use tailrace_model::json::Kind;
 use crate::any::{BOOL, DOUBLE, INT, STRING, Values};
 use crate::cell::Cell;
 use crate::open::{ABSENT, OpenColumn, Place};
-use crate::wire::{Buffer, ROOM, spread_varint, varint_len};
+use crate::wire::{Buffer, ROOM, bytes_tag, spread_varint, varint_len};
 
 /// The bytes before the value of a column's attributes, as far as all have them alike.
 pub(crate) struct Head {
@@ -147,6 +147,40 @@ impl Buffer {
             Place::Buffer(text, len) => {
                 self.string_attribute(head.bytes[0], head.prefix(), &text[..len]);
             }
+        }
+    }
+}
+
+impl Buffer {
+    /// A field that is an AnyValue that is this text.
+    #[inline]
+    pub(crate) fn text_any_field(&mut self, tag: u8, place: Place<'_>) {
+        match place {
+            Place::Inline(text, len) => {
+                let room = self.advance_in_room(4 + len);
+                room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
+                room[4..20].copy_from_slice(&text.to_le_bytes());
+            }
+            Place::Buffer(text, len) if 2 + len <= SHORT_MAX => {
+                let room = self.advance_in_room(4 + len);
+                room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
+                copy_text(&mut room[4..], text, len);
+            }
+            Place::Buffer(text, len) => self.string_any_field(tag, &text[..len]),
+        }
+    }
+
+    /// A string field, left out where it is empty, as proto3 has it.
+    #[inline]
+    pub(crate) fn text_place_field(&mut self, field: u8, place: Place<'_>) {
+        match place {
+            Place::Inline(_, 0) => {}
+            Place::Inline(text, len) => {
+                let room = self.advance_in_room(2 + len);
+                room[..2].copy_from_slice(&[bytes_tag(field), len as u8]);
+                room[2..18].copy_from_slice(&text.to_le_bytes());
+            }
+            Place::Buffer(text, len) => self.field(field, &text[..len]),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::any::Values;
 use crate::field::{Field, Mapping};
 use crate::lift::{Lift, Lifted, PartPlan, Prefixes};
 use crate::part::{Envelope, Part, Request, Run, Stats, merge_rows};
+use crate::presence::Presence;
 use crate::value::{
     LOG_RECORD_ATTRIBUTES, SCHEMA_URL, SCHEMA_URL_FIELD, SourceFacts, Value, push_attribute,
 };
@@ -49,6 +50,8 @@ pub struct Encoder {
     values: Values,
     lift: Lift,
     prefixes: Prefixes,
+    /// By part.
+    presences: Vec<Presence>,
     /// The scope and its schema URL, as fields of a ScopeLogs.
     scope: Vec<u8>,
     extras: Extras,
@@ -124,6 +127,7 @@ impl Encoder {
             values: Values::default(),
             lift: Lift::default(),
             prefixes: Prefixes::new(),
+            presences: Vec::new(),
             scope: fields,
             extras: Extras::new(),
             request: Request::default(),
@@ -151,6 +155,12 @@ impl Encoder {
             .iter()
             .map(|part| PartPlan::new(part, &self.config.mapping, &mut prefixes))
             .collect();
+        let mut presences = std::mem::take(&mut self.presences);
+        presences.resize_with(parts.len(), Presence::default);
+        for ((presence, plan), part) in presences.iter_mut().zip(&plans).zip(parts) {
+            let records = envelope.records as usize;
+            presence.fill(plan, part.rows.map_or(records, <[u32]>::len), records);
+        }
         let none = SourceFacts::default();
         let mut sources = Sources {
             runs: envelope.runs,
@@ -171,6 +181,7 @@ impl Encoder {
             let start = self.values.out.len();
             let row = Row {
                 plan: &plans[part],
+                presence: &presences[part],
                 row,
                 record,
                 may_clash: sources.shadowing[part],
@@ -196,6 +207,7 @@ impl Encoder {
             self.emit(emit);
         }
         self.prefixes = prefixes;
+        self.presences = presences;
         self.values.stats
     }
 
@@ -281,13 +293,50 @@ impl Encoder {
                 .out
                 .bytes(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
         }
+        let string = |column: usize| row.plan.columns[column].string(row.row, row.record);
         if let Some(column) = lifted.column(Field::Severity) {
-            values.text_field(SEVERITY_TEXT, row.plan.cell(column, row.row, row.record));
+            match string(column) {
+                Some(place) => values.out.text_place_field(SEVERITY_TEXT, place),
+                None => {
+                    values.text_field(SEVERITY_TEXT, row.plan.cell(column, row.row, row.record))
+                }
+            }
         }
         if let Some(column) = lifted.column(Field::Body) {
-            values.any_field(bytes_tag(BODY), row.plan.cell(column, row.row, row.record));
+            match string(column) {
+                Some(place) => values.out.text_any_field(bytes_tag(BODY), place),
+                None => {
+                    values.any_field(bytes_tag(BODY), row.plan.cell(column, row.row, row.record))
+                }
+            }
         } else if let Some(raw) = envelope.raw(row.record) {
             values.any_field(bytes_tag(BODY), crate::cell::Cell::Str(raw));
+        }
+    }
+
+    /// The columns that are not lifted.
+    fn columns(&mut self, row: &Row<'_>, lifted: &Lifted, prefixes: &Prefixes) {
+        let plan = row.plan;
+        for (word, columns) in plan.columns.chunks(64).enumerate() {
+            let mut bits = row.presence.word(row.record, word) & !lifted.bits(word);
+            while bits != 0 {
+                let column = &columns[bits.trailing_zeros() as usize];
+                let at = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if plan.is_shadowed(at, row.row, row.record) {
+                    continue;
+                }
+                if let Some((head, open)) = column.as_open() {
+                    self.values
+                        .open_attribute(head, open, column.at(row.row, row.record));
+                    continue;
+                }
+                let cell = plan.cell(at, row.row, row.record);
+                if !cell.is_absent() {
+                    const TAG: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
+                    self.values.attribute(TAG, plan.prefix(at, prefixes), cell);
+                }
+            }
         }
     }
 
@@ -301,20 +350,7 @@ impl Encoder {
     ) {
         const TAG: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
         let plan = row.plan;
-        for (at, column) in plan.columns.iter().enumerate() {
-            if plan.is_hidden(at, row.row, row.record, lifted) {
-                continue;
-            }
-            if let Some((head, open)) = column.as_open() {
-                self.values
-                    .open_attribute(head, open, column.at(row.row, row.record));
-                continue;
-            }
-            let cell = plan.cell(at, row.row, row.record);
-            if !cell.is_absent() {
-                self.values.attribute(TAG, plan.prefix(at, prefixes), cell);
-            }
-        }
+        self.columns(row, lifted, prefixes);
         let overflow = plan
             .overflow
             .filter(|overflow| overflow.is_valid(row.record));
@@ -378,6 +414,7 @@ impl Encoder {
 /// One output row.
 struct Row<'r> {
     plan: &'r PartPlan<'r>,
+    presence: &'r Presence,
     row: usize,
     record: usize,
     /// A column may have the name of an attribute that we or the source add.

@@ -22,6 +22,7 @@ mod nested;
 mod number;
 mod open;
 mod part;
+mod presence;
 mod response;
 mod value;
 mod wire;

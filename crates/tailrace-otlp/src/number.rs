@@ -3,6 +3,8 @@
 //! Takes text, or a string view that holds its text itself; gives exactly what the standard library's `parse` gives,
 //! or nothing where a caller has to ask that. Never rounds.
 
+use tailrace_model::json::eight_digits;
+
 /// The number that the text of an integer is; nothing beyond `i64`.
 #[inline]
 pub(crate) fn integer(text: &str) -> Option<i64> {
@@ -105,23 +107,6 @@ fn inline_digits(text: u128, len: usize) -> Option<u64> {
     let zeros = (ONES * b'0' as u128) & ((1 << free) - 1);
     let digits = text << free | zeros;
     Some(eight_digits(digits as u64)? * 100_000_000 + eight_digits((digits >> 64) as u64)?)
-}
-
-/// The number that eight digits are, the first in the lowest byte.
-#[inline]
-fn eight_digits(text: u64) -> Option<u64> {
-    const HIGH_HALVES: u64 = u64::from_ne_bytes([0xf0; 8]);
-    const SIXES: u64 = u64::from_ne_bytes([6; 8]);
-    const THREES: u64 = u64::from_ne_bytes([0x33; 8]);
-    // A digit is 0x30 to 0x39: its high half is 3, and still is when 6 is added.
-    let halves = (text & HIGH_HALVES) | ((text.wrapping_add(SIXES) & HIGH_HALVES) >> 4);
-    if halves != THREES {
-        return None;
-    }
-    let ones = text & 0x0f0f_0f0f_0f0f_0f0f;
-    let pairs = (ones.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
-    Some(fours.wrapping_mul(1 + (10_000 << 32)) >> 32)
 }
 
 #[cfg(test)]

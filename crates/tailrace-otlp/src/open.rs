@@ -58,6 +58,17 @@ impl<'a> OpenColumn<'a> {
         kind
     }
 
+    /// Where values are absent, as far as the kinds say.
+    pub(crate) fn nulls(&self) -> Option<&'a NullBuffer> {
+        self.kind_nulls
+    }
+
+    /// Where the text of a string is; nothing of another value.
+    #[inline]
+    pub(crate) fn string(&self, at: usize) -> Option<Place<'a>> {
+        (self.state(at) == Kind::String as u8).then(|| self.place(at))
+    }
+
     /// Where the text of a value is that is neither absent nor null.
     #[inline]
     pub(crate) fn place(&self, at: usize) -> Place<'a> {
