@@ -1,6 +1,6 @@
 //! Writing values as protobuf `AnyValue` and `KeyValue` messages.
 //!
-//! Takes cells and JSON text, appends bytes to a [`Buffer`]. The length of a scalar is computed
+//! Takes cells, appends bytes to a [`Buffer`]. The length of a scalar is computed
 //! first; the length of an object or array is closed behind it. Nesting stops at [`NESTING_MAX`];
 //! no key occurs twice in one object. Never fails: what cannot be written as it is becomes text,
 //! and is counted.

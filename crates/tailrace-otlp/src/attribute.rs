@@ -64,8 +64,10 @@ impl Values {
         const FLOAT: u8 = Kind::Float as u8;
         const BOOL_KIND: u8 = Kind::Bool as u8;
         let state = column.state(at);
+        if state == STRING_KIND {
+            return self.out.text_attribute(head, column.place(at));
+        }
         match state {
-            STRING_KIND => self.out.text_attribute(head, column.place(at)),
             INTEGER => match column.integer(at) {
                 Some(number) => self.out.integer_attribute(head, number),
                 // Beyond i64 as text: never rounded.
@@ -95,7 +97,7 @@ impl Values {
 
 impl Buffer {
     /// Writes a short attribute up to its AnyValue of `any` bytes, and gives the place for that, which is longer.
-    #[inline]
+    #[inline(always)]
     fn short_attribute(&mut self, head: &Head, any: usize) -> &mut [u8] {
         debug_assert!(head.is_short(any));
         let start = head.len + 1;
@@ -110,7 +112,7 @@ impl Buffer {
         &mut room[start..]
     }
 
-    #[inline]
+    #[inline(always)]
     fn integer_attribute(&mut self, head: &Head, number: i64) {
         let number = number as u64;
         match spread_varint(number) {
@@ -127,7 +129,7 @@ impl Buffer {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn text_attribute(&mut self, head: &Head, place: Place<'_>) {
         match place {
             Place::Inline(text, len) => {
@@ -199,5 +201,84 @@ fn copy_text(out: &mut [u8], text: &[u8], len: usize) {
         out[..COPY_MAX].copy_from_slice(text);
     } else {
         out[..len].copy_from_slice(&text[..len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use arrow::array::{StringViewArray, UInt8Array};
+
+    use crate::any::push_prefix;
+
+    const TAG: u8 = bytes_tag(6);
+
+    /// Writes a column both ways.
+    fn check(name_len: usize, texts: &[String], kind: Kind) {
+        let mut prefix = Vec::new();
+        push_prefix(&mut prefix, &"k".repeat(name_len));
+        let text = StringViewArray::from_iter_values(texts);
+        let kinds = UInt8Array::from(vec![kind as u8; texts.len()]);
+        let column = OpenColumn::new(&text, &kinds);
+        let Some(head) = Head::new(TAG, &prefix) else {
+            assert!(2 + prefix.len() > HEAD_MAX);
+            return;
+        };
+        let (mut quick, mut general) = (Values::default(), Values::default());
+        for (at, text) in texts.iter().enumerate() {
+            let start = quick.out.len();
+            quick.open_attribute(&head, &column, at);
+            general.attribute(TAG, &prefix, column.cell(at));
+            assert_eq!(
+                quick.out.from(start),
+                general.out.from(start),
+                "name of {name_len}, {text:?} as {kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_length_is_written_as_the_general_way_does() {
+        // The last text has nothing behind it that a wide copy could read.
+        let texts: Vec<String> = (0..180)
+            .map(|len| "abcdefg".repeat(30)[..len].to_owned())
+            .collect();
+        for name_len in 0..70 {
+            check(name_len, &texts, Kind::String);
+            for last in [12, 13, 31, 32, 33, 63, 64, 65] {
+                check(name_len, &texts[..=last], Kind::String);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_is_written_as_the_general_way_does() {
+        let mut numbers: Vec<String> = ["0", "-1", "9223372036854775807", "-9223372036854775808"]
+            .map(String::from)
+            .to_vec();
+        numbers.extend(["9223372036854775808", "123456789012345678901"].map(String::from));
+        numbers.extend(
+            (0..63).flat_map(|bit| [format!("{}", 1i64 << bit), format!("{}", (1i64 << bit) - 1)]),
+        );
+        let floats = [
+            "1.5",
+            "-0.0",
+            "1e300",
+            "1e999",
+            "-12345.678",
+            "0.30000000000000004",
+        ]
+        .map(String::from);
+        let bools = ["true", "false"].map(String::from);
+        let nested =
+            [r#"{"a":[1,"x"]}"#, "[]", "no JSON, but longer than a view"].map(String::from);
+        for name_len in [0, 1, 27, 28, 29, 30, 58, 59, 60, 61, 62] {
+            check(name_len, &numbers, Kind::Integer);
+            check(name_len, &floats, Kind::Float);
+            check(name_len, &bools, Kind::Bool);
+            check(name_len, &bools, Kind::Null);
+            check(name_len, &nested, Kind::Object);
+        }
     }
 }
