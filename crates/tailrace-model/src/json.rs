@@ -14,11 +14,13 @@
 //! assert_eq!((tag.kind, tag.text), (Kind::String, "b"));
 //! ```
 
+mod digits;
 mod grammar;
 mod path;
 mod string;
 mod walk;
 
+pub use digits::eight_digits;
 pub use path::{Step, get_path};
 pub use string::{Unescaped, string_equals, unescape, unescaped, write_string};
 pub use walk::{Elements, Members};
@@ -83,10 +85,17 @@ pub fn parse_value(text: &str) -> Option<Value<'_>> {
 
 /// The value that starts at byte `at` of `text` (or after whitespace there) and the offset of the byte behind it.
 /// What follows the value is not looked at, except that a number takes all bytes that belong to it.
+#[inline]
 pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
+    first_value_within(text, at, DEPTH_MAX)
+}
+
+/// As [`first_value`], for a value inside others: nested at most `depth_max` deep.
+#[inline]
+pub fn first_value_within(text: &str, at: usize, depth_max: usize) -> Option<(Value<'_>, usize)> {
     let bytes = text.as_bytes();
     let start = grammar::skip_whitespace(bytes, at);
-    let span = grammar::value(bytes, start)?;
+    let span = grammar::value(bytes, start, depth_max)?;
     let quotes = usize::from(span.kind == Kind::String);
     let value = Value {
         kind: span.kind,
@@ -94,6 +103,12 @@ pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
         escaped: span.escaped,
     };
     Some((value, span.end))
+}
+
+/// The offset of the first byte of `text` at or behind `at` that is not whitespace.
+#[inline]
+pub fn skip_whitespace(text: &str, at: usize) -> usize {
+    grammar::skip_whitespace(text.as_bytes(), at)
 }
 
 #[cfg(test)]
@@ -198,6 +213,15 @@ mod tests {
         assert!(parse_value(&mixed).is_some());
         assert!(parse_value(&format!("[{mixed}]")).is_none());
         assert!(parse_value(&"[".repeat(10_000_000)).is_none());
+    }
+
+    #[test]
+    fn a_depth_is_allowed_exactly() {
+        let text = r#"[{"a":[1]}]"#;
+        assert!(first_value_within(text, 0, 3).is_some());
+        assert!(first_value_within(text, 0, 2).is_none());
+        assert!(first_value_within("1", 0, 0).is_some());
+        assert!(first_value_within("[]", 0, 0).is_none());
     }
 
     #[test]

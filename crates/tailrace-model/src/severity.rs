@@ -6,7 +6,34 @@
 
 /// The severity number of a level's text in any case, surrounding whitespace ignored; text that is an integer counts
 /// as that integer. 0 if unknown.
+#[inline]
 pub fn number_of_text(text: &str) -> u8 {
+    match number_of_usual(text.as_bytes()) {
+        Some(number) => number,
+        None => number_of_any(text),
+    }
+}
+
+/// The severity number of a level that most records have, written all small or all capital or mixed; `None` says
+/// nothing: the text is to be given to [`number_of_text`].
+#[inline]
+pub fn number_of_usual(text: &[u8]) -> Option<u8> {
+    // Of a byte that becomes a small letter only a letter can be the origin.
+    const SMALL: u32 = u32::from_ne_bytes([0x20; 4]);
+    let (first, rest) = text.split_first_chunk::<4>()?;
+    let first = (u32::from_le_bytes(*first) | SMALL).to_le_bytes();
+    match (&first, rest) {
+        (b"info", []) => Some(9),
+        (b"warn", []) => Some(13),
+        (b"erro", [b'r' | b'R']) => Some(17),
+        (b"debu", [b'g' | b'G']) => Some(5),
+        (b"trac", [b'e' | b'E']) => Some(1),
+        (b"fata", [b'l' | b'L']) => Some(21),
+        _ => None,
+    }
+}
+
+fn number_of_any(text: &str) -> u8 {
     const LENGTH_MAX: usize = 13;
     let text = text.trim_ascii();
     let mut buffer = [0; LENGTH_MAX];
@@ -121,6 +148,32 @@ mod tests {
                 assert_eq!(number_of_text(&spelling), number, "{spelling:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_usual_agree_with_the_table() {
+        let mut usual = 0;
+        for &(text, number) in TABLE {
+            for at in 0..text.len() {
+                let mut spelling = text.to_owned();
+                spelling[at..=at].make_ascii_uppercase();
+                if let Some(found) = number_of_usual(spelling.as_bytes()) {
+                    assert_eq!(found, number, "{spelling}");
+                    assert_eq!(number_of_any(&spelling), number, "{spelling}");
+                    usual += 1;
+                }
+                // One byte changed is no usual level, unless it is in the table itself.
+                for byte in 0..=u8::MAX {
+                    let mut bytes = text.as_bytes().to_vec();
+                    bytes[at] = byte;
+                    let known = std::str::from_utf8(&bytes).map_or(0, number_of_any);
+                    if let Some(found) = number_of_usual(&bytes) {
+                        assert_eq!(found, known, "{bytes:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(usual, 4 + 4 + 5 + 5 + 5 + 5);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Writing values as protobuf `AnyValue` and `KeyValue` messages.
 //!
-//! Takes cells and JSON text, appends bytes to a [`Buffer`]. The length of a scalar is computed
+//! Takes cells, appends bytes to a [`Buffer`]. The length of a scalar is computed
 //! first; the length of an object or array is closed behind it. Nesting stops at [`NESTING_MAX`];
 //! no key occurs twice in one object. Never fails: what cannot be written as it is becomes text,
 //! and is counted.
 
-use tailrace_model::json::{self, Elements, Kind, Members};
-
-use crate::cell::{Cell, Range32, Reader, StructReader, of_json};
+use crate::cell::{Cell, Range32, Reader, StructReader};
 use crate::keys::Keys;
+use crate::number::integer;
 use crate::part::Stats;
 use crate::wire::{Buffer, bytes_tag, fixed64_tag, varint_len, varint_tag};
 
@@ -22,23 +21,25 @@ pub(crate) struct Values {
     pub(crate) out: Buffer,
     pub(crate) keys: Keys,
     /// The text of a value that had to be made.
-    text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
+    /// By depth the length of the last JSON object or array: guesses for the next.
+    pub(crate) guesses: [u32; NESTING_MAX],
     pub(crate) stats: Stats,
 }
 
 // Fields of AnyValue.
-const STRING: u8 = bytes_tag(1);
-const BOOL: u8 = varint_tag(2);
-const INT: u8 = varint_tag(3);
-const DOUBLE: u8 = fixed64_tag(4);
-const ARRAY: u8 = bytes_tag(5);
-const KVLIST: u8 = bytes_tag(6);
+pub(crate) const STRING: u8 = bytes_tag(1);
+pub(crate) const BOOL: u8 = varint_tag(2);
+pub(crate) const INT: u8 = varint_tag(3);
+pub(crate) const DOUBLE: u8 = fixed64_tag(4);
+pub(crate) const ARRAY: u8 = bytes_tag(5);
+pub(crate) const KVLIST: u8 = bytes_tag(6);
 const BYTES: u8 = bytes_tag(7);
 /// `values` of ArrayValue and of KeyValueList.
-const VALUES: u8 = bytes_tag(1);
+pub(crate) const VALUES: u8 = bytes_tag(1);
 /// Fields of KeyValue.
-const KEY: u8 = bytes_tag(1);
-const VALUE: u8 = bytes_tag(2);
+pub(crate) const KEY: u8 = bytes_tag(1);
+pub(crate) const VALUE: u8 = bytes_tag(2);
 
 /// Appends what a KeyValue holds before its AnyValue's length: the key, and the value's tag.
 pub(crate) fn push_prefix(out: &mut Vec<u8>, key: &str) {
@@ -50,7 +51,7 @@ pub(crate) fn push_prefix(out: &mut Vec<u8>, key: &str) {
 
 /// An AnyValue of known length.
 #[derive(Clone, Copy)]
-enum Flat<'v> {
+pub(crate) enum Flat<'v> {
     Null,
     Bool(bool),
     Int(i64),
@@ -62,15 +63,23 @@ enum Flat<'v> {
 /// A value that holds others.
 #[derive(Clone, Copy)]
 enum Nested<'v> {
-    Json(&'v str),
     List(&'v Reader<'v>, Range32),
     Struct(&'v StructReader<'v>, usize),
     Map(&'v (Reader<'v>, Reader<'v>), Range32),
 }
 
-impl Flat<'_> {
+impl<'v> Flat<'v> {
+    /// A JSON number with fraction or exponent; beyond f64 as text: never rounded.
     #[inline]
-    fn len(self) -> usize {
+    pub(crate) fn of_number(text: &'v str) -> Flat<'v> {
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Flat::Double(value),
+            _ => Flat::String(text.as_bytes()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(self) -> usize {
         match self {
             Flat::Null => 0,
             Flat::Bool(_) => 2,
@@ -83,7 +92,7 @@ impl Flat<'_> {
     }
 
     #[inline]
-    fn write(self, out: &mut Buffer) {
+    pub(crate) fn write(self, out: &mut Buffer) {
         match self {
             Flat::Null => {}
             Flat::Bool(value) => out.bytes(&[BOOL, u8::from(value)]),
@@ -103,7 +112,6 @@ impl Nested<'_> {
     fn guess(self) -> usize {
         const PER_ITEM: usize = 16;
         match self {
-            Nested::Json(text) => text.len() + PER_ITEM,
             Nested::List(_, range) | Nested::Map(_, range) => PER_ITEM * (range.iter().len() + 1),
             Nested::Struct(reader, _) => PER_ITEM * (reader.fields.len() + 1),
         }
@@ -123,6 +131,9 @@ impl Values {
 
     /// A field `tag` that is an AnyValue.
     pub(crate) fn any_field(&mut self, tag: u8, cell: Cell<'_>) {
+        if let Cell::Str(text) = cell {
+            return self.out.string_any_field(tag, text.as_bytes());
+        }
         self.out.byte(tag);
         self.any(cell, 0);
     }
@@ -137,22 +148,16 @@ impl Values {
         self.out.text_field(field, &self.text);
     }
 
-    /// The members of the JSON object that `text` is, as attributes with field `tag`, as far as
-    /// `is_new` lets their keys through and none occurs twice. The keys stay open in `object`.
-    pub(crate) fn members(
-        &mut self,
-        tag: u8,
-        text: &str,
-        object: crate::keys::Object,
-        is_new: impl Fn(&[u8]) -> bool,
-    ) {
-        for (key, value) in Members::new(text) {
-            self.member(tag, object, &key, value, 0, &is_new);
-        }
-    }
-
     fn other_attribute(&mut self, tag: u8, prefix: &[u8], cell: Cell<'_>, depth: usize) {
-        self.with_shape(cell, depth, |values, shape| match shape {
+        if let Cell::Json(text) = cell {
+            self.out.byte(tag);
+            let key_value = self.out.open(prefix.len() + text.len() + 16);
+            self.out.bytes(prefix);
+            self.json(text, depth);
+            self.out.close(key_value);
+            return;
+        }
+        self.with_shape(cell, |values, shape| match shape {
             Ok(flat) => {
                 let any = flat.len();
                 values.out.byte(tag);
@@ -175,20 +180,26 @@ impl Values {
 
     /// An AnyValue with its length.
     fn any(&mut self, cell: Cell<'_>, depth: usize) {
-        self.with_shape(cell, depth, |values, shape| match shape {
-            Ok(flat) => {
-                values.out.varint(flat.len() as u64);
-                flat.write(&mut values.out);
-            }
+        if let Cell::Json(text) = cell {
+            return self.json(text, depth);
+        }
+        self.with_shape(cell, |values, shape| match shape {
+            Ok(flat) => values.flat(flat),
             Err(nested) => values.nested(nested, depth),
         });
+    }
+
+    /// An AnyValue with its length.
+    #[inline]
+    pub(crate) fn flat(&mut self, flat: Flat<'_>) {
+        self.out.varint(flat.len() as u64);
+        flat.write(&mut self.out);
     }
 
     /// Decides how a cell is written, and makes its text where it has none.
     fn with_shape(
         &mut self,
         cell: Cell<'_>,
-        depth: usize,
         write: impl FnOnce(&mut Values, Result<Flat<'_>, Nested<'_>>),
     ) {
         let shape = match cell {
@@ -196,18 +207,15 @@ impl Values {
             Cell::Bool(value) => Ok(Flat::Bool(value)),
             Cell::Int(value) => Ok(Flat::Int(value)),
             Cell::Float(value) => Ok(Flat::Double(value)),
-            Cell::Str(text) => Ok(Flat::String(text.as_bytes())),
+            // The callers take JSON apart before.
+            Cell::Str(text) | Cell::Json(text) => Ok(Flat::String(text.as_bytes())),
             Cell::Bytes(bytes) => Ok(Flat::Bytes(bytes)),
-            // Beyond i64 (or f64) as text: never rounded.
-            Cell::Integer(text) => Ok(text
-                .parse()
-                .map_or(Flat::String(text.as_bytes()), Flat::Int)),
-            Cell::Number(text) => Ok(match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => Flat::Double(value),
-                _ => Flat::String(text.as_bytes()),
-            }),
+            // Beyond i64 as text: never rounded.
+            Cell::Integer(text) => {
+                Ok(integer(text).map_or(Flat::String(text.as_bytes()), Flat::Int))
+            }
+            Cell::Number(text) => Ok(Flat::of_number(text)),
             Cell::Uint(value) if i64::try_from(value).is_ok() => Ok(Flat::Int(value as i64)),
-            Cell::Json(text) => self.json_shape(text, depth),
             Cell::List(reader, range) => Err(Nested::List(reader, range)),
             Cell::Struct(reader, at) => Err(Nested::Struct(reader, at)),
             Cell::Map(entries, range) => Err(Nested::Map(entries, range)),
@@ -228,40 +236,14 @@ impl Values {
         write(self, shape);
     }
 
-    /// Whether JSON text can be taken apart. Below the top its grammar is known to be right.
-    fn json_shape<'v>(&mut self, text: &'v str, depth: usize) -> Result<Flat<'v>, Nested<'v>> {
-        let as_text = Ok(Flat::String(text.as_bytes()));
-        if depth == 0 && json::parse_value(text).is_none() {
-            self.stats.invalid_json += 1;
-            return as_text;
-        }
-        if depth >= NESTING_MAX {
-            self.stats.too_deep += 1;
-            return as_text;
-        }
-        Err(Nested::Json(text))
-    }
-
     /// An AnyValue with its length that holds others.
     fn nested(&mut self, nested: Nested<'_>, depth: usize) {
         let guess = nested.guess();
         let any = self.out.open(guess);
-        let is_array = match nested {
-            Nested::Json(text) => text.trim_ascii_start().starts_with('['),
-            Nested::List(..) => true,
-            Nested::Struct(..) | Nested::Map(..) => false,
-        };
+        let is_array = matches!(nested, Nested::List(..));
         self.out.byte(if is_array { ARRAY } else { KVLIST });
         let list = self.out.open(guess);
         match nested {
-            Nested::Json(text) if is_array => self.json_elements(text, depth + 1),
-            Nested::Json(text) => {
-                let object = self.keys.open();
-                for (key, value) in Members::new(text) {
-                    self.member(VALUES, object, &key, value, depth + 1, |_| true);
-                }
-                self.keys.close(object);
-            }
             Nested::List(reader, range) => {
                 for at in range.iter() {
                     self.out.byte(VALUES);
@@ -273,64 +255,6 @@ impl Values {
         }
         self.out.close(list);
         self.out.close(any);
-    }
-
-    fn json_elements(&mut self, text: &str, depth: usize) {
-        for element in Elements::new(text) {
-            self.out.byte(VALUES);
-            if !element.escaped {
-                self.any(of_json(element), depth);
-                continue;
-            }
-            let text = self.unescaped(element);
-            let flat = Flat::String(&text);
-            self.out.varint(flat.len() as u64);
-            flat.write(&mut self.out);
-            self.text = text;
-        }
-    }
-
-    /// One member of an object, unless its key is not new.
-    fn member(
-        &mut self,
-        tag: u8,
-        object: crate::keys::Object,
-        key: &json::Value<'_>,
-        value: json::Value<'_>,
-        depth: usize,
-        is_new: impl Fn(&[u8]) -> bool,
-    ) {
-        let Some(key) = self.keys.insert(object, key, is_new) else {
-            self.stats.duplicate_keys += 1;
-            return;
-        };
-        let key_len = 1 + varint_len(key.len() as u64) + key.len() + 1;
-        let guess = key_len + value.text.len() + 2;
-        self.out.byte(tag);
-        let key_value = self.out.open(guess);
-        self.out.text_field(KEY >> 3, key);
-        self.out.byte(VALUE);
-        if value.escaped {
-            let text = self.unescaped(value);
-            let flat = Flat::String(&text);
-            self.out.varint(flat.len() as u64);
-            flat.write(&mut self.out);
-            self.text = text;
-        } else {
-            self.any(of_json(value), depth);
-        }
-        self.out.close(key_value);
-    }
-
-    /// The text of an escaped string, in memory that the caller gives back.
-    fn unescaped(&mut self, value: json::Value<'_>) -> Vec<u8> {
-        debug_assert_eq!(value.kind, Kind::String);
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        if json::unescape(value.text, &mut text) == json::Unescaped::Invalid {
-            text.extend_from_slice(value.text.as_bytes());
-        }
-        text
     }
 
     /// The fields of a struct that are not NULL.
@@ -365,6 +289,7 @@ impl Values {
             self.stats.duplicate_keys += 1;
             return;
         };
+        let key = self.keys.key(key);
         self.out.byte(VALUES);
         let key_value = self.out.open(key.len() + 16);
         self.out.text_field(KEY >> 3, key);

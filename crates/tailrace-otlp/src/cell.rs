@@ -24,6 +24,8 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use tailrace_model::json::{self, Kind};
 use tailrace_model::time::write_rfc3339;
 
+use crate::open::OpenColumn;
+
 /// One value.
 #[derive(Clone, Copy)]
 pub(crate) enum Cell<'r> {
@@ -146,10 +148,7 @@ impl Write for Text<'_> {
 pub(crate) enum Reader<'a> {
     /// Nothing in it, or a type that has no values.
     Absent,
-    Open {
-        text: &'a StringViewArray,
-        kinds: &'a UInt8Array,
-    },
+    Open(OpenColumn<'a>),
     TextView(&'a StringViewArray),
     Text(&'a StringArray),
     LargeText(&'a LargeStringArray),
@@ -240,7 +239,7 @@ impl<'a> Reader<'a> {
     /// A reader of `array`, which is an open column if there are `kinds`.
     pub(crate) fn new(array: &'a dyn Array, kinds: Option<&'a UInt8Array>) -> Reader<'a> {
         if let (Some(kinds), Some(text)) = (kinds, array.as_string_view_opt()) {
-            return Reader::Open { text, kinds };
+            return Reader::Open(OpenColumn::new(text, kinds));
         }
         let nulls = array.nulls();
         match array.data_type() {
@@ -474,7 +473,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn cell(&self, at: usize) -> Cell<'_> {
         match self {
-            Reader::Open { text, kinds } => open(text, kinds, at),
+            Reader::Open(column) => column.cell(at),
             Reader::TextView(array) if array.is_valid(at) => Cell::Str(array.value(at)),
             Reader::Int64(array) if array.is_valid(at) => Cell::Int(array.value(at)),
             Reader::Float64(array) if array.is_valid(at) => Cell::Float(array.value(at)),
@@ -551,30 +550,6 @@ impl<'a> Reader<'a> {
             }
             _ => Cell::Absent,
         }
-    }
-}
-
-/// A value of an open column. A value that is null though its kind is not was unreadable: it is
-/// absent.
-#[inline]
-fn open<'r>(text: &'r StringViewArray, kinds: &'r UInt8Array, at: usize) -> Cell<'r> {
-    if kinds.is_null(at) {
-        return Cell::Absent;
-    }
-    let kind = kinds.value(at);
-    if kind == Kind::Null as u8 {
-        return Cell::Null;
-    }
-    if text.is_null(at) {
-        return Cell::Absent;
-    }
-    let text = text.value(at);
-    match Kind::from_u8(kind) {
-        Some(Kind::Integer) => Cell::Integer(text),
-        Some(Kind::Float) => Cell::Number(text),
-        Some(Kind::Bool) => Cell::Bool(text == "true"),
-        Some(Kind::Object | Kind::Array) => Cell::Json(text),
-        _ => Cell::Str(text),
     }
 }
 

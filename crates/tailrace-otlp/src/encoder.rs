@@ -12,6 +12,7 @@ use crate::any::Values;
 use crate::field::{Field, Mapping};
 use crate::lift::{Lift, Lifted, PartPlan, Prefixes};
 use crate::part::{Envelope, Part, Request, Run, Stats, merge_rows};
+use crate::presence::Presence;
 use crate::value::{
     LOG_RECORD_ATTRIBUTES, SCHEMA_URL, SCHEMA_URL_FIELD, SourceFacts, Value, push_attribute,
 };
@@ -49,6 +50,8 @@ pub struct Encoder {
     values: Values,
     lift: Lift,
     prefixes: Prefixes,
+    /// By part.
+    presences: Vec<Presence>,
     /// The scope and its schema URL, as fields of a ScopeLogs.
     scope: Vec<u8>,
     extras: Extras,
@@ -124,6 +127,7 @@ impl Encoder {
             values: Values::default(),
             lift: Lift::default(),
             prefixes: Prefixes::new(),
+            presences: Vec::new(),
             scope: fields,
             extras: Extras::new(),
             request: Request::default(),
@@ -151,6 +155,12 @@ impl Encoder {
             .iter()
             .map(|part| PartPlan::new(part, &self.config.mapping, &mut prefixes))
             .collect();
+        let mut presences = std::mem::take(&mut self.presences);
+        presences.resize_with(parts.len(), Presence::default);
+        for ((presence, plan), part) in presences.iter_mut().zip(&plans).zip(parts) {
+            let records = envelope.records as usize;
+            presence.fill(plan, part.rows.map_or(records, <[u32]>::len), records);
+        }
         let none = SourceFacts::default();
         let mut sources = Sources {
             runs: envelope.runs,
@@ -171,6 +181,7 @@ impl Encoder {
             let start = self.values.out.len();
             let row = Row {
                 plan: &plans[part],
+                presence: &presences[part],
                 row,
                 record,
                 may_clash: sources.shadowing[part],
@@ -196,6 +207,7 @@ impl Encoder {
             self.emit(emit);
         }
         self.prefixes = prefixes;
+        self.presences = presences;
         self.values.stats
     }
 
@@ -281,13 +293,50 @@ impl Encoder {
                 .out
                 .bytes(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
         }
+        let string = |column: usize| row.plan.columns[column].string(row.row, row.record);
         if let Some(column) = lifted.column(Field::Severity) {
-            values.text_field(SEVERITY_TEXT, row.plan.cell(column, row.row, row.record));
+            match string(column) {
+                Some(place) => values.out.text_place_field(SEVERITY_TEXT, place),
+                None => {
+                    values.text_field(SEVERITY_TEXT, row.plan.cell(column, row.row, row.record))
+                }
+            }
         }
         if let Some(column) = lifted.column(Field::Body) {
-            values.any_field(bytes_tag(BODY), row.plan.cell(column, row.row, row.record));
+            match string(column) {
+                Some(place) => values.out.text_any_field(bytes_tag(BODY), place),
+                None => {
+                    values.any_field(bytes_tag(BODY), row.plan.cell(column, row.row, row.record))
+                }
+            }
         } else if let Some(raw) = envelope.raw(row.record) {
             values.any_field(bytes_tag(BODY), crate::cell::Cell::Str(raw));
+        }
+    }
+
+    /// The columns that are not lifted.
+    fn columns(&mut self, row: &Row<'_>, lifted: &Lifted, prefixes: &Prefixes) {
+        let plan = row.plan;
+        for (word, columns) in plan.columns.chunks(64).enumerate() {
+            let mut bits = row.presence.word(row.record, word) & !lifted.bits(word);
+            while bits != 0 {
+                let column = &columns[bits.trailing_zeros() as usize];
+                let at = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if plan.is_shadowed(at, row.row, row.record) {
+                    continue;
+                }
+                if let Some((head, open)) = column.as_open() {
+                    self.values
+                        .open_attribute(head, open, column.at(row.row, row.record));
+                    continue;
+                }
+                let cell = plan.cell(at, row.row, row.record);
+                if !cell.is_absent() {
+                    const TAG: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
+                    self.values.attribute(TAG, plan.prefix(at, prefixes), cell);
+                }
+            }
         }
     }
 
@@ -301,17 +350,18 @@ impl Encoder {
     ) {
         const TAG: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
         let plan = row.plan;
-        for column in 0..plan.columns.len() {
-            let cell = plan.attribute(column, row.row, row.record, lifted);
-            if !cell.is_absent() {
-                self.values
-                    .attribute(TAG, plan.prefix(column, prefixes), cell);
-            }
-        }
-        let object = self.values.keys.open();
+        self.columns(row, lifted, prefixes);
         let overflow = plan
             .overflow
             .filter(|overflow| overflow.is_valid(row.record));
+        if overflow.is_none() && !row.may_clash {
+            self.values.out.bytes(&facts.attributes);
+            for encoded in self.extras.of(envelope, row.record, self.config.iostream) {
+                self.values.out.bytes(encoded.1);
+            }
+            return;
+        }
+        let object = self.values.keys.open();
         if let Some(overflow) = overflow {
             let is_new = |key: &[u8]| {
                 let name = std::str::from_utf8(key).unwrap_or_default();
@@ -320,73 +370,25 @@ impl Encoder {
             self.values
                 .members(TAG, overflow.value(row.record), object, is_new);
         }
-        let may_clash = row.may_clash || overflow.is_some();
-        if may_clash {
-            let mut start = 0;
-            for (name, end) in &facts.names {
-                self.extra(row, lifted, object, name, &facts.attributes[start..*end]);
-                start = *end;
+        let mut start = 0;
+        let sources = facts.names.iter().map(|(name, end)| {
+            let encoded = &facts.attributes[start..*end];
+            start = *end;
+            (name.as_str(), encoded)
+        });
+        let ours = self.extras.of(envelope, row.record, self.config.iostream);
+        for (name, encoded) in sources.chain(ours) {
+            let is_known = plan.has_attribute(name, row.row, row.record, lifted)
+                || self
+                    .values
+                    .keys
+                    .insert_text(object, name.as_bytes())
+                    .is_none();
+            if !is_known {
+                self.values.out.bytes(encoded);
             }
-        } else {
-            self.values.out.bytes(&facts.attributes);
         }
-        self.extras(envelope, row, lifted, object, may_clash);
         self.values.keys.close(object);
-    }
-
-    /// What the envelope says of a record.
-    fn extras(
-        &mut self,
-        envelope: &Envelope<'_>,
-        row: &Row<'_>,
-        lifted: &Lifted,
-        object: crate::keys::Object,
-        may_clash: bool,
-    ) {
-        let extras = std::mem::replace(&mut self.extras, Extras::empty());
-        let stream = match envelope.streams.get(row.record) {
-            Some(1) if self.config.iostream => Some(&extras.stdout),
-            Some(2) if self.config.iostream => Some(&extras.stderr),
-            _ => None,
-        };
-        let malformed = envelope
-            .is_malformed(row.record)
-            .then_some(&extras.malformed);
-        let truncated = envelope
-            .is_truncated(row.record)
-            .then_some(&extras.truncated);
-        for (name, encoded) in [
-            (IOSTREAM, stream),
-            (MALFORMED, malformed),
-            (TRUNCATED, truncated),
-        ] {
-            match encoded {
-                Some(encoded) if may_clash => self.extra(row, lifted, object, name, encoded),
-                Some(encoded) => self.values.out.bytes(encoded),
-                None => {}
-            }
-        }
-        self.extras = extras;
-    }
-
-    /// An attribute that is encoded already, unless the row has one of its name.
-    fn extra(
-        &mut self,
-        row: &Row<'_>,
-        lifted: &Lifted,
-        object: crate::keys::Object,
-        name: &str,
-        encoded: &[u8],
-    ) {
-        let is_known = row.plan.has_attribute(name, row.row, row.record, lifted)
-            || self
-                .values
-                .keys
-                .insert_text(object, name.as_bytes())
-                .is_none();
-        if !is_known {
-            self.values.out.bytes(encoded);
-        }
     }
 
     /// Flags, ids, observed time and event name.
@@ -412,6 +414,7 @@ impl Encoder {
 /// One output row.
 struct Row<'r> {
     plan: &'r PartPlan<'r>,
+    presence: &'r Presence,
     row: usize,
     record: usize,
     /// A column may have the name of an attribute that we or the source add.
@@ -433,13 +436,25 @@ impl Extras {
         }
     }
 
-    fn empty() -> Extras {
-        Extras {
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            malformed: Vec::new(),
-            truncated: Vec::new(),
-        }
+    /// What the envelope says of a record: names and encoded attributes.
+    #[inline]
+    fn of<'e>(
+        &'e self,
+        envelope: &Envelope<'_>,
+        record: usize,
+        with_stream: bool,
+    ) -> impl Iterator<Item = (&'e str, &'e [u8])> + use<'e> {
+        let stream = match envelope.streams.get(record) {
+            Some(1) if with_stream => Some((IOSTREAM, &*self.stdout)),
+            Some(2) if with_stream => Some((IOSTREAM, &*self.stderr)),
+            _ => None,
+        };
+        let malformed = envelope.is_malformed(record);
+        let truncated = envelope.is_truncated(record);
+        stream
+            .into_iter()
+            .chain(malformed.then_some((MALFORMED, &*self.malformed)))
+            .chain(truncated.then_some((TRUNCATED, &*self.truncated)))
     }
 }
 

@@ -14,8 +14,8 @@ use tailrace_model::json::{Unescaped, Value, unescape};
 pub(crate) struct Keys {
     /// The unescaped keys, one behind the other.
     text: Vec<u8>,
-    /// Where each of them lies in `text`.
-    spans: Vec<(u32, u32)>,
+    /// Where each of them lies in `text`, with what tells most keys apart at a glance.
+    spans: Vec<(Span, u32)>,
     /// Of objects with many keys: (object, hash) to an index of `spans`.
     index: HashMap<(u32, u64), u32>,
     hasher: RandomState,
@@ -30,6 +30,9 @@ pub(crate) struct Object {
     text: usize,
     number: u32,
 }
+
+/// Where a key lies; until its object is closed.
+pub(crate) type Span = (u32, u32);
 
 /// Up to so many keys are compared one by one.
 const COMPARED_MAX: usize = 16;
@@ -67,8 +70,8 @@ impl Keys {
         &mut self,
         object: Object,
         key: &Value<'_>,
-        is_wanted: impl FnOnce(&[u8]) -> bool,
-    ) -> Option<&[u8]> {
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<Span> {
         let start = self.text.len();
         if !key.escaped || unescape(key.text, &mut self.text) == Unescaped::Invalid {
             self.text.extend_from_slice(key.text.as_bytes());
@@ -81,28 +84,34 @@ impl Keys {
     }
 
     /// Adds a key as it is.
-    pub(crate) fn insert_text(&mut self, object: Object, key: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn insert_text(&mut self, object: Object, key: &[u8]) -> Option<Span> {
         let start = self.text.len();
         self.text.extend_from_slice(key);
         self.insert_written(object, start)
     }
 
-    fn key(&self, (start, end): (u32, u32)) -> &[u8] {
+    /// The text of a key.
+    #[inline]
+    pub(crate) fn key(&self, (start, end): Span) -> &[u8] {
         &self.text[start as usize..end as usize]
     }
 
-    fn insert_written(&mut self, object: Object, start: usize) -> Option<&[u8]> {
+    fn insert_written(&mut self, object: Object, start: usize) -> Option<Span> {
         let key = &self.text[start..];
+        let glance = glance(key);
         let count = self.spans.len() - object.first;
         let compared = &self.spans[object.first..object.first + count.min(COMPARED_MAX)];
-        let is_known = compared.iter().any(|span| self.key(*span) == key);
+        let is_known = compared
+            .iter()
+            .any(|(span, other)| *other == glance && self.key(*span) == key);
         if is_known || (count >= COMPARED_MAX && !self.index_new(object, start)) {
             self.text.truncate(start);
             return None;
         }
         // A record's keys are far below 4 GiB.
-        self.spans.push((start as u32, self.text.len() as u32));
-        Some(&self.text[start..])
+        let span = (start as u32, self.text.len() as u32);
+        self.spans.push((span, glance));
+        Some(span)
     }
 
     /// Enters the key at `start` as the next of `spans` in the index, unless it is there.
@@ -115,11 +124,22 @@ impl Keys {
             if known == next {
                 return true;
             }
-            let (known_start, known_end) = self.spans[known as usize];
-            if &self.text[known_start as usize..known_end as usize] == key {
+            if self.key(self.spans[known as usize].0) == key {
                 return false;
             }
             hash = hash.wrapping_add(1);
+        }
+    }
+}
+
+/// Length, first and last byte of a key; equal for equal keys.
+#[inline]
+fn glance(key: &[u8]) -> u32 {
+    match key {
+        [] => 0,
+        [first, ..] => {
+            let last = key[key.len() - 1];
+            u32::from_le_bytes([*first, last, key.len() as u8, (key.len() >> 8) as u8])
         }
     }
 }
@@ -144,7 +164,8 @@ mod tests {
                     let is_new = seen.insert(key.clone());
                     // Every key has an object of its own inside, with keys that must not be mixed
                     // up with these.
-                    prop_assert_eq!(known.insert_text(object, key.as_bytes()), is_new.then_some(key.as_bytes()));
+                    let span = known.insert_text(object, key.as_bytes());
+                    prop_assert_eq!(span.map(|span| known.key(span)), is_new.then_some(key.as_bytes()));
                     let inner = known.open();
                     for other in keys.iter().take(3).collect::<HashSet<_>>() {
                         prop_assert!(known.insert_text(inner, other.as_bytes()).is_some());
@@ -172,10 +193,8 @@ mod tests {
             escaped: false,
         };
         assert_eq!(known.insert(object, &escaped, |key| key != b"a"), None);
-        assert_eq!(
-            known.insert(object, &escaped, |key| key == b"a").unwrap(),
-            b"a"
-        );
+        let span = known.insert(object, &escaped, |key| key == b"a").unwrap();
+        assert_eq!(known.key(span), b"a");
         assert_eq!(known.insert(object, &plain, |_| true), None);
     }
 

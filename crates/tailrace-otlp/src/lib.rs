@@ -7,6 +7,7 @@
 //! each column and type is written in `docs/otlp-mapping.md`.
 
 mod any;
+mod attribute;
 mod cell;
 mod compress;
 mod console;
@@ -17,7 +18,11 @@ mod grpc;
 mod keys;
 mod lift;
 mod ndjson;
+mod nested;
+mod number;
+mod open;
 mod part;
+mod presence;
 mod response;
 mod value;
 mod wire;

@@ -6,18 +6,26 @@
 
 use std::collections::HashMap;
 
+use arrow::buffer::NullBuffer;
+use tailrace_model::json::Kind;
 use tailrace_model::{severity, time};
 
 use crate::any::push_prefix;
+use crate::attribute::Head;
 use crate::cell::{Cell, Reader, Text};
 use crate::field::{FIELDS, Field, Mapping};
+use crate::open::{ABSENT, OpenColumn, Place};
 use crate::part::{Column, Envelope, Index, Part, Stats};
+use crate::value::LOG_RECORD_ATTRIBUTES;
+use crate::wire::bytes_tag;
 
 /// A part with everything decided that does not depend on the row.
 pub(crate) struct PartPlan<'a> {
     pub(crate) columns: Vec<ColumnPlan<'a>>,
     /// For each field its candidates, in order of precedence.
     candidates: [Vec<u32>; FIELDS],
+    /// Some trace id, span id, or flags may be lifted.
+    has_ids: bool,
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
     pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
@@ -26,9 +34,9 @@ pub(crate) struct PartPlan<'a> {
 pub(crate) struct ColumnPlan<'a> {
     pub(crate) name: &'a str,
     reader: Reader<'a>,
+    /// Of an open column what all its attributes start with.
+    head: Option<Head>,
     by_row: bool,
-    /// A candidate for some field.
-    is_candidate: bool,
     /// The column of the same name before this one, or [`NONE`].
     before: u32,
     /// Where the attribute's prefix lies in [`Prefixes`].
@@ -38,6 +46,9 @@ pub(crate) struct ColumnPlan<'a> {
 /// The prefixes of all columns' attributes, one behind the other; memory that is kept between
 /// calls.
 pub(crate) type Prefixes = Vec<u8>;
+
+/// [`Kind::Null`] as an open column has it.
+const NULL: u8 = Kind::Null as u8;
 
 /// No column.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -71,6 +82,13 @@ impl Lifted {
         self.columns[field as usize] = NONE;
     }
 
+    /// The lifted columns from `64 * word` on, a bit for each.
+    #[inline]
+    pub(crate) fn bits(&self, word: usize) -> u64 {
+        let bit = |column: &u32| u64::from((column >> 6) as usize == word) << (column & 63);
+        self.columns.iter().map(bit).fold(0, |all, bit| all | bit)
+    }
+
     /// The column lifted into a field.
     #[inline]
     pub(crate) fn column(&self, field: Field) -> Option<usize> {
@@ -84,6 +102,7 @@ impl<'a> PartPlan<'a> {
         let mut plan = PartPlan {
             columns: Vec::with_capacity(part.columns.len()),
             candidates: Default::default(),
+            has_ids: false,
             first: HashMap::with_capacity(part.columns.len()),
             overflow: part.overflow,
         };
@@ -92,8 +111,7 @@ impl<'a> PartPlan<'a> {
             let at = at as u32;
             plan.first.entry(column.name).or_insert(at);
             let before = last.insert(column.name, at).unwrap_or(NONE);
-            plan.columns
-                .push(ColumnPlan::new(column, before, mapping, prefixes));
+            plan.columns.push(ColumnPlan::new(column, before, prefixes));
         }
         for (field, candidates) in Field::ALL.into_iter().zip(&mut plan.candidates) {
             let ranked = |(at, column): (usize, &Column<'_>)| {
@@ -103,6 +121,9 @@ impl<'a> PartPlan<'a> {
             ranks.sort_unstable();
             candidates.extend(ranks.into_iter().map(|(_, at)| at));
         }
+        plan.has_ids = [Field::TraceId, Field::SpanId, Field::TraceFlags]
+            .iter()
+            .any(|field| !plan.candidates[*field as usize].is_empty());
         plan
     }
 
@@ -110,7 +131,7 @@ impl<'a> PartPlan<'a> {
     #[inline]
     pub(crate) fn cell(&self, column: usize, row: usize, record: usize) -> Cell<'_> {
         let column = &self.columns[column];
-        column.reader.cell(if column.by_row { row } else { record })
+        column.reader.cell(column.at(row, record))
     }
 
     /// The value of a column as the row's attribute: absent where an earlier column of the name is
@@ -123,11 +144,8 @@ impl<'a> PartPlan<'a> {
         record: usize,
         lifted: &Lifted,
     ) -> Cell<'_> {
-        let plan = &self.columns[column];
-        if plan.is_candidate && lifted.columns.contains(&(column as u32)) {
-            return Cell::Absent;
-        }
-        if plan.before != NONE && self.is_shadowed(column, row, record) {
+        let is_lifted = lifted.columns.contains(&(column as u32));
+        if is_lifted || self.is_shadowed(column, row, record) {
             return Cell::Absent;
         }
         self.cell(column, row, record)
@@ -171,7 +189,8 @@ impl<'a> PartPlan<'a> {
     }
 
     /// Whether an earlier column of the same name is present.
-    fn is_shadowed(&self, column: usize, row: usize, record: usize) -> bool {
+    #[inline]
+    pub(crate) fn is_shadowed(&self, column: usize, row: usize, record: usize) -> bool {
         let mut before = self.columns[column].before;
         while before != NONE {
             if !self.cell(before as usize, row, record).is_absent() {
@@ -184,32 +203,76 @@ impl<'a> PartPlan<'a> {
 
     /// The first candidate with a value.
     #[inline]
-    fn candidate(&self, field: Field, row: usize, record: usize) -> Option<(u32, Cell<'_>)> {
-        self.candidates[field as usize].iter().find_map(|&column| {
-            let cell = self.cell(column as usize, row, record);
-            let is_it = cell.has_value() && !self.is_shadowed(column as usize, row, record);
-            is_it.then_some((column, cell))
+    fn candidate(&self, field: Field, row: usize, record: usize) -> Option<u32> {
+        let candidates = self.candidates[field as usize].iter().copied();
+        candidates.into_iter().find(|column| {
+            self.columns[*column as usize].has_value(row, record)
+                && !self.is_shadowed(*column as usize, row, record)
         })
+    }
+
+    /// As [`Self::candidate`], with its value.
+    #[inline]
+    fn candidate_cell(&self, field: Field, row: usize, record: usize) -> Option<(u32, Cell<'_>)> {
+        let column = self.candidate(field, row, record)?;
+        Some((column, self.cell(column as usize, row, record)))
     }
 }
 
 impl<'a> ColumnPlan<'a> {
-    fn new(
-        column: &Column<'a>,
-        before: u32,
-        mapping: &Mapping,
-        prefixes: &mut Prefixes,
-    ) -> ColumnPlan<'a> {
+    fn new(column: &Column<'a>, before: u32, prefixes: &mut Prefixes) -> ColumnPlan<'a> {
         let start = prefixes.len() as u32;
         push_prefix(prefixes, column.name);
+        let prefix = &prefixes[start as usize..];
         ColumnPlan {
             name: column.name,
             reader: Reader::new(column.values, column.kinds),
+            head: Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix),
             by_row: column.index == Index::Row,
-            is_candidate: mapping.field_of(column.name).is_some(),
             before,
             prefix: (start, prefixes.len() as u32),
         }
+    }
+
+    /// The column and what its attributes start with, if it is open and its name is not long.
+    #[inline]
+    pub(crate) fn as_open(&self) -> Option<(&Head, &OpenColumn<'a>)> {
+        match (&self.head, &self.reader) {
+            (Some(head), Reader::Open(column)) => Some((head, column)),
+            _ => None,
+        }
+    }
+
+    /// The nulls of an open column with a value per record.
+    pub(crate) fn nulls_by_record(&self) -> Option<&'a NullBuffer> {
+        match &self.reader {
+            Reader::Open(column) if !self.by_row => column.nulls(),
+            _ => None,
+        }
+    }
+
+    /// Where the text of a string in an open column is; nothing of other values and columns.
+    #[inline]
+    pub(crate) fn string(&self, row: usize, record: usize) -> Option<Place<'a>> {
+        match &self.reader {
+            Reader::Open(column) => column.string(self.at(row, record)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn has_value(&self, row: usize, record: usize) -> bool {
+        let at = self.at(row, record);
+        match &self.reader {
+            Reader::Open(column) => !matches!(column.state(at), ABSENT | NULL),
+            reader => reader.cell(at).has_value(),
+        }
+    }
+
+    /// Where the value of a row is.
+    #[inline]
+    pub(crate) fn at(&self, row: usize, record: usize) -> usize {
+        if self.by_row { row } else { record }
     }
 }
 
@@ -234,8 +297,16 @@ impl Lift {
             time_ns: u64::try_from(envelope.time(record)).unwrap_or(0),
             ..Lifted::NOTHING
         };
-        if let Some((column, cell)) = plan.candidate(Field::Timestamp, row, record) {
-            match self.time(cell, offset_s) {
+        if let Some(column) = plan.candidate(Field::Timestamp, row, record) {
+            let usual = match plan.columns[column as usize].string(row, record) {
+                Some(Place::Buffer(text, len)) => time::parse_usual(&text[..len]),
+                _ => None,
+            };
+            let time_ns = match usual {
+                Some(ns) => after_epoch(ns),
+                None => self.time(plan.cell(column as usize, row, record), offset_s),
+            };
+            match time_ns {
                 Some(time_ns) => {
                     lifted.time_ns = time_ns;
                     lifted.columns[Field::Timestamp as usize] = column;
@@ -244,15 +315,17 @@ impl Lift {
             }
         }
         self.severity(plan, row, record, &mut lifted, stats);
-        if let Some((column, _)) = plan.candidate(Field::Body, row, record) {
+        if let Some(column) = plan.candidate(Field::Body, row, record) {
             lifted.columns[Field::Body as usize] = column;
         }
-        if let Some((column, Cell::Str(text))) = plan.candidate(Field::EventName, row, record)
+        if let Some((column, Cell::Str(text))) = plan.candidate_cell(Field::EventName, row, record)
             && !text.is_empty()
         {
             lifted.columns[Field::EventName as usize] = column;
         }
-        lift_ids(plan, row, record, &mut lifted, stats);
+        if plan.has_ids {
+            lift_ids(plan, row, record, &mut lifted, stats);
+        }
         lifted
     }
 
@@ -265,8 +338,7 @@ impl Lift {
             Cell::Int(_) | Cell::Uint(_) | Cell::Float(_) => time::parse_epoch(self.text_of(cell)?),
             _ => None,
         };
-        ns.and_then(|ns| u64::try_from(ns).ok())
-            .filter(|ns| *ns > 0)
+        ns.and_then(after_epoch)
     }
 
     fn severity(
@@ -277,13 +349,21 @@ impl Lift {
         lifted: &mut Lifted,
         stats: &mut Stats,
     ) {
-        if let Some((column, cell)) = plan.candidate(Field::Severity, row, record)
-            && let Some(number) = self.severity_of(cell)
-        {
-            lifted.severity_number = number;
-            lifted.columns[Field::Severity as usize] = column;
+        if let Some(column) = plan.candidate(Field::Severity, row, record) {
+            let usual = match plan.columns[column as usize].string(row, record) {
+                Some(Place::Inline(text, len)) => {
+                    severity::number_of_usual(&text.to_le_bytes()[..len])
+                }
+                _ => None,
+            };
+            let number =
+                usual.or_else(|| self.severity_of(plan.cell(column as usize, row, record)));
+            if let Some(number) = number {
+                lifted.severity_number = number;
+                lifted.columns[Field::Severity as usize] = column;
+            }
         }
-        if let Some((column, cell)) = plan.candidate(Field::SeverityNumber, row, record) {
+        if let Some((column, cell)) = plan.candidate_cell(Field::SeverityNumber, row, record) {
             match severity_number(cell) {
                 Some(number) => {
                     lifted.severity_number = number;
@@ -320,6 +400,10 @@ impl Lift {
     }
 }
 
+fn after_epoch(ns: i64) -> Option<u64> {
+    u64::try_from(ns).ok().filter(|ns| *ns > 0)
+}
+
 fn lift_ids(
     plan: &PartPlan<'_>,
     row: usize,
@@ -327,7 +411,7 @@ fn lift_ids(
     lifted: &mut Lifted,
     stats: &mut Stats,
 ) {
-    if let Some((column, cell)) = plan.candidate(Field::TraceId, row, record) {
+    if let Some((column, cell)) = plan.candidate_cell(Field::TraceId, row, record) {
         match id(cell) {
             Some(bytes) => {
                 lifted.trace_id = bytes;
@@ -336,7 +420,7 @@ fn lift_ids(
             None => stats.unparsable_fields += 1,
         }
     }
-    if let Some((column, cell)) = plan.candidate(Field::SpanId, row, record) {
+    if let Some((column, cell)) = plan.candidate_cell(Field::SpanId, row, record) {
         match id(cell) {
             Some(bytes) => {
                 lifted.span_id = bytes;
@@ -345,7 +429,7 @@ fn lift_ids(
             None => stats.unparsable_fields += 1,
         }
     }
-    if let Some((column, cell)) = plan.candidate(Field::TraceFlags, row, record) {
+    if let Some((column, cell)) = plan.candidate_cell(Field::TraceFlags, row, record) {
         match trace_flags(cell) {
             Some(flags) => {
                 lifted.flags = flags.into();

@@ -106,7 +106,7 @@ fn write_row(
                 std::str::from_utf8(key).is_ok_and(|name| !plan.has_column(name, row, record))
             };
             let key = keys.insert(object, &key, is_wanted);
-            let Some(key) = key.and_then(|key| std::str::from_utf8(key).ok()) else {
+            let Some(key) = key.and_then(|key| std::str::from_utf8(keys.key(key)).ok()) else {
                 stats.duplicate_keys += 1;
                 continue;
             };

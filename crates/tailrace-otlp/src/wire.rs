@@ -116,6 +116,20 @@ impl Buffer {
         self.bytes.resize(self.at + count.max(STEP), 0);
     }
 
+    /// Counts `count` bytes, at most [`ROOM`], as written and gives the [`ROOM`] bytes that start with them.
+    #[inline]
+    pub(crate) fn advance_in_room(&mut self, count: usize) -> &mut [u8; ROOM] {
+        debug_assert!(count <= ROOM);
+        if self.bytes.len() - self.at < ROOM {
+            self.grow(ROOM);
+        }
+        let start = self.at;
+        self.at += count;
+        self.bytes[start..]
+            .first_chunk_mut()
+            .expect("there is room for so many")
+    }
+
     #[inline]
     pub(crate) fn byte(&mut self, byte: u8) {
         self.room(1)[0] = byte;
@@ -153,9 +167,25 @@ impl Buffer {
     /// A whole length-delimited field.
     #[inline]
     pub(crate) fn field(&mut self, field: u8, content: &[u8]) {
-        self.byte(bytes_tag(field));
-        self.varint(content.len() as u64);
-        self.bytes(content);
+        let room = self.room(1 + VARINT_LEN_MAX + content.len());
+        room[0] = bytes_tag(field);
+        let at = 1 + write_varint(&mut room[1..], content.len() as u64);
+        room[at..at + content.len()].copy_from_slice(content);
+        self.at += at + content.len();
+    }
+
+    /// A field that is an AnyValue that is a string.
+    #[inline]
+    pub(crate) fn string_any_field(&mut self, tag: u8, text: &[u8]) {
+        let any = 1 + varint_len(text.len() as u64) + text.len();
+        let room = self.room(2 + 2 * VARINT_LEN_MAX + text.len());
+        room[0] = tag;
+        let mut at = 1 + write_varint(&mut room[1..], any as u64);
+        room[at] = bytes_tag(1);
+        at += 1;
+        at += write_varint(&mut room[at..], text.len() as u64);
+        room[at..at + text.len()].copy_from_slice(text);
+        self.at += at + text.len();
     }
 
     /// A string field, left out where it is empty, as proto3 has it.
@@ -221,10 +251,28 @@ impl Buffer {
 }
 
 const VARINT_LEN_MAX: usize = 10;
+/// What [`Buffer::advance_in_room`] gives.
+pub(crate) const ROOM: usize = 256;
+
+/// The varint of a value below 2^56: its bytes, what is behind them zero, and its length. Without a loop, so that
+/// numbers of changing size cost no wrong guesses.
+#[inline]
+pub(crate) const fn spread_varint(value: u64) -> Option<([u8; 8], usize)> {
+    if value >> 56 != 0 {
+        return None;
+    }
+    // Halves, quarters, eighths: seven bits to each byte.
+    let halves = (value & 0x00ff_ffff_f000_0000) << 4 | (value & 0x0fff_ffff);
+    let quarters = (halves & 0x0fff_c000_0fff_c000) << 2 | (halves & 0x0000_3fff_0000_3fff);
+    let eighths = (quarters & 0x3f80_3f80_3f80_3f80) << 1 | (quarters & 0x007f_007f_007f_007f);
+    let len = varint_len(value);
+    let not_last = 0x8080_8080_8080_8080 & !(u64::MAX << (8 * (len - 1)));
+    Some(((eighths | not_last).to_le_bytes(), len))
+}
 
 /// Writes a varint to the front of `out`, gives its length.
 #[inline]
-fn write_varint(out: &mut [u8], mut value: u64) -> usize {
+pub(crate) fn write_varint(out: &mut [u8], mut value: u64) -> usize {
     let mut at = 0;
     while value >= 0x80 {
         out[at] = value as u8 | 0x80;
@@ -335,6 +383,8 @@ mod tests {
                 let mut vector = Vec::new();
                 push_varint(&mut vector, value);
                 assert_eq!(vector, expected);
+                let spread = spread_varint(value).map(|(bytes, len)| bytes[..len].to_vec());
+                assert_eq!(spread, (value < 1 << 56).then_some(vector));
                 assert_eq!(Fields::new(&expected).take_varint(), Some(value));
             }
         }

@@ -6,6 +6,8 @@
 mod fixed;
 #[path = "encode/lines.rs"]
 mod lines;
+#[path = "encode/nested.rs"]
+mod nested;
 #[path = "encode/property.rs"]
 mod property;
 #[path = "encode/reference.rs"]

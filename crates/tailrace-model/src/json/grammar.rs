@@ -13,8 +13,9 @@ pub(super) struct Span {
     pub(super) escaped: bool,
 }
 
-/// The value that starts exactly at `at`.
-pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
+/// The value that starts exactly at `at`, nested at most `depth_max` deep.
+#[inline]
+pub(super) fn value(bytes: &[u8], at: usize, depth_max: usize) -> Option<Span> {
     let plain = |kind, end| {
         Some(Span {
             kind,
@@ -23,8 +24,8 @@ pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
         })
     };
     match *bytes.get(at)? {
-        b'{' => plain(Kind::Object, container_end(bytes, at)?),
-        b'[' => plain(Kind::Array, container_end(bytes, at)?),
+        b'{' => plain(Kind::Object, container_end(bytes, at, depth_max)?),
+        b'[' => plain(Kind::Array, container_end(bytes, at, depth_max)?),
         _ => scalar(bytes, at),
     }
 }
@@ -69,21 +70,22 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Skips to the first quote, backslash or control character, or to the last few bytes.
+/// The offset of the first quote, backslash or control character at or behind `at`, found eight bytes at a time; near the
+/// end of the text perhaps that of a byte before it.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The classic test for a zero byte; it may be wrong only in bytes above a true zero, which does not matter here.
+    // The classic test for a zero byte. It may be wrong only in bytes above a true zero: the lowest bit is right.
     let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    while let Some(group) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes(group.try_into().expect("the range is eight bytes long"));
+    while let Some(group) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let word = u64::from_le_bytes(*group);
         let quote = has_zero(word ^ (ONES * b'"' as u64));
         let backslash = has_zero(word ^ (ONES * b'\\' as u64));
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        let found = quote | backslash | control;
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+        let special = quote | backslash | control;
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
@@ -164,7 +166,7 @@ enum Next {
 }
 
 /// The offset behind the object or array that opens at `at`.
-fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+fn container_end(bytes: &[u8], mut at: usize, depth_max: usize) -> Option<usize> {
     // Bit 0 is the innermost open level: 1 an object, 0 an array. `depth` says how many bits are in use.
     let mut levels: u128 = 0;
     let mut depth = 0;
@@ -191,7 +193,7 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         }
         next = match (next, byte) {
             (Next::Value | Next::FirstElement, b'{' | b'[') => {
-                if depth == DEPTH_MAX {
+                if depth == depth_max.min(DEPTH_MAX) {
                     return None;
                 }
                 depth += 1;

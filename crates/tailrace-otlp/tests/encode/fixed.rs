@@ -77,11 +77,11 @@ fn encode(
     (record, stats)
 }
 
-fn usual(cells: &[Cell]) -> (LogRecord, Stats) {
+pub(crate) fn usual(cells: &[Cell]) -> (LogRecord, Stats) {
     encode(cells, None, &[], Mapping::default())
 }
 
-fn attributes(record: &LogRecord) -> Vec<(&str, Option<Any>)> {
+pub(crate) fn attributes(record: &LogRecord) -> Vec<(&str, Option<Any>)> {
     record
         .attributes
         .iter()
@@ -89,7 +89,7 @@ fn attributes(record: &LogRecord) -> Vec<(&str, Option<Any>)> {
         .collect()
 }
 
-fn string(text: &str) -> Option<Any> {
+pub(crate) fn string(text: &str) -> Option<Any> {
     Some(Any::StringValue(text.to_owned()))
 }
 

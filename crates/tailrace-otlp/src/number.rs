@@ -1,0 +1,204 @@
+//! Reading the text of JSON numbers, eight digits at a time.
+//!
+//! Takes text, or a string view that holds its text itself; gives exactly what the standard library's `parse` gives,
+//! or nothing where a caller has to ask that. Never rounds.
+
+use tailrace_model::json::eight_digits;
+
+/// The number that the text of an integer is; nothing beyond `i64`.
+#[inline]
+pub(crate) fn integer(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    match unsigned(digits) {
+        Some(number) if negative => Some(-number),
+        Some(number) => Some(number),
+        None => text.parse().ok(),
+    }
+}
+
+/// 1 to 18 digits.
+#[inline]
+fn unsigned(digits: &[u8]) -> Option<i64> {
+    const DIGITS_MAX: usize = 18;
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    let (groups, rest) = digits.as_chunks::<8>();
+    let mut number = 0;
+    for group in groups {
+        let group = u64::from_le_bytes(*group);
+        number = number * 100_000_000 + eight_digits(group)?;
+    }
+    for digit in rest {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number as i64)
+}
+
+/// Length of the text of a view.
+#[inline]
+pub(crate) const fn view_len(view: u128) -> usize {
+    view as u32 as usize
+}
+
+/// A view of up to so many bytes holds its text itself.
+pub(crate) const INLINE_MAX: usize = 12;
+
+/// The integer whose text a view holds itself.
+#[inline]
+pub(crate) fn inline_integer(view: u128) -> Option<i64> {
+    let (negative, text, len) = unsigned_part(view);
+    let number = inline_digits(text, len)? as i64;
+    Some(if negative { -number } else { number })
+}
+
+/// The decimal number `123.456` whose text a view holds itself; not one with an exponent. Its digits, and the power of
+/// ten they are divided by, are exact as `f64`, so that the quotient is the nearest `f64`.
+#[inline]
+pub(crate) fn inline_float(view: u128) -> Option<f64> {
+    const POWERS: [f64; INLINE_MAX] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11];
+    let (negative, text, len) = unsigned_part(view);
+    let differs = text ^ (ONES * b'.' as u128);
+    // The lowest bit that is set is that of the first zero byte.
+    let points = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+    let point = points.trailing_zeros() as usize / 8;
+    if point == 0 || point + 1 >= len || len > INLINE_MAX {
+        return None;
+    }
+    let before = text & ((1 << (8 * point)) - 1);
+    let behind = text >> (8 * (point + 1)) << (8 * point);
+    let digits = inline_digits(before | behind, len - 1)?;
+    let number = digits as f64 / POWERS[len - 1 - point];
+    Some(if negative { -number } else { number })
+}
+
+const ONES: u128 = u128::from_ne_bytes([1; 16]);
+
+/// Whether the number in a view is negative, its text without the sign (the first byte is the lowest; what is above the
+/// text is anything), and the length of that.
+#[inline]
+fn unsigned_part(view: u128) -> (bool, u128, usize) {
+    let text = view >> 32;
+    let negative = text as u8 == b'-';
+    let sign = usize::from(negative);
+    (
+        negative,
+        text >> (8 * sign),
+        view_len(view).wrapping_sub(sign),
+    )
+}
+
+/// The number that the first `len` bytes of `text` are, at most [`INLINE_MAX`] digits.
+#[inline]
+fn inline_digits(text: u128, len: usize) -> Option<u64> {
+    if len == 0 || len > INLINE_MAX {
+        return None;
+    }
+    // To the right, with zeros before it.
+    let free = 8 * (16 - len);
+    let zeros = (ONES * b'0' as u128) & ((1 << free) - 1);
+    let digits = text << free | zeros;
+    Some(eight_digits(digits as u64)? * 100_000_000 + eight_digits((digits >> 64) as u64)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    /// The view that Arrow makes of a short text, with something behind the text.
+    fn view(text: &str, garbage: u8) -> u128 {
+        let mut bytes = [garbage; 16];
+        bytes[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        bytes[4..4 + text.len()].copy_from_slice(text.as_bytes());
+        u128::from_le_bytes(bytes)
+    }
+
+    fn check(text: &str) {
+        assert_eq!(integer(text), text.parse().ok(), "{text:?}");
+        if text.len() > INLINE_MAX {
+            return;
+        }
+        for garbage in [0, b'1', b'.', b'-', 0xff] {
+            if let Some(number) = inline_integer(view(text, garbage)) {
+                assert_eq!(text.parse(), Ok(number), "{text:?}");
+            }
+            if let Some(number) = inline_float(view(text, garbage)) {
+                let bits = text.parse::<f64>().map(f64::to_bits);
+                assert_eq!(bits, Ok(number.to_bits()), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_and_what_is_no_number() {
+        for text in [
+            "",
+            "-",
+            "+1",
+            "0",
+            "-0",
+            "007",
+            "1.",
+            ".5",
+            "-.5",
+            "1.5e3",
+            "1e5",
+            "1:5",
+            "1/2",
+            "--1",
+            "-0.0",
+            "1.2.3",
+            "9223372036854775807",
+            "9223372036854775808",
+            "-9223372036854775808",
+            "-9223372036854775809",
+            "999999999999999999",
+            "-999999999999999999",
+            "00000000000000000000001",
+            "12345678901x",
+            "1234567:",
+            "ü1",
+            "99999999.999",
+            "-9999999.999",
+            "0.0000000001",
+        ] {
+            check(text);
+        }
+    }
+
+    #[test]
+    fn the_quick_way_is_taken() {
+        assert_eq!(
+            inline_integer(view("-12345678901", 0)),
+            Some(-12_345_678_901)
+        );
+        assert_eq!(inline_integer(view("7", b'7')), Some(7));
+        assert_eq!(inline_float(view("12.5", b'.')), Some(12.5));
+        assert_eq!(inline_float(view("-0.000000001", 0)), Some(-1e-9));
+        assert_eq!(
+            unsigned(b"123456789012345678"),
+            Some(123_456_789_012_345_678)
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn numbers_are_those_of_the_standard_library(
+            text in prop_oneof!["-?[0-9]{1,20}", "-?[0-9]{1,8}[.][0-9]{1,9}", "[-+0-9.eE:/]{0,13}"],
+        ) {
+            check(&text);
+        }
+    }
+}

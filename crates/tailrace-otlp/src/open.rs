@@ -1,0 +1,130 @@
+//! Open columns: values of any kind as their text, the kind beside it.
+//!
+//! Takes a view array and the kinds, gives the slices behind them, so that a value costs a few loads. A value that is
+//! null though its kind is not was unreadable: it is absent. Never copies, never writes.
+
+use arrow::array::{Array, StringViewArray, UInt8Array};
+use arrow::buffer::{Buffer, NullBuffer};
+use tailrace_model::json::Kind;
+
+use crate::cell::Cell;
+use crate::number::{INLINE_MAX, inline_float, inline_integer, integer, view_len};
+
+/// An open column.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenColumn<'a> {
+    text: &'a StringViewArray,
+    views: &'a [u128],
+    buffers: &'a [Buffer],
+    kinds: &'a [u8],
+    text_nulls: Option<&'a NullBuffer>,
+    kind_nulls: Option<&'a NullBuffer>,
+}
+
+/// The text of a value where it lies.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// In the view: the first byte is the lowest; up to [`INLINE_MAX`] bytes.
+    Inline(u128, usize),
+    /// In a buffer: what stands there from the text's first byte on, and the text's length.
+    Buffer(&'a [u8], usize),
+}
+
+/// An absent value; any other state is a [`Kind`] as a number.
+pub(crate) const ABSENT: u8 = u8::MAX;
+
+impl<'a> OpenColumn<'a> {
+    pub(crate) fn new(text: &'a StringViewArray, kinds: &'a UInt8Array) -> OpenColumn<'a> {
+        OpenColumn {
+            text,
+            views: text.views(),
+            buffers: text.data_buffers(),
+            kinds: kinds.values(),
+            text_nulls: text.nulls(),
+            kind_nulls: kinds.nulls(),
+        }
+    }
+
+    /// The kind of a value, or [`ABSENT`].
+    #[inline]
+    pub(crate) fn state(&self, at: usize) -> u8 {
+        if self.kind_nulls.is_some_and(|nulls| nulls.is_null(at)) {
+            return ABSENT;
+        }
+        let kind = self.kinds[at];
+        if kind != Kind::Null as u8 && self.text_nulls.is_some_and(|nulls| nulls.is_null(at)) {
+            return ABSENT;
+        }
+        kind
+    }
+
+    /// Where values are absent, as far as the kinds say.
+    pub(crate) fn nulls(&self) -> Option<&'a NullBuffer> {
+        self.kind_nulls
+    }
+
+    /// Where the text of a string is; nothing of another value.
+    #[inline]
+    pub(crate) fn string(&self, at: usize) -> Option<Place<'a>> {
+        (self.state(at) == Kind::String as u8).then(|| self.place(at))
+    }
+
+    /// Where the text of a value is that is neither absent nor null.
+    #[inline]
+    pub(crate) fn place(&self, at: usize) -> Place<'a> {
+        let view = self.views[at];
+        let len = view_len(view);
+        if len <= INLINE_MAX {
+            return Place::Inline(view >> 32, len);
+        }
+        let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+        Place::Buffer(&self.buffers[buffer][offset..], len)
+    }
+
+    #[inline]
+    pub(crate) fn text(&self, at: usize) -> &'a str {
+        self.text.value(at)
+    }
+
+    /// The integer at `at`, if it is within `i64`.
+    #[inline]
+    pub(crate) fn integer(&self, at: usize) -> Option<i64> {
+        inline_integer(self.views[at]).or_else(|| integer(self.text(at)))
+    }
+
+    /// The number at `at`, if it is finite.
+    #[inline]
+    pub(crate) fn float(&self, at: usize) -> Option<f64> {
+        inline_float(self.views[at]).or_else(|| {
+            let number = self.text(at).parse::<f64>().ok();
+            number.filter(|number| number.is_finite())
+        })
+    }
+
+    /// Whether a value of kind bool is `true`.
+    #[inline]
+    pub(crate) fn is_true(&self, at: usize) -> bool {
+        const TRUE: u64 = 4 | (u32::from_le_bytes(*b"true") as u64) << 32;
+        self.views[at] as u64 == TRUE
+    }
+
+    /// The value as a cell.
+    #[inline]
+    pub(crate) fn cell(&self, at: usize) -> Cell<'a> {
+        const NULL: u8 = Kind::Null as u8;
+        const INTEGER: u8 = Kind::Integer as u8;
+        const FLOAT: u8 = Kind::Float as u8;
+        const BOOL: u8 = Kind::Bool as u8;
+        const OBJECT: u8 = Kind::Object as u8;
+        const ARRAY: u8 = Kind::Array as u8;
+        match self.state(at) {
+            ABSENT => Cell::Absent,
+            NULL => Cell::Null,
+            INTEGER => Cell::Integer(self.text(at)),
+            FLOAT => Cell::Number(self.text(at)),
+            BOOL => Cell::Bool(self.is_true(at)),
+            OBJECT | ARRAY => Cell::Json(self.text(at)),
+            _ => Cell::Str(self.text(at)),
+        }
+    }
+}
