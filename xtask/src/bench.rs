@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Count the instructions of each stage with callgrind, and compare with benches/instructions.csv
     #[arg(long, group = "mode")]
     instructions: bool,
+    /// Put the results into docs/performance.md
+    #[arg(long)]
+    publish: bool,
     #[command(flatten)]
     of_stages: stages::Args,
     #[command(flatten)]
@@ -42,12 +45,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.agents {
-        agents::run(workspace, &args.of_agents)
+        agents::run(workspace, &args.of_agents, args.publish)
     } else if args.memory {
-        memory::run(workspace, &args.of_agents, &args.of_memory)
+        memory::run(workspace, &args.of_agents, &args.of_memory, args.publish)
     } else if args.instructions {
-        instructions::run(workspace, &args.of_instructions)
+        instructions::run(workspace, &args.of_instructions, args.publish)
     } else {
-        stages::run(workspace, &args.of_stages)
+        stages::run(workspace, &args.of_stages, args.publish)
     }
 }

@@ -13,7 +13,7 @@
 //! without lines. The yardstick is `zstd -1` alone on the same file's OTLP
 //! bytes, in one process.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -25,12 +25,13 @@ use clap::ValueEnum;
 use super::child::{Child, Usage};
 use super::data::DataFile;
 use super::receiver::Receiver;
-use super::results::{Csv, machine};
+use super::results::{Csv, machine, publish};
 use super::table::{self, Case, Yardstick};
 use crate::collector;
 use crate::workspace::{Workspace, capture, on_path, run as execute};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Lines per file
     #[arg(long, default_value_t = 1_000_000)]
@@ -96,7 +97,7 @@ struct Bench<'a> {
     dir: PathBuf,
 }
 
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
     let tailrace = stripped(workspace, args.binary.as_deref())?;
     if !args.no_yardstick {
         let build = [
@@ -147,9 +148,13 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
     }
     let machine = machine(workspace);
-    print!("\n{machine}\n\n{}", table::markdown(&cases, args.runs));
+    let table = format!("{machine}\n\n{}", table::markdown(&cases, args.runs));
+    print!("\n{table}");
     println!("\nwritten: {}", csv.name(workspace));
     table::draw(workspace, &cases)?;
+    if is_public {
+        publish(workspace, "agents", &table)?;
+    }
     match faults.as_slice() {
         [] => Ok(()),
         faults => bail!("{}", faults.join("; ")),
@@ -161,6 +166,21 @@ pub(super) fn scratch_dir(workspace: &Workspace) -> Result<PathBuf> {
     let dir = workspace.target.join("bench");
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     Ok(dir)
+}
+
+/// Where an agent's own log goes, so that the results stay readable.
+pub(super) fn log_file(dir: &Path) -> Result<File> {
+    File::create(dir.join(LOG)).context("cannot create the agent's log")
+}
+
+const LOG: &str = "agent.log";
+
+/// The end of the last agent's log.
+fn last_words(dir: &Path) -> String {
+    let log = fs::read_to_string(dir.join(LOG)).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    let last = &lines[lines.len().saturating_sub(5)..];
+    format!("the agent's last words:\n{}", last.join("\n"))
 }
 
 /// The release build (or the binary given) without symbols, under a name of its
@@ -222,7 +242,7 @@ impl Bench<'_> {
                 );
                 let usage = self
                     .run_once(file, selection, agent, expected)
-                    .with_context(|| name.clone())?;
+                    .with_context(|| format!("{name}; {}", last_words(&self.dir)))?;
                 println!("{name}: {usage}");
                 case.usages[at].push(usage);
             }
@@ -286,7 +306,8 @@ impl Bench<'_> {
             .env("BENCH_DATA_DIR", &data_dir)
             .env("BENCH_ENDPOINT", format!("http://{address}"))
             .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .stdout(Stdio::null())
+            .stderr(log_file(&self.dir)?);
         Child::start(command)
     }
 

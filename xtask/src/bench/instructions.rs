@@ -6,9 +6,11 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::results::publish;
 use crate::workspace::{Workspace, on_path, run as execute};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Write the counts to benches/instructions.csv instead of comparing with it
     #[arg(long, requires = "instructions")]
@@ -38,7 +40,7 @@ struct Count {
     per_byte: f64,
 }
 
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
     if !on_path("valgrind") {
         println!("skipped: valgrind is not on the PATH");
         return Ok(());
@@ -55,20 +57,26 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let recorded = fs::read_to_string(&path).unwrap_or_default();
     let mut counts: Vec<Count> = Vec::new();
     let mut faults = Vec::new();
-    println!("| stage | shape | instructions per line | per byte | recorded | change |");
-    println!("|---|---|---:|---:|---:|---:|");
+    let mut table = String::new();
+    let mut add = |line: String| {
+        println!("{line}");
+        table.push_str(&line);
+        table.push('\n');
+    };
+    add("| stage | shape | instructions per line | per byte | recorded | change |".to_owned());
+    add("|---|---|---:|---:|---:|---:|".to_owned());
     for (stage, shapes) in STAGES {
         for shape in shapes {
             let count = count(workspace, stage, shape)?;
             let before = recorded_count(&recorded, stage, shape);
             let change = before.map(|before| count.per_line / before - 1.0);
-            println!(
+            add(format!(
                 "| {stage} | {shape} | {:.1} | {:.2} | {} | {} |",
                 count.per_line,
                 count.per_byte,
                 before.map_or("none".to_owned(), |before| format!("{before:.1}")),
                 change.map_or(String::new(), |change| format!("{:+.1} %", change * 100.0)),
-            );
+            ));
             if change.is_some_and(|change| change > TOLERANCE) {
                 faults.push(format!("{stage} of {shape} lines costs more than recorded"));
             }
@@ -76,6 +84,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
     }
     faults.extend(pushdown_faults(&counts));
+    if is_public {
+        publish(workspace, "instructions", &table)?;
+    }
     if args.record {
         fs::write(&path, csv(&counts)).context("cannot write benches/instructions.csv")?;
         println!("recorded: benches/instructions.csv");

@@ -4,6 +4,7 @@
 //! Resident memory holds the pages of the binary that were touched; anonymous memory does not, and is what a leak
 //! would make grow. Flat means that the last quarter of the samples peaks no higher than the second.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,14 +16,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::agents::{self, scratch_dir, stripped};
+use super::agents::{self, log_file, scratch_dir, stripped};
 use super::child::Child;
 use super::data::DataFile;
 use super::receiver::Receiver;
-use super::results::{Csv, machine};
+use super::results::{Csv, machine, publish};
 use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Size of the large file in GiB
     #[arg(long, default_value_t = 10.0, requires = "memory")]
@@ -52,7 +54,12 @@ const LINE_BYTES: [(&str, f64); 4] = [
     ("mixed", 254.0),
 ];
 
-pub(crate) fn run(workspace: &Workspace, agents: &agents::Args, args: &Args) -> Result<()> {
+pub(crate) fn run(
+    workspace: &Workspace,
+    agents: &agents::Args,
+    args: &Args,
+    is_public: bool,
+) -> Result<()> {
     let tailrace = stripped(workspace, agents.binary.as_deref())?;
     let dir = scratch_dir(workspace)?;
     let known = LINE_BYTES.iter().find(|(shape, _)| *shape == args.shape);
@@ -70,7 +77,9 @@ pub(crate) fn run(workspace: &Workspace, agents: &agents::Args, args: &Args) -> 
         "one file of {:.1} GiB",
         file.bytes as f64 / f64::from(1 << 30)
     );
-    csv.push(&report(&name, lines, file.bytes, &samples))?;
+    let one = Peaks::of(name, lines, file.bytes, &samples);
+    println!("{one}");
+    csv.push(&one.csv())?;
     drop(file);
 
     let lines = args.files * LINES_PER_FILE;
@@ -80,7 +89,13 @@ pub(crate) fn run(workspace: &Workspace, agents: &agents::Args, args: &Args) -> 
     split(&file, &many)?;
     let samples = sample(workspace, &tailrace, &many.join("*.ndjson"), lines, timeout)?;
     let name = format!("{} files", args.files);
-    csv.push(&report(&name, lines, file.bytes, &samples))?;
+    let many_files = Peaks::of(name, lines, file.bytes, &samples);
+    println!("{many_files}");
+    csv.push(&many_files.csv())?;
+    if is_public {
+        let text = format!("{}\n\n- {one}\n- {many_files}", machine(workspace));
+        publish(workspace, "memory", &text)?;
+    }
     fs::remove_dir_all(&many).context("cannot remove the many files")?;
     println!("written: {}", csv.name(workspace));
     Ok(())
@@ -126,7 +141,8 @@ fn sample(
         .env("BENCH_DATA_DIR", &data_dir)
         .env("BENCH_ENDPOINT", format!("http://{}", receiver.address))
         .stdin(Stdio::null())
-        .stdout(Stdio::null());
+        .stdout(Stdio::null())
+        .stderr(log_file(&scratch_dir(workspace)?)?);
     let agent = Child::start(command)?;
     let stop = Arc::new(AtomicBool::new(false));
     let sampler = {
@@ -173,34 +189,67 @@ fn peak(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> u64 {
     samples.iter().map(of).max().unwrap_or(0)
 }
 
-/// Prints what was found, and gives it as a row.
-fn report(name: &str, lines: u64, bytes: u64, samples: &[Sample]) -> Vec<String> {
-    let quarter = samples.len() / 4;
-    let second = peak(&samples[quarter..2 * quarter], |sample| sample.anonymous);
-    let last = peak(&samples[3 * quarter..], |sample| sample.anonymous);
-    let resident = peak(samples, |sample| sample.resident);
-    let anonymous = peak(samples, |sample| sample.anonymous);
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!(
-        "{name}: peak {:.1} MiB resident, {:.1} MiB anonymous ({:.1} in the second quarter of {} samples, {:.1} in the last)",
-        mib(resident),
-        mib(anonymous),
-        mib(second),
-        samples.len(),
-        mib(last),
-    );
-    let numbers = [
-        lines,
-        bytes,
-        samples.len() as u64,
-        resident,
-        anonymous,
-        second,
-        last,
-    ];
-    let mut fields = vec![name.to_owned()];
-    fields.extend(numbers.map(|number| number.to_string()));
-    fields
+/// The highest samples of a run.
+#[derive(Debug, PartialEq)]
+struct Peaks {
+    name: String,
+    lines: u64,
+    bytes: u64,
+    samples: usize,
+    resident: u64,
+    anonymous: u64,
+    /// Anonymous bytes in the second quarter of the samples, and in the last.
+    second: u64,
+    last: u64,
+}
+
+impl Peaks {
+    fn of(name: String, lines: u64, bytes: u64, samples: &[Sample]) -> Peaks {
+        let quarter = samples.len() / 4;
+        Peaks {
+            name,
+            lines,
+            bytes,
+            samples: samples.len(),
+            resident: peak(samples, |sample| sample.resident),
+            anonymous: peak(samples, |sample| sample.anonymous),
+            second: peak(&samples[quarter..2 * quarter], |sample| sample.anonymous),
+            last: peak(&samples[3 * quarter..], |sample| sample.anonymous),
+        }
+    }
+
+    fn csv(&self) -> Vec<String> {
+        let mut fields = vec![self.name.clone()];
+        let numbers = [
+            self.lines,
+            self.bytes,
+            self.samples as u64,
+            self.resident,
+            self.anonymous,
+            self.second,
+            self.last,
+        ];
+        fields.extend(numbers.map(|number| number.to_string()));
+        fields
+    }
+}
+
+impl fmt::Display for Peaks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        write!(
+            f,
+            "{}, {} lines: peak {:.1} MiB resident, {:.1} MiB anonymous ({:.1} in the second quarter of {} samples, \
+             {:.1} in the last)",
+            self.name,
+            self.lines,
+            mib(self.resident),
+            mib(self.anonymous),
+            mib(self.second),
+            self.samples,
+            mib(self.last),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +276,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            report("x", 1, 2, &samples),
+            Peaks::of("x".to_owned(), 1, 2, &samples).csv(),
             ["x", "1", "2", "8", "80", "8", "4", "8"]
         );
     }

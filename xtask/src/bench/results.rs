@@ -60,6 +60,26 @@ pub(crate) fn machine(workspace: &Workspace) -> String {
     format!("commit {}, {} x {model}", commit.trim(), models.len())
 }
 
+/// Puts `text` into docs/performance.md, between `<!-- bench NAME -->` and the next `<!-- end -->`.
+pub(crate) fn publish(workspace: &Workspace, name: &str, text: &str) -> Result<()> {
+    let path = workspace.root.join("docs/performance.md");
+    let old = fs::read_to_string(&path).context("cannot read docs/performance.md")?;
+    let new = replaced(&old, name, text)
+        .with_context(|| format!("docs/performance.md has no place for `bench {name}`"))?;
+    fs::write(&path, new).context("cannot write docs/performance.md")
+}
+
+fn replaced(page: &str, name: &str, text: &str) -> Option<String> {
+    let open = format!("<!-- bench {name} -->\n");
+    let (before, rest) = page.split_once(&open)?;
+    let at = rest.find("<!-- end -->")?;
+    Some(format!(
+        "{before}{open}\n{}\n\n{}",
+        text.trim(),
+        &rest[at..]
+    ))
+}
+
 /// The middle one, or the mean of the two in the middle; NaN of nothing.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -75,6 +95,15 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_named_place_of_a_page_changes() {
+        let page = "a\n<!-- bench x -->\nold\n<!-- end -->\nb\n<!-- bench y -->\n<!-- end -->\n";
+        let new = "a\n<!-- bench x -->\n\nnew\n\n<!-- end -->\nb\n<!-- bench y -->\n<!-- end -->\n";
+        assert_eq!(replaced(page, "x", "new\n").as_deref(), Some(new));
+        assert_eq!(replaced(new, "x", "new").as_deref(), Some(new));
+        assert_eq!(replaced(page, "z", "new"), None);
+    }
 
     #[test]
     fn the_median_of_an_even_number_lies_between() {

@@ -8,10 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::chart::{Bar, Chart, Group, number};
-use super::results::{Csv, machine, median};
+use super::results::{Csv, machine, median, publish};
 use crate::workspace::{Workspace, run as execute};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// The benches to run
     #[arg(
@@ -41,7 +42,7 @@ struct Measured {
 const OURS: &str = "tailrace";
 const YARDSTICK: &str = "simdutf8";
 
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
     let (timed, printed): (Vec<&String>, Vec<&String>) =
         args.bench.iter().partition(|name| *name != "allocations");
     let mut all: Vec<Measured> = Vec::new();
@@ -61,6 +62,21 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         let csv = write_csv(workspace, &all)?;
         println!("\nwritten: {csv}");
         draw(workspace, &all)?;
+        if is_public {
+            for bench in [
+                "scan",
+                "scan 2 of 20",
+                "filter",
+                "encode",
+                "compress",
+                "worker",
+            ] {
+                if all.iter().any(|one| one.bench == bench) {
+                    publish(workspace, bench, &pivot(&all, bench))?;
+                }
+            }
+            publish(workspace, "machine", &machine(workspace))?;
+        }
     }
     for bench in printed {
         println!();
@@ -168,6 +184,45 @@ fn markdown(all: &[Measured]) -> String {
             of_yardstick.map_or(String::new(), |ratio| format!("{ratio:.3}")),
             ours.map_or(String::new(), |ours| number(ours.times(one))),
         ));
+    }
+    text
+}
+
+/// The cases of one bench below each other, the contenders beside each other: GB/s, and how many times faster ours is.
+fn pivot(all: &[Measured], bench: &str) -> String {
+    let all: Vec<&Measured> = all.iter().filter(|one| one.bench == bench).collect();
+    let distinct = |of: fn(&Measured) -> &str| {
+        let mut names: Vec<&str> = Vec::new();
+        for one in &all {
+            if !names.contains(&of(one)) {
+                names.push(of(one));
+            }
+        }
+        names
+    };
+    let (cases, mut contenders) = (distinct(|one| &one.case), distinct(|one| &one.who));
+    contenders.sort_by_key(|who| (*who != YARDSTICK, *who != OURS));
+    let dashes = "---:|".repeat(contenders.len());
+    let mut text = format!("| GB/s | {} |\n|---|{dashes}\n", contenders.join(" | "));
+    for case in cases {
+        let find = |who: &str| {
+            all.iter()
+                .find(|one| (one.case.as_str(), one.who.as_str()) == (case, who))
+        };
+        let cell = |who: &&str| {
+            let Some(one) = find(who) else {
+                return String::new();
+            };
+            let speed = number(one.gb_per_s());
+            match (*who, find(OURS), find(YARDSTICK)) {
+                (OURS, _, Some(yardstick)) => format!("**{speed}** ({:.3})", one.times(yardstick)),
+                (OURS, ..) => format!("**{speed}**"),
+                (YARDSTICK, ..) | (_, None, _) => speed,
+                (_, Some(ours), _) => format!("{speed} ({}x)", number(ours.times(one))),
+            }
+        };
+        let cells: Vec<String> = contenders.iter().map(cell).collect();
+        text.push_str(&format!("| {case} | {} |\n", cells.join(" | ")));
     }
     text
 }
@@ -289,6 +344,18 @@ mod tests {
             lines[4],
             "| scan | wide | rival | 167 | 333 | 0.050 | 4.00 |"
         );
+    }
+
+    #[test]
+    fn contenders_stand_beside_each_other() {
+        let all = [
+            one("rival", &[2000.0]),
+            one("simdutf8", &[100.0]),
+            one("tailrace", &[500.0]),
+        ];
+        let table = "| GB/s | simdutf8 | tailrace | rival |\n|---|---:|---:|---:|\n\
+                     | wide | 5000 | **1000** (0.200) | 250 (4.00x) |\n";
+        assert_eq!(pivot(&all, "scan"), table);
     }
 
     #[test]
