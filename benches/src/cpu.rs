@@ -52,7 +52,6 @@ pub fn criterion() -> Criterion<CpuTime> {
         .measurement_time(Duration::from_millis(600))
         .nresamples(1000)
         .without_plots()
-        .configure_from_args()
 }
 
 /// A group whose results are told in lines and bytes of a corpus.

@@ -1,11 +1,22 @@
-//! `tailrace-bench`: what `cargo xtask bench` runs in a process of its own.
+//! `tailrace-bench`: what `cargo xtask bench` runs.
 //!
+//!     tailrace-bench scan|pushdown|encode|compress|worker [FILTER]
+//!                                               times the cases whose names hold FILTER, with criterion
 //!     tailrace-bench instructions STAGE SHAPE   one stage over a fixed input, for callgrind to count
 //!     tailrace-bench zstd FILE                  CPU and bytes of `zstd -1` on a file's OTLP requests
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
 use std::process::ExitCode;
+
+use criterion::Criterion;
+use tailrace_benches::cpu::{CpuTime, criterion};
+
+mod compress;
+mod encode;
+mod pushdown;
+mod scan;
+mod worker;
 
 mod instructions;
 mod yardstick;
@@ -16,9 +27,31 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["instructions", stage, shape] => instructions::run(stage, shape),
         ["zstd", file] => yardstick::run(file),
-        _ => {
-            eprintln!("usage: tailrace-bench instructions STAGE SHAPE | zstd FILE");
-            ExitCode::FAILURE
-        }
+        [bench, filter @ ..] => time(bench, filter),
+        [] => usage(),
     }
+}
+
+/// Times one bench.
+fn time(bench: &str, filter: &[&str]) -> ExitCode {
+    let run: fn(&mut Criterion<CpuTime>) = match bench {
+        "scan" => scan::run,
+        "pushdown" => pushdown::run,
+        "encode" => encode::run,
+        "compress" => compress::run,
+        "worker" => worker::run,
+        _ => return usage(),
+    };
+    let criterion = criterion();
+    run(&mut match filter {
+        [] => criterion,
+        [filter] => criterion.with_filter(*filter),
+        _ => return usage(),
+    });
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: tailrace-bench BENCH [FILTER] | instructions STAGE SHAPE | zstd FILE");
+    ExitCode::FAILURE
 }

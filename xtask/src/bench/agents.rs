@@ -26,6 +26,7 @@ use super::child::{Child, Usage};
 use super::data::DataFile;
 use super::receiver::Receiver;
 use super::results::{Csv, machine, publish};
+use super::stages;
 use super::table::{self, Case, Yardstick};
 use crate::collector;
 use crate::workspace::{Workspace, capture, on_path, run as execute};
@@ -100,14 +101,7 @@ struct Bench<'a> {
 pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
     let tailrace = stripped(workspace, args.binary.as_deref())?;
     if !args.no_yardstick {
-        let build = [
-            "build",
-            "--release",
-            "--workspace",
-            "--bin",
-            "tailrace-bench",
-        ];
-        execute(&mut workspace.cargo(&build))?;
+        stages::build(workspace)?;
     }
     let otelcol = match args.only.contains(&Agent::Otelcol) {
         true => Some(collector::build(workspace)?),

@@ -7,7 +7,8 @@ use std::fs;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::results::publish;
-use crate::workspace::{Workspace, on_path, run as execute};
+use super::stages;
+use crate::workspace::{Workspace, on_path};
 
 #[derive(clap::Args)]
 #[group(skip)]
@@ -45,14 +46,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
         println!("skipped: valgrind is not on the PATH");
         return Ok(());
     }
-    let build = [
-        "build",
-        "--release",
-        "--workspace",
-        "--bin",
-        "tailrace-bench",
-    ];
-    execute(&mut workspace.cargo(&build))?;
+    stages::build(workspace)?;
     let path = workspace.root.join("benches/instructions.csv");
     let recorded = fs::read_to_string(&path).unwrap_or_default();
     let mut counts: Vec<Count> = Vec::new();

@@ -21,6 +21,9 @@ pub(crate) struct Args {
         default_value = "scan,pushdown,encode,compress,worker,allocations"
     )]
     bench: Vec<String>,
+    /// Time only the cases whose names hold this
+    #[arg(long)]
+    filter: Option<String>,
     /// Run them so many times; medians are shown
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -43,6 +46,7 @@ const OURS: &str = "tailrace";
 const YARDSTICK: &str = "simdutf8";
 
 pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
+    build(workspace)?;
     let (timed, printed): (Vec<&String>, Vec<&String>) =
         args.bench.iter().partition(|name| *name != "allocations");
     let mut all: Vec<Measured> = Vec::new();
@@ -50,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
         if timed.is_empty() {
             break;
         }
-        for measured in run_once(workspace, &timed)? {
+        for measured in run_once(workspace, &timed, args.filter.as_deref())? {
             match all.iter_mut().find(|known| known.is_same_case(&measured)) {
                 Some(known) => known.ns.extend(measured.ns),
                 None => all.push(measured),
@@ -78,25 +82,42 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
             publish(workspace, "machine", &machine(workspace))?;
         }
     }
-    for bench in printed {
+    for _ in printed {
         println!();
-        execute(&mut workspace.cargo(&["bench", "--quiet", "--workspace", "--bench", bench]))?;
+        let program = workspace.target.join("release/tailrace-bench-allocations");
+        execute(&mut workspace.command(program, &[]))?;
     }
     Ok(())
 }
 
+/// The programs of the benches, with the features of the whole workspace: what is built for one is there for all.
+pub(super) fn build(workspace: &Workspace) -> Result<()> {
+    let programs = [
+        "--bin",
+        "tailrace-bench",
+        "--bin",
+        "tailrace-bench-allocations",
+    ];
+    let mut command = workspace.cargo(&["build", "--release", "--workspace"]);
+    execute(command.args(programs))
+}
+
 /// All benches once, results in the order in which they came.
-fn run_once(workspace: &Workspace, benches: &[&String]) -> Result<Vec<Measured>> {
+fn run_once(
+    workspace: &Workspace,
+    benches: &[&String],
+    filter: Option<&str>,
+) -> Result<Vec<Measured>> {
     let home = workspace.target.join("bench/criterion");
     if home.exists() {
         fs::remove_dir_all(&home).with_context(|| format!("cannot empty {}", home.display()))?;
     }
-    let mut command = workspace.cargo(&["bench", "--workspace"]);
     for bench in benches {
-        command.args(["--bench", bench]);
+        let program = workspace.target.join("release/tailrace-bench");
+        let mut command = workspace.command(program, &[bench]);
+        command.args(filter).env("CRITERION_HOME", &home);
+        execute(&mut command)?;
     }
-    command.env("CRITERION_HOME", &home);
-    execute(&mut command)?;
     let mut found: Vec<(SystemTime, Measured)> = Vec::new();
     collect(&home, &mut found)?;
     ensure!(!found.is_empty(), "no results under {}", home.display());

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray as _, RecordBatch};
 use arrow::compute::filter_record_batch;
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion};
 use datafusion::common::DFSchema;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::{Expr, SessionContext, col, lit};
 use tailrace_benches::corpus::{Answer, CORPUS_BYTES, Chunk, Corpus};
-use tailrace_benches::cpu::{CpuTime, criterion, group_of};
+use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::rivals::{ArrowJson, columns_answer, schema_of};
 use tailrace_benches::stages::{Plan, Stages, answer};
 use tailrace_benches::{Generator, Shape};
 
-fn pushdown(criterion: &mut Criterion<CpuTime>) {
+pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
     for percent in [1, 10, 50, 90] {
         let generator = Generator::new(Shape::Wide, 1)
             .with_errors(percent)
@@ -136,6 +136,3 @@ impl Conventional {
         filter_record_batch(&batch, passed.as_boolean()).expect("as long as the batch")
     }
 }
-
-criterion_group!(name = benches; config = criterion(); targets = pushdown);
-criterion_main!(benches);

@@ -3,13 +3,13 @@
 //! For every shape: simdutf8 over the same bytes as the yardstick, ours, then the rivals, one after the other so that
 //! the machine is the same for all. Every contender's answer is checked before it is timed.
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion};
 use tailrace_benches::Shape;
 use tailrace_benches::corpus::{Answer, Corpus};
-use tailrace_benches::cpu::{CpuTime, criterion, group_of};
+use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::rivals::{self, Contender};
 
-fn scan(criterion: &mut Criterion<CpuTime>) {
+pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
     let shapes = [
         Shape::Narrow,
         Shape::Simple,
@@ -87,6 +87,3 @@ fn copies(corpus: &Corpus) -> Vec<Vec<u8>> {
     let chunks = corpus.chunks.iter();
     chunks.map(|chunk| chunk.bytes().to_vec()).collect()
 }
-
-criterion_group!(name = benches; config = criterion(); targets = scan);
-criterion_main!(benches);

@@ -4,13 +4,13 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion};
 use tailrace_benches::Shape;
 use tailrace_benches::corpus::Corpus;
-use tailrace_benches::cpu::{CpuTime, criterion, group_of};
+use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::stages::{Plan, Stages};
 
-fn compress(criterion: &mut Criterion<CpuTime>) {
+pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
     for shape in [Shape::Narrow, Shape::Simple, Shape::Wide, Shape::Mixed] {
         let corpus = Corpus::of(shape);
         let mut stages = Stages::new(Plan::new("SELECT * FROM logs"), true);
@@ -51,6 +51,3 @@ fn compress(criterion: &mut Criterion<CpuTime>) {
         });
     }
 }
-
-criterion_group!(name = benches; config = criterion(); targets = compress);
-criterion_main!(benches);

@@ -5,16 +5,16 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use prost::Message as _;
 use tailrace_benches::Shape;
 use tailrace_benches::corpus::Corpus;
-use tailrace_benches::cpu::{CpuTime, criterion, group_of};
+use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::reference;
 use tailrace_benches::stages::{Plan, Selection, Stages};
 
-fn encode(criterion: &mut Criterion<CpuTime>) {
+pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
     for shape in [Shape::Narrow, Shape::Simple, Shape::Wide, Shape::Mixed] {
         let corpus = Corpus::of(shape);
         let mut stages = Stages::new(Plan::new("SELECT * FROM logs"), true);
@@ -70,6 +70,3 @@ fn encode(criterion: &mut Criterion<CpuTime>) {
         );
     }
 }
-
-criterion_group!(name = benches; config = criterion(); targets = encode);
-criterion_main!(benches);
