@@ -5,15 +5,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arrow::array::Array as _;
 use bytes::Bytes;
-use tailrace_scan::{Record, Records};
+use tailrace_scan::{Record, Records, Scanned, StarColumn};
 
 use crate::{Generator, Shape};
 
 /// Bytes of a chunk, about.
 pub const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes of a corpus: more than the second-level cache holds.
-pub const CORPUS_BYTES: usize = 8 << 20;
+/// Bytes of a corpus: more than the caches hold, so that the lines come from memory as they do in an agent.
+/// `TAILRACE_BENCH_MIB` says otherwise.
+pub fn corpus_bytes() -> usize {
+    let mib = std::env::var("TAILRACE_BENCH_MIB").ok();
+    mib.and_then(|mib| mib.parse().ok()).unwrap_or(64) << 20
+}
 /// When the records were read, as far as the stages are told.
 pub const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
 
@@ -70,7 +75,7 @@ impl std::ops::AddAssign for Answer {
 impl Corpus {
     /// The usual lines of a shape.
     pub fn of(shape: Shape) -> Corpus {
-        Corpus::generated(shape.name(), Generator::new(shape, 1), CORPUS_BYTES)
+        Corpus::generated(shape.name(), Generator::new(shape, 1), corpus_bytes())
     }
 
     /// So many bytes of a generator's lines.
@@ -177,6 +182,22 @@ impl Chunk {
             observed_ns: OBSERVED_NS,
         }
     }
+}
+
+/// What the columns of `SELECT *` say of some rows.
+pub fn star_answer(scanned: &Scanned, rows: impl Iterator<Item = usize>) -> Answer {
+    let column = |key: &str| scanned.star.iter().find(|column| &*column.key == key);
+    let (levels, statuses) = (column("level"), column("status"));
+    let text = |column: Option<&'_ StarColumn>, row: usize| {
+        let values = &column?.values;
+        values.is_valid(row).then(|| values.value(row).to_owned())
+    };
+    let mut answer = Answer::default();
+    for row in rows {
+        let status = text(statuses, row).and_then(|text| text.parse().ok());
+        answer.add(text(levels, row).as_deref(), status);
+    }
+    answer
 }
 
 /// Cuts whole lines into records of buffer 0.

@@ -12,8 +12,10 @@ mod generate {
 
 pub mod corpus;
 pub mod cpu;
+#[cfg(feature = "stages")]
 pub mod reference;
 pub mod rivals;
+#[cfg(feature = "stages")]
 pub mod stages;
 
 pub use generate::lines::{Generator, Shape};

@@ -12,20 +12,33 @@ use std::process::ExitCode;
 use criterion::Criterion;
 use tailrace_benches::cpu::{CpuTime, criterion};
 
-mod compress;
-mod encode;
-mod pushdown;
 mod scan;
+
+#[cfg(feature = "stages")]
+mod compress;
+#[cfg(feature = "stages")]
+mod encode;
+#[cfg(feature = "stages")]
+mod pushdown;
+#[cfg(feature = "stages")]
 mod worker;
 
+#[cfg(feature = "stages")]
 mod instructions;
+#[cfg(feature = "stages")]
 mod yardstick;
+
+/// The agent's allocator, for the rivals too.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
+        #[cfg(feature = "stages")]
         ["instructions", stage, shape] => instructions::run(stage, shape),
+        #[cfg(feature = "stages")]
         ["zstd", file] => yardstick::run(file),
         [bench, filter @ ..] => time(bench, filter),
         [] => usage(),
@@ -36,9 +49,13 @@ fn main() -> ExitCode {
 fn time(bench: &str, filter: &[&str]) -> ExitCode {
     let run: fn(&mut Criterion<CpuTime>) = match bench {
         "scan" => scan::run,
+        #[cfg(feature = "stages")]
         "pushdown" => pushdown::run,
+        #[cfg(feature = "stages")]
         "encode" => encode::run,
+        #[cfg(feature = "stages")]
         "compress" => compress::run,
+        #[cfg(feature = "stages")]
         "worker" => worker::run,
         _ => return usage(),
     };

@@ -14,7 +14,7 @@ use criterion::{BenchmarkId, Criterion};
 use datafusion::common::DFSchema;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::{Expr, SessionContext, col, lit};
-use tailrace_benches::corpus::{Answer, CORPUS_BYTES, Chunk, Corpus};
+use tailrace_benches::corpus::{Answer, Chunk, Corpus, corpus_bytes};
 use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::rivals::{ArrowJson, columns_answer, schema_of};
 use tailrace_benches::stages::{Plan, Stages, answer};
@@ -25,7 +25,7 @@ pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
         let generator = Generator::new(Shape::Wide, 1)
             .with_errors(percent)
             .with_decoys(5);
-        let corpus = Corpus::generated("wide", generator, CORPUS_BYTES);
+        let corpus = Corpus::generated("wide", generator, corpus_bytes());
         let level = || Plan::new("SELECT * FROM logs WHERE level = 'ERROR'").with_literal("ERROR");
         let is_error = col("level").eq(lit("ERROR"));
         three_ways(

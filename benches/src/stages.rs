@@ -8,7 +8,7 @@ use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, P
 use tailrace_scan::{Needle, Needles, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, Options, OutputValue, Query, Rows};
 
-use crate::corpus::{Answer, Chunk, OBSERVED_NS};
+use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
 
 /// A compiled query and what the scanner must extract for it.
 #[derive(Debug)]
@@ -241,22 +241,9 @@ fn part<'a>(query: &'a Query, scanned: &'a Scanned, rows: &'a Rows) -> Part<'a> 
 
 /// What the columns of `SELECT *` say, for the rows that passed.
 pub fn answer(selection: &Selection) -> Answer {
-    use arrow::array::Array as _;
     let Selection { scanned, rows } = selection;
-    let column = |key: &str| scanned.star.iter().find(|column| &*column.key == key);
-    let text = |key: &str, row: usize| {
-        let values = &column(key)?.values;
-        values.is_valid(row).then(|| values.value(row))
-    };
-    let all: Vec<u32> = (0..scanned.batch.num_rows() as u32).collect();
-    let rows = match rows {
-        Rows::All => &all,
-        Rows::Some(rows) => rows,
-    };
-    let mut answer = Answer::default();
-    for &row in rows {
-        let status = text("status", row as usize).and_then(|text| text.parse().ok());
-        answer.add(text("level", row as usize), status);
+    match rows {
+        Rows::All => star_answer(scanned, 0..scanned.batch.num_rows()),
+        Rows::Some(rows) => star_answer(scanned, rows.iter().map(|&row| row as usize)),
     }
-    answer
 }

@@ -1,7 +1,7 @@
 //! The criterion benches: run, read what they left, one table, a CSV and the plots.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, ensure};
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Time only the cases whose names hold this
     #[arg(long)]
     filter: Option<String>,
+    /// Time the scan alone, with everything compiled for this very machine (sonic-rs needs that to be fast)
+    #[arg(long, conflicts_with_all = ["agents", "memory", "instructions"])]
+    native: bool,
     /// Run them so many times; medians are shown
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -46,15 +49,24 @@ const OURS: &str = "tailrace";
 const YARDSTICK: &str = "simdutf8";
 
 pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
-    build(workspace)?;
-    let (timed, printed): (Vec<&String>, Vec<&String>) =
-        args.bench.iter().partition(|name| *name != "allocations");
+    let program = if args.native {
+        build_native(workspace)?
+    } else {
+        build(workspace)?;
+        workspace.target.join("release/tailrace-bench")
+    };
+    let is_wanted = |name: &&String| !args.native || *name == "scan";
+    let (timed, printed): (Vec<&String>, Vec<&String>) = args
+        .bench
+        .iter()
+        .filter(is_wanted)
+        .partition(|name| *name != "allocations");
     let mut all: Vec<Measured> = Vec::new();
     for _ in 0..args.repeat {
         if timed.is_empty() {
             break;
         }
-        for measured in run_once(workspace, &timed, args.filter.as_deref())? {
+        for measured in run_once(workspace, &program, &timed, args.filter.as_deref())? {
             match all.iter_mut().find(|known| known.is_same_case(&measured)) {
                 Some(known) => known.ns.extend(measured.ns),
                 None => all.push(measured),
@@ -63,23 +75,19 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
     }
     if !all.is_empty() {
         print!("\n{}\n\n{}", machine(workspace), markdown(&all));
-        let csv = write_csv(workspace, &all)?;
+        let suffix = if args.native { "-native" } else { "" };
+        let csv = write_csv(workspace, suffix, &all)?;
         println!("\nwritten: {csv}");
+        if args.native {
+            if is_public {
+                let both = ["scan", "scan 2 of 20"].map(|bench| pivot(&all, bench));
+                publish(workspace, "scan native", &both.join("\n"))?;
+            }
+            return Ok(());
+        }
         draw(workspace, &all)?;
         if is_public {
-            for bench in [
-                "scan",
-                "scan 2 of 20",
-                "filter",
-                "encode",
-                "compress",
-                "worker",
-            ] {
-                if all.iter().any(|one| one.bench == bench) {
-                    publish(workspace, bench, &pivot(&all, bench))?;
-                }
-            }
-            publish(workspace, "machine", &machine(workspace))?;
+            publish_all(workspace, &all)?;
         }
     }
     for _ in printed {
@@ -88,6 +96,35 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
         execute(&mut workspace.command(program, &[]))?;
     }
     Ok(())
+}
+
+/// The tables of docs/performance.md.
+fn publish_all(workspace: &Workspace, all: &[Measured]) -> Result<()> {
+    for bench in [
+        "scan",
+        "scan 2 of 20",
+        "filter",
+        "encode",
+        "compress",
+        "worker",
+    ] {
+        if all.iter().any(|one| one.bench == bench) {
+            publish(workspace, bench, &pivot(all, bench))?;
+        }
+    }
+    publish(workspace, "machine", &machine(workspace))
+}
+
+/// The scan alone for this very machine, in a directory of its own: nothing of it can be shared.
+fn build_native(workspace: &Workspace) -> Result<PathBuf> {
+    let target = workspace.target.join("bench/native");
+    let mut command = workspace.cargo(&["build", "--release", "--no-default-features"]);
+    command
+        .args(["--package", "tailrace-benches", "--bin", "tailrace-bench"])
+        .env("CARGO_TARGET_DIR", &target)
+        .env("RUSTFLAGS", "-C target-cpu=native");
+    execute(&mut command)?;
+    Ok(target.join("release/tailrace-bench"))
 }
 
 /// The programs of the benches, with the features of the whole workspace: what is built for one is there for all.
@@ -105,6 +142,7 @@ pub(super) fn build(workspace: &Workspace) -> Result<()> {
 /// All benches once, results in the order in which they came.
 fn run_once(
     workspace: &Workspace,
+    program: &Path,
     benches: &[&String],
     filter: Option<&str>,
 ) -> Result<Vec<Measured>> {
@@ -113,7 +151,6 @@ fn run_once(
         fs::remove_dir_all(&home).with_context(|| format!("cannot empty {}", home.display()))?;
     }
     for bench in benches {
-        let program = workspace.target.join("release/tailrace-bench");
         let mut command = workspace.command(program, &[bench]);
         command.args(filter).env("CRITERION_HOME", &home);
         execute(&mut command)?;
@@ -248,10 +285,10 @@ fn pivot(all: &[Measured], bench: &str) -> String {
     text
 }
 
-fn write_csv(workspace: &Workspace, all: &[Measured]) -> Result<String> {
+fn write_csv(workspace: &Workspace, suffix: &str, all: &[Measured]) -> Result<String> {
     let columns =
         "bench,case,who,lines,bytes,ns,gb_per_s,mlines_per_s,of_simdutf8,tailrace_is_faster_by";
-    let mut csv = Csv::create(workspace, "", columns)?;
+    let mut csv = Csv::create(workspace, suffix, columns)?;
     for one in all {
         let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.4}"));
         csv.push(&[
