@@ -14,8 +14,8 @@
 //! | mixed | 5 to 8 | 254 | stack traces, escapes, nesting, several key sets |
 //! | cri | 6 in CRI | 207 | container files: two streams, split lines |
 //! | demo | 10 | 213 | what `tailrace demo` tails |
-//! | escaped | 5 to 7 | 321 | the lines of mixed that hold escapes |
-//! | nested | 6 | 240 | the lines of mixed that hold objects and arrays |
+//! | escaped | 6 or 7 | 360 | the lines of mixed that hold escapes |
+//! | nested | 6 | 255 | the lines of mixed that hold objects and arrays |
 //!
 //! Shares, the same in every shape: `level` is ERROR in 10 % of the lines, WARN
 //! in 15 %, DEBUG in 15 % and INFO in 60 %. Where a line has a `status`, it is
