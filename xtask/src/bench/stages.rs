@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::chart::{Bar, Chart, Group, number};
 use super::results::{Csv, machine, median, publish};
-use crate::workspace::{Workspace, run as execute};
+use crate::workspace::{Workspace, capture, run as execute};
 
 #[derive(clap::Args)]
 #[group(skip)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "scan,pushdown,encode,compress,worker,allocations"
+        default_value = BENCHES
     )]
     bench: Vec<String>,
     /// Time only the cases whose names hold this
@@ -43,6 +43,8 @@ struct Measured {
     /// CPU time of one pass, of each run.
     ns: Vec<f64>,
 }
+
+const BENCHES: &str = "scan,pushdown,encode,compress,worker,allocations";
 
 /// The contender that the others are compared with.
 const OURS: &str = "tailrace";
@@ -75,7 +77,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
     }
     if !all.is_empty() {
         print!("\n{}\n\n{}", machine(workspace), markdown(&all));
-        let suffix = if args.native { "-native" } else { "" };
+        let is_part = args.filter.is_some() || args.bench.len() < BENCHES.split(',').count();
+        let suffix = match (args.native, is_part) {
+            (true, _) => "-native",
+            (false, true) => "-part",
+            (false, false) => "",
+        };
         let csv = write_csv(workspace, suffix, &all)?;
         println!("\nwritten: {csv}");
         if args.native {
@@ -93,7 +100,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result
     for _ in printed {
         println!();
         let program = workspace.target.join("release/tailrace-bench-allocations");
-        execute(&mut workspace.command(program, &[]))?;
+        let table = capture(&mut workspace.command(program, &[]))?;
+        print!("{table}");
+        if is_public {
+            publish(workspace, "allocations", &table)?;
+        }
     }
     Ok(())
 }
