@@ -18,7 +18,7 @@ mod typed;
 pub use columns::{ArrowJson, answer as columns_answer, schema_of};
 pub use dom::{Borrowed, Tape};
 pub use lazy::{SonicGet, SonicGetMany};
-pub use typed::{Narrow, SerdeTyped, Simple, SonicTyped, Wide};
+pub use typed::{Narrow, SerdeTyped, Simple, SonicTyped, Two, Wide};
 
 /// Someone who reads lines of JSON.
 pub trait Contender {
@@ -76,6 +76,8 @@ pub fn two_fields(corpus: &Corpus) -> Vec<Box<dyn Contender>> {
         Box::new(TailraceTwo::new()),
         Box::new(SonicGet),
         Box::new(SonicGetMany::default()),
+        Box::new(SonicTyped::<Two<'static>>::default()),
+        Box::new(SerdeTyped::<Two<'static>>::default()),
         Box::new(ArrowJson::two_fields(corpus)),
     ]
 }

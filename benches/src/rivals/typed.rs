@@ -62,6 +62,11 @@ line! {
     } |line| Some(line.status)
 }
 
+line! {
+    /// Two fields of a line; the others are skipped.
+    Two { level: &'a str, status: u64 } |line| Some(line.status)
+}
+
 /// serde_json into a struct.
 #[derive(Debug)]
 pub struct SerdeTyped<T>(PhantomData<T>);
