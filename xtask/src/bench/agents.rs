@@ -100,7 +100,9 @@ struct Bench<'a> {
 
 pub(crate) fn run(workspace: &Workspace, args: &Args, is_public: bool) -> Result<()> {
     let tailrace = stripped(workspace, args.binary.as_deref())?;
-    if !args.no_yardstick {
+    // Who brings a binary wants no build, if it can be helped.
+    let yardstick = workspace.target.join("release/tailrace-bench");
+    if !args.no_yardstick && (args.binary.is_none() || !yardstick.is_file()) {
         stages::build(workspace)?;
     }
     let otelcol = match args.only.contains(&Agent::Otelcol) {
