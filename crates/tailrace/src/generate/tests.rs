@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use super::*;
 
-const JSON_SHAPES: [Shape; 5] = [
+const JSON_SHAPES: [Shape; 7] = [
     Shape::Narrow,
     Shape::Simple,
     Shape::Wide,
     Shape::Mixed,
     Shape::Demo,
+    Shape::Escaped,
+    Shape::Nested,
 ];
 
 fn generate(mut generator: Generator, records: u64) -> String {
@@ -67,7 +69,7 @@ fn the_first_lines_never_change() {
 
 #[test]
 fn every_line_is_an_object_of_the_documented_mean_size() {
-    let expected = [65, 164, 537, 254, 213];
+    let expected = [65, 164, 537, 254, 213, 360, 255];
     for (shape, bytes) in JSON_SHAPES.into_iter().zip(expected) {
         let text = generate(Generator::new(shape, 3), 20_000);
         for line in text.lines() {
@@ -102,6 +104,32 @@ fn levels_and_status_have_the_documented_shares() {
         let errors = f64::from(levels["\"ERROR\""]) / 20_000.0;
         assert!((errors - 0.10).abs() < 0.01, "{shape:?}: {levels:?}");
     }
+}
+
+#[test]
+fn errors_come_in_the_share_asked_for_and_decoys_only_elsewhere() {
+    for percent in [1, 10, 50, 90] {
+        let generator = Generator::new(Shape::Wide, 4)
+            .with_errors(percent)
+            .with_decoys(5);
+        let text = generate(generator, 20_000);
+        let (mut errors, mut decoys) = (0, 0);
+        for line in text.lines() {
+            let is_error = line.contains("\"level\":\"ERROR\"");
+            let status = serde_json::from_str::<Value>(line).unwrap()["status"].as_u64();
+            assert_eq!(is_error, status.unwrap() >= 500, "{line}");
+            errors += u64::from(is_error);
+            decoys += u64::from(!is_error && line.contains("\"ERROR\""));
+        }
+        let near = |count: u64, expected: u64| count.abs_diff(expected) <= 50 + expected / 10;
+        assert!(near(errors, percent * 200), "{errors} of {percent} %");
+        assert!(near(decoys, (20_000 - errors) / 20), "{decoys} decoys");
+    }
+    let decoyed = Generator::new(Shape::Simple, 4).with_decoys(0);
+    assert_eq!(
+        generate(decoyed, 100),
+        generate(Generator::new(Shape::Simple, 4), 100)
+    );
 }
 
 #[test]

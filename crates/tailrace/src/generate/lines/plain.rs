@@ -4,8 +4,7 @@
 use super::{Clock, Fields, Level, Random};
 
 /// 3 fields: `ts`, `level`, `msg`.
-pub(super) fn narrow(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
-    let level = Level::draw(random);
+pub(super) fn narrow(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
     fields.time("ts", clock);
     fields.text("level", level.name());
     fields.text("msg", random.pick(&WORDS));
@@ -13,8 +12,7 @@ pub(super) fn narrow(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock
 
 /// 6 fields: `timestamp`, `level`, `message`, `status`, `duration_ms`,
 /// `request_id`.
-pub(super) fn simple(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
-    let level = Level::draw(random);
+pub(super) fn simple(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
     fields.time("timestamp", clock);
     fields.text("level", level.name());
     let parts = [random.pick(&VERBS), " ", random.pick(&PATHS)];
@@ -25,8 +23,27 @@ pub(super) fn simple(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock
 }
 
 /// 20 fields of an HTTP service in a cluster.
-pub(super) fn wide(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
-    let level = Level::draw(random);
+pub(super) fn wide(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
+    wide_in("production", fields, level, random, clock);
+}
+
+/// As [`wide`], with the text of a level where no level is: a search for it finds too much.
+pub(super) fn wide_decoy(
+    fields: &mut Fields<'_>,
+    level: Level,
+    random: &mut Random,
+    clock: &Clock,
+) {
+    wide_in(Level::Error.name(), fields, level, random, clock);
+}
+
+fn wide_in(
+    environment: &str,
+    fields: &mut Fields<'_>,
+    level: Level,
+    random: &mut Random,
+    clock: &Clock,
+) {
     let service = random.pick(&SERVICES);
     let verb = random.pick(&VERBS);
     let path = random.pick(&PATHS);
@@ -39,7 +56,7 @@ pub(super) fn wide(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) 
         "version",
         random.pick(&["2.14.0+9f3c2d1a", "2.14.1+07be4c52", "2.15.0+c81d6e0f"]),
     );
-    fields.text("environment", "production");
+    fields.text("environment", environment);
     fields.text(
         "region",
         random.pick(&["eu-west-1", "eu-north-1", "us-east-1"]),
@@ -68,8 +85,7 @@ pub(super) fn wide(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) 
 }
 
 /// 8 fields, and always `stream` and `seq` after them.
-pub(super) fn demo(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
-    let level = Level::draw(random);
+pub(super) fn demo(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
     fields.time("ts", clock);
     fields.text("level", level.name());
     fields.text("msg", random.pick(&WORDS));

@@ -6,8 +6,7 @@ use super::plain::{PATHS, SERVICES, VERBS, duration_us};
 use super::{Clock, Fields, Level, Random};
 
 /// Writes the members of one line and leaves the object open.
-pub(super) fn mixed(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock) {
-    let level = Level::draw(random);
+pub(super) fn mixed(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
     // The last two key sets do not name the level as `"level":"..."`, and so
     // are not for errors.
     let sets = if level == Level::Error { 6 } else { 8 };
@@ -20,6 +19,23 @@ pub(super) fn mixed(fields: &mut Fields<'_>, random: &mut Random, clock: &Clock)
         5 => numbers(fields, level, random, clock),
         6 => numeric_level(fields, level, random, clock),
         _ => spaced(fields, level, random, clock),
+    }
+}
+
+/// The key sets with escapes.
+pub(super) fn escaped(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
+    match random.below(3) {
+        0 => stack_trace(fields, level, random, clock),
+        1 => unicode(fields, level, random, clock),
+        _ => escapes(fields, level, random, clock),
+    }
+}
+
+/// The key sets with nesting.
+pub(super) fn nested(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {
+    match random.below(2) {
+        0 => nested_access(fields, level, random, clock),
+        _ => arrays(fields, level, random, clock),
     }
 }
 

@@ -1,0 +1,249 @@
+//! Our stages in the order in which a worker calls them: frame, scan, evaluate, encode, compress.
+//!
+//! Takes a query and chunks; keeps what a worker keeps between batches. It is glue, the counterpart of the pipeline's
+//! worker without files, facts and tickets. Nothing is timed here.
+
+use bytes::Bytes;
+use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, Part, Request};
+use tailrace_scan::{Needle, Needles, Record, Records, Scanned, Scanner};
+use tailrace_sql::{Evaluator, Options, OutputValue, Query, Rows};
+
+use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
+
+/// A compiled query and what the scanner must extract for it.
+#[derive(Debug)]
+pub struct Plan {
+    /// The query.
+    pub query: Query,
+    /// All columns in one phase.
+    pub scan: tailrace_scan::Config,
+    /// The condition's columns first.
+    pub pushed: tailrace_scan::Config,
+}
+
+impl Plan {
+    /// Compiles a query of one SELECT whose columns, but for those of `*`, are all read by its condition.
+    pub fn new(sql: &str) -> Plan {
+        let query = Query::compile(sql, &Options::default()).expect("the benches' queries compile");
+        let scan = tailrace_scan::Config {
+            columns: query.columns().iter().map(scan_column).collect(),
+            star: query.star().map(|star| tailrace_scan::Star {
+                except: star.except.clone(),
+                ..tailrace_scan::Star::default()
+            }),
+            ..tailrace_scan::Config::default()
+        };
+        let branch = &query.branches()[0];
+        let mut first: Vec<usize> = branch
+            .predicate
+            .iter()
+            .flat_map(|c| &c.columns)
+            .copied()
+            .collect();
+        first.sort_unstable();
+        first.dedup();
+        let pushed = tailrace_scan::Config {
+            first,
+            ..scan.clone()
+        };
+        Plan {
+            query,
+            scan,
+            pushed,
+        }
+    }
+
+    /// Lets the scanner search for a literal that a key must equal.
+    pub fn with_literal(mut self, text: &str) -> Plan {
+        let needle = Needle {
+            text: text.to_owned(),
+            quoted: true,
+        };
+        self.pushed.prefilter = vec![Needles { any: vec![needle] }];
+        self
+    }
+}
+
+fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
+    let tailrace_sql::Source::Key(steps) = &column.source else {
+        panic!("the benches' queries read keys only");
+    };
+    tailrace_scan::Column {
+        name: column.name.clone(),
+        source: tailrace_scan::Source::Key(steps.clone()),
+        ty: match column.ty {
+            tailrace_sql::Type::Open => tailrace_scan::Type::Open,
+            tailrace_sql::Type::Text => tailrace_scan::Type::Text,
+            tailrace_sql::Type::Int64 => tailrace_scan::Type::Int64,
+            tailrace_sql::Type::Float64 => tailrace_scan::Type::Float64,
+            tailrace_sql::Type::Boolean => tailrace_scan::Type::Boolean,
+            tailrace_sql::Type::Timestamp => tailrace_scan::Type::Timestamp,
+        },
+    }
+}
+
+/// One worker.
+#[derive(Debug)]
+pub struct Stages {
+    plan: Plan,
+    /// Whether the condition runs before the other columns are built.
+    pushdown: bool,
+    records: Vec<Record>,
+    scanner: Scanner,
+    evaluator: Evaluator,
+    encoder: Encoder,
+    compressor: Compressor,
+}
+
+/// What came of one chunk before it was encoded.
+#[derive(Debug)]
+pub struct Selection {
+    /// The columns.
+    pub scanned: Scanned,
+    /// Which of their rows pass.
+    pub rows: Rows,
+}
+
+impl Stages {
+    /// A worker for a query, with or without pushdown.
+    pub fn new(plan: Plan, pushdown: bool) -> Stages {
+        let config = if pushdown { &plan.pushed } else { &plan.scan };
+        Stages {
+            records: Vec::new(),
+            scanner: Scanner::new(config.clone()),
+            evaluator: plan.query.evaluator(),
+            encoder: Encoder::new(tailrace_otlp::Config::default()),
+            compressor: Compressor::new(Compression::Zstd, 1),
+            pushdown: pushdown && !config.first.is_empty(),
+            plan,
+        }
+    }
+
+    /// Finds the records of a chunk, as a worker does for each.
+    pub fn frame(&mut self, chunk: &Chunk) -> usize {
+        crate::corpus::frame(chunk.bytes(), &mut self.records);
+        self.records.len()
+    }
+
+    /// The columns of a chunk that is framed.
+    pub fn scan(&mut self, chunk: &Chunk) -> Scanned {
+        self.scanner.scan(&chunk.records())
+    }
+
+    /// Frames, scans and filters.
+    pub fn select(&mut self, chunk: &Chunk) -> Selection {
+        self.frame(chunk);
+        let records = chunk.framed(&self.records);
+        if self.pushdown {
+            return select_first(&mut self.scanner, &mut self.evaluator, &records);
+        }
+        let scanned = self.scanner.scan(&records);
+        let mut evaluated = self.evaluator.evaluate(&scanned.batch, OBSERVED_NS);
+        Selection {
+            rows: evaluated.branches.swap_remove(0).rows,
+            scanned,
+        }
+    }
+
+    /// The filter alone.
+    pub fn evaluate(&mut self, scanned: &Scanned) -> Rows {
+        let mut evaluated = self.evaluator.evaluate(&scanned.batch, OBSERVED_NS);
+        evaluated.branches.swap_remove(0).rows
+    }
+
+    /// Encodes the selected rows; calls `emit` with each request.
+    pub fn encode(&mut self, selection: &Selection, emit: &mut dyn FnMut(&Request)) {
+        let Selection { scanned, rows } = selection;
+        let (envelope, part) = (envelope(scanned), part(&self.plan.query, scanned, rows));
+        self.encoder.encode(&envelope, &[part], emit);
+    }
+
+    /// Compresses a request.
+    pub fn compress(&mut self, bytes: &[u8]) -> Bytes {
+        Bytes::from(self.compressor.compress(bytes))
+    }
+
+    /// The whole worker: the payload bytes of a chunk.
+    pub fn work(&mut self, chunk: &Chunk) -> usize {
+        let Selection { scanned, rows } = self.select(chunk);
+        let (envelope, part) = (envelope(&scanned), part(&self.plan.query, &scanned, &rows));
+        let (compressor, mut bytes) = (&mut self.compressor, 0);
+        self.encoder.encode(&envelope, &[part], &mut |request| {
+            bytes += compressor.compress(&request.bytes).len();
+        });
+        bytes
+    }
+}
+
+/// The condition's columns, the condition, the other columns of what passed.
+fn select_first(
+    scanner: &mut Scanner,
+    evaluator: &mut Evaluator,
+    records: &Records<'_>,
+) -> Selection {
+    let first = scanner.first(records);
+    let mut evaluated = evaluator.evaluate(&first.batch, OBSERVED_NS);
+    let passed = evaluated.branches.swap_remove(0).rows;
+    let numbers: Vec<u32> = match (passed, first.rows) {
+        (Rows::Some(passed), None) => passed,
+        (Rows::Some(passed), Some(rows)) => passed.iter().map(|&at| rows[at as usize]).collect(),
+        (Rows::All, Some(rows)) => rows,
+        (Rows::All, None) => (0..records.records.len() as u32).collect(),
+    };
+    Selection {
+        scanned: scanner.second(records, &numbers),
+        rows: Rows::All,
+    }
+}
+
+fn envelope(scanned: &Scanned) -> Envelope<'_> {
+    Envelope {
+        observed_ns: OBSERVED_NS,
+        records: scanned.batch.num_rows() as u32,
+        raw: scanned.raw.as_ref(),
+        malformed: scanned.malformed.as_ref(),
+        truncated: scanned.truncated.as_ref(),
+        times: &[],
+        streams: &[],
+        runs: &[],
+    }
+}
+
+fn part<'a>(query: &'a Query, scanned: &'a Scanned, rows: &'a Rows) -> Part<'a> {
+    let branch = &query.branches()[0];
+    let mut columns: Vec<Column<'a>> = Vec::new();
+    for output in &branch.outputs {
+        let OutputValue::Column(at) = output.value else {
+            panic!("the benches' queries compute nothing");
+        };
+        columns.push(Column {
+            name: &output.name,
+            values: scanned.batch.column(at).as_ref(),
+            kinds: scanned.kinds[at].as_ref(),
+            index: Index::Record,
+        });
+    }
+    columns.extend(scanned.star.iter().map(|column| Column {
+        name: &column.key,
+        values: &column.values,
+        kinds: Some(&column.kinds),
+        index: Index::Record,
+    }));
+    Part {
+        rows: match rows {
+            Rows::All => None,
+            Rows::Some(rows) => Some(rows),
+        },
+        columns,
+        overflow: scanned.overflow.as_ref(),
+    }
+}
+
+/// What the columns of `SELECT *` say, for the rows that passed.
+pub fn answer(selection: &Selection) -> Answer {
+    let Selection { scanned, rows } = selection;
+    match rows {
+        Rows::All => star_answer(scanned, 0..scanned.batch.num_rows()),
+        Rows::Some(rows) => star_answer(scanned, rows.iter().map(|&row| row as usize)),
+    }
+}

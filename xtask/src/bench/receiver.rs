@@ -1,0 +1,152 @@
+//! The receiver of one run: `tailrace blackhole`, which decodes what arrives,
+//! counts it and tells when everything is there. What it uses is not counted.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{self, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver as Lines, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::child::Child;
+
+/// `tailrace blackhole`, which ends when the expected records have arrived.
+pub(crate) struct Receiver {
+    process: process::Child,
+    lines: Lines<String>,
+    /// Where it listens.
+    pub(crate) address: String,
+}
+
+/// What the receiver counted.
+pub(crate) struct Received {
+    pub(crate) records: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) refused: u64,
+}
+
+impl Receiver {
+    pub(crate) fn start(tailrace: &Path, expected: u64) -> Result<Receiver> {
+        let expected = expected.to_string();
+        let mut process = Command::new(tailrace)
+            .args([
+                "blackhole",
+                "--listen",
+                "127.0.0.1:0",
+                "--decode",
+                "--summary",
+                "json",
+            ])
+            .args(["--idle-exit", "30", "--exit-after-records", &expected])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start `tailrace blackhole`")?;
+        let stdout = process
+            .stdout
+            .take()
+            .context("the receiver has no standard output")?;
+        let lines = lines_of(stdout);
+        let mut receiver = Receiver {
+            process,
+            lines,
+            address: String::new(),
+        };
+        let first = receiver
+            .lines
+            .recv_timeout(Duration::from_secs(10))
+            .context("the receiver does not say where it listens")?;
+        receiver.address = text_field(&first, "listening")
+            .with_context(|| format!("the receiver's first line is {first}"))?;
+        Ok(receiver)
+    }
+
+    /// Waits for the totals. An agent that ends before them is an error.
+    pub(crate) fn wait(mut self, timeout: Duration, agent: &Child) -> Result<Received> {
+        let deadline = Instant::now() + timeout;
+        let line = loop {
+            match self.lines.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Disconnected) => bail!("the receiver ended without totals"),
+                Err(RecvTimeoutError::Timeout) if agent.has_ended() => {
+                    bail!("the agent ended before everything had arrived")
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                    bail!("not everything arrived within {} s", timeout.as_secs())
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        self.process
+            .wait()
+            .context("cannot wait for the receiver")?;
+        let field = |name| {
+            number_field(&line, name).with_context(|| format!("no `{name}` in the totals {line}"))
+        };
+        Ok(Received {
+            records: field("records")?,
+            wire_bytes: field("wire_bytes")?,
+            refused: field("refused")?,
+        })
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The lines of a pipe, read by a thread of their own so that waiting for one
+/// can end.
+fn lines_of(stdout: ChildStdout) -> Lines<String> {
+    let (sender, lines) = sync_channel(16);
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// The value of `"name":` in one line of the receiver's flat JSON, whose texts
+/// hold no escapes.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!("\"{name}\":"))?;
+    rest.split([',', '}']).next()
+}
+
+fn number_field(line: &str, name: &str) -> Option<u64> {
+    field(line, name)?.parse().ok()
+}
+
+fn text_field(line: &str, name: &str) -> Option<String> {
+    Some(
+        field(line, name)?
+            .strip_prefix('"')?
+            .strip_suffix('"')?
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_receivers_lines_are_read() {
+        assert_eq!(
+            text_field(r#"{"listening":"127.0.0.1:4318"}"#, "listening").as_deref(),
+            Some("127.0.0.1:4318")
+        );
+        let totals = r#"{"message_bytes":1,"records":20,"refused":0,"wire_bytes":7}"#;
+        assert_eq!(number_field(totals, "records"), Some(20));
+        assert_eq!(number_field(totals, "wire_bytes"), Some(7));
+        assert_eq!(number_field(totals, "nothing"), None);
+    }
+}
