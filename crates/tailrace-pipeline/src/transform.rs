@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewBuilder};
 use tailrace_scan::{First, Records, Scanned, Scanner, Stats};
-use tailrace_sql::{Evaluated, Evaluator, Pushdown, Rows};
+use tailrace_sql::{Evaluated, Evaluator, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
-use crate::kept_share::KeptShare;
 use crate::lane::Framed;
 use crate::plan::{ColumnFrom, Fact, PipelinePlan, offset_s};
 
