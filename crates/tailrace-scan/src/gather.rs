@@ -243,21 +243,23 @@ impl Values<'_, '_> {
         let Some(block) = self.indexed.lot.block(start).filter(|_| start < end) else {
             return self.any(at, start, end);
         };
-        let token = |kind, start, end| {
+        let token = |kind, start, end, escaped| {
             Some(Token {
                 kind,
                 start,
                 end,
-                escaped: false,
+                escaped,
             })
         };
-        if block[0] == b'"' && outline.is_plain() && colon != NESTED {
+        if block[0] == b'"' && outline.is_plain_but_escaped() && colon != NESTED {
             let (start, end) = (start + 1, end - 1);
             debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
-            return token(Kind::String, start, end);
+            let escaped =
+                outline.has_backslash() && memchr::memchr(b'\\', &bytes[start..end]).is_some();
+            return token(Kind::String, start, end, escaped);
         }
         match short_kind(block, end - start) {
-            Some(kind) => token(kind, start, end),
+            Some(kind) => token(kind, start, end, false),
             None => self.any(at, start, end),
         }
     }
