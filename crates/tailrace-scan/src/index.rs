@@ -337,9 +337,9 @@ impl Open {
             first: self.first as u32,
             count: (offsets.count - self.first) as u32,
             brackets: self.brackets,
-            flags: u8::from(self.odd != 0) * ODD
-                | u8::from(self.backslash != 0) * BACKSLASH
-                | u8::from(self.in_string != 0) * UNCLOSED,
+            flags: (u8::from(self.odd != 0) * ODD)
+                | (u8::from(self.backslash != 0) * BACKSLASH)
+                | (u8::from(self.in_string != 0) * UNCLOSED),
         };
         *self = Open::new(offsets);
         outline
