@@ -22,7 +22,7 @@ fn main() {
         let (seen, last) = corpus.chunks.split_at(WARM_UP);
         let whole = &last[0];
         let quarter = quarter_of(whole);
-        let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'").with_literal("ERROR");
+        let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'");
         let cases = [
             (Plan::new("SELECT * FROM logs"), count_stages as Count),
             (errors, count_filter),

@@ -18,7 +18,7 @@ pub(crate) fn run(stage: &str, shape: &str) -> ExitCode {
         eprintln!("no shape {shape}");
         return ExitCode::FAILURE;
     };
-    let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'").with_literal("ERROR");
+    let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'");
     let all = Plan::new("SELECT * FROM logs");
     let (plan, pushdown) = match stage {
         "scan without pushdown" => (all, false),

@@ -1,9 +1,11 @@
 //! `tailrace-bench`: what `cargo xtask bench` runs.
 //!
-//!     tailrace-bench scan|pushdown|encode|compress|worker [FILTER]
-//!                                               times the cases whose names hold FILTER, with criterion
-//!     tailrace-bench instructions STAGE SHAPE   one stage over a fixed input, for callgrind to count
-//!     tailrace-bench zstd FILE                  CPU and bytes of `zstd -1` on a file's OTLP requests
+//! ```text
+//! tailrace-bench scan|pushdown|encode|compress|worker [FILTER]
+//!                                           times the cases whose names hold FILTER, with criterion
+//! tailrace-bench instructions STAGE SHAPE   one stage over a fixed input, for callgrind to count
+//! tailrace-bench zstd FILE                  CPU and bytes of `zstd -1` on a file's OTLP requests
+//! ```
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;

@@ -26,7 +26,7 @@ pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
             .with_errors(percent)
             .with_decoys(5);
         let corpus = Corpus::generated("wide", generator, corpus_bytes());
-        let level = || Plan::new("SELECT * FROM logs WHERE level = 'ERROR'").with_literal("ERROR");
+        let level = || Plan::new("SELECT * FROM logs WHERE level = 'ERROR'");
         let is_error = col("level").eq(lit("ERROR"));
         three_ways(
             criterion,

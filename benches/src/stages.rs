@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, Part, Request};
 use tailrace_scan::{Needle, Needles, Record, Records, Scanned, Scanner};
-use tailrace_sql::{Evaluator, Options, OutputValue, Query, Rows};
+use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
 use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
 
@@ -33,17 +33,12 @@ impl Plan {
             }),
             ..tailrace_scan::Config::default()
         };
-        let branch = &query.branches()[0];
-        let mut first: Vec<usize> = branch
-            .predicate
-            .iter()
-            .flat_map(|c| &c.columns)
-            .copied()
-            .collect();
-        first.sort_unstable();
-        first.dedup();
+        let pushdown = query.pushdown();
         let pushed = tailrace_scan::Config {
-            first,
+            first: pushdown.map_or(Vec::new(), |pushdown| pushdown.columns.clone()),
+            prefilter: pushdown.map_or(Vec::new(), |pushdown| {
+                pushdown.prefilter.iter().map(needles).collect()
+            }),
             ..scan.clone()
         };
         Plan {
@@ -52,15 +47,15 @@ impl Plan {
             pushed,
         }
     }
+}
 
-    /// Lets the scanner search for a literal that a key must equal.
-    pub fn with_literal(mut self, text: &str) -> Plan {
-        let needle = Needle {
-            text: text.to_owned(),
-            quoted: true,
-        };
-        self.pushed.prefilter = vec![Needles { any: vec![needle] }];
-        self
+fn needles(needles: &tailrace_sql::Needles) -> Needles {
+    let needle = |needle: &tailrace_sql::Needle| Needle {
+        text: needle.text.clone(),
+        quoted: needle.quoted,
+    };
+    Needles {
+        any: needles.any.iter().map(needle).collect(),
     }
 }
 
@@ -88,6 +83,7 @@ pub struct Stages {
     plan: Plan,
     /// Whether the condition runs before the other columns are built.
     pushdown: bool,
+    kept_share: KeptShare,
     records: Vec<Record>,
     scanner: Scanner,
     evaluator: Evaluator,
@@ -115,6 +111,7 @@ impl Stages {
             encoder: Encoder::new(tailrace_otlp::Config::default()),
             compressor: Compressor::new(Compression::Zstd, 1),
             pushdown: pushdown && !config.first.is_empty(),
+            kept_share: KeptShare::new(),
             plan,
         }
     }
@@ -134,15 +131,18 @@ impl Stages {
     pub fn select(&mut self, chunk: &Chunk) -> Selection {
         self.frame(chunk);
         let records = chunk.framed(&self.records);
-        if self.pushdown {
-            return select_first(&mut self.scanner, &mut self.evaluator, &records);
+        if self.pushdown && self.kept_share.is_low() {
+            let selection = select_first(&mut self.scanner, &mut self.evaluator, &records);
+            let kept = selection.scanned.batch.num_rows();
+            self.kept_share.note(kept, records.records.len());
+            return selection;
         }
         let scanned = self.scanner.scan(&records);
         let mut evaluated = self.evaluator.evaluate(&scanned.batch, OBSERVED_NS);
-        Selection {
-            rows: evaluated.branches.swap_remove(0).rows,
-            scanned,
-        }
+        let rows = evaluated.branches.swap_remove(0).rows;
+        let count = records.records.len();
+        self.kept_share.note(rows.count(count), count);
+        Selection { rows, scanned }
     }
 
     /// The filter alone.
@@ -182,16 +182,15 @@ fn select_first(
     records: &Records<'_>,
 ) -> Selection {
     let first = scanner.first(records);
-    let mut evaluated = evaluator.evaluate(&first.batch, OBSERVED_NS);
-    let passed = evaluated.branches.swap_remove(0).rows;
-    let numbers: Vec<u32> = match (passed, first.rows) {
-        (Rows::Some(passed), None) => passed,
+    let selection = evaluator.select(&first.batch, OBSERVED_NS);
+    let numbers: Vec<u32> = match (&selection.rows, &first.rows) {
+        (Rows::Some(passed), None) => passed.clone(),
         (Rows::Some(passed), Some(rows)) => passed.iter().map(|&at| rows[at as usize]).collect(),
-        (Rows::All, Some(rows)) => rows,
+        (Rows::All, Some(rows)) => rows.clone(),
         (Rows::All, None) => (0..records.records.len() as u32).collect(),
     };
     Selection {
-        scanned: scanner.second(records, &numbers),
+        scanned: scanner.second(records, &first, &numbers),
         rows: Rows::All,
     }
 }

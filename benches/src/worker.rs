@@ -13,7 +13,7 @@ pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
         let corpus = Corpus::of(shape);
         let expected = corpus.answer();
         let all = Plan::new("SELECT * FROM logs");
-        let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'").with_literal("ERROR");
+        let errors = Plan::new("SELECT * FROM logs WHERE level = 'ERROR'");
         let cases = [
             ("all", all, expected.rows),
             ("10 %", errors, expected.errors),

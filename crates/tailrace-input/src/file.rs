@@ -19,6 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, read_full_at,
@@ -288,34 +289,22 @@ impl File {
     /// Appends up to `want` bytes at the offset to `buffer` and moves the offset.
     pub(crate) fn read(
         &mut self,
-        buffer: &mut Vec<u8>,
+        buffer: &mut ChunkBuffer,
         want: usize,
         key: FingerprintKey,
     ) -> io::Result<Slice> {
-        let start = buffer.len();
-        let result = self.read_at_end_of(buffer, want, key);
-        match result {
-            Ok(Slice::Bytes(bytes, _)) => buffer.truncate(start + bytes),
-            _ => buffer.truncate(start),
+        let result = self.read_into(buffer.room(want), key);
+        if let Ok(Slice::Bytes(bytes, _)) = result {
+            buffer.fill(bytes);
         }
         result
     }
 
-    fn read_at_end_of(
-        &mut self,
-        buffer: &mut Vec<u8>,
-        want: usize,
-        key: FingerprintKey,
-    ) -> io::Result<Slice> {
-        let start = buffer.len();
-        buffer.resize(start + want, 0);
+    fn read_into(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<Slice> {
         let mut before = [0; TAIL_BYTES_MAX];
         let tail = self.tail.bytes;
         let got = loop {
-            let mut parts = [
-                IoSliceMut::new(&mut before[..tail]),
-                IoSliceMut::new(&mut buffer[start..]),
-            ];
+            let mut parts = [IoSliceMut::new(&mut before[..tail]), IoSliceMut::new(room)];
             match rustix::io::preadv(self.handle()?, &mut parts, self.offset - tail as u64) {
                 Err(Errno::INTR) => {}
                 other => break other?,
@@ -324,7 +313,7 @@ impl File {
         if got < tail || !self.tail.is_of(&before[..tail]) {
             return Ok(Slice::Replaced);
         }
-        let data = &buffer[start..start + got - tail];
+        let data = &room[..got - tail];
         let read_to = self.offset + data.len() as u64;
         let identified = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
             self.identify_by(data, key)

@@ -30,6 +30,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::chunk::ChunkBuffer;
 use crate::discover::{Discovery, Found};
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
@@ -270,7 +271,7 @@ impl Follower {
     /// to read at once; false means [`Self::wait`].
     pub fn read(
         &mut self,
-        buffer: &mut Vec<u8>,
+        buffer: &mut ChunkBuffer,
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) -> bool {

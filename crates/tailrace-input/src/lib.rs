@@ -11,6 +11,7 @@
 //! Linux only: directories are watched by inotify, with polling where it is not available.
 
 pub mod checkpoint;
+mod chunk;
 mod data_dir;
 mod discover;
 mod error;
@@ -22,6 +23,7 @@ mod pattern;
 mod stdin;
 mod watch;
 
+pub use chunk::ChunkBuffer;
 pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SourceId};
 use crate::identity::FileId;
@@ -70,7 +71,7 @@ impl<R: Read> StdinReader<R> {
     /// the end of the stream, for ever, and where a non-blocking stream has nothing now.
     pub fn read(
         &mut self,
-        buffer: &mut Vec<u8>,
+        buffer: &mut ChunkBuffer,
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) -> bool {
@@ -91,15 +92,14 @@ impl<R: Read> StdinReader<R> {
             }
         }
         let start = buffer.len();
-        buffer.resize(start + bytes_max, 0);
         let result = loop {
-            match self.reader.read(&mut buffer[start..]) {
+            match self.reader.read(buffer.room(bytes_max)) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => break other,
             }
         };
         let bytes = *result.as_ref().unwrap_or(&0);
-        buffer.truncate(start + bytes);
+        buffer.fill(bytes);
         match result {
             Ok(0) if bytes_max > 0 => self.finish(events),
             Ok(0) => {}
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_stream_is_one_source_from_zero_to_its_end() {
         let mut stdin = StdinReader::new(&b"one\ntwo\nthr"[..]).unwrap();
-        let (mut buffer, mut events) = (Vec::new(), Vec::new());
+        let (mut buffer, mut events) = (ChunkBuffer::default(), Vec::new());
         while stdin.read(&mut buffer, 4, &mut events) {}
         assert!(!stdin.read(&mut buffer, 4, &mut events));
         assert!(stdin.is_finished());
-        assert_eq!(buffer, b"one\ntwo\nthr");
+        assert_eq!(&buffer[..], b"one\ntwo\nthr");
         let source = SourceId(0);
         let chunk = |offset, start, end| FileEvent::Chunk {
             source,
@@ -207,7 +207,7 @@ mod tests {
             }
         }
         let mut stdin = StdinReader::new(Broken).unwrap();
-        let (mut buffer, mut events) = (Vec::new(), Vec::new());
+        let (mut buffer, mut events) = (ChunkBuffer::default(), Vec::new());
         assert!(!stdin.read(&mut buffer, 64, &mut events));
         assert!(buffer.is_empty());
         assert!(matches!(
@@ -226,7 +226,7 @@ mod tests {
         assert!(!stdin.wait(far));
         write.write_all(b"x\n").unwrap();
         assert!(stdin.wait(far));
-        let (mut buffer, mut events) = (Vec::new(), Vec::new());
+        let (mut buffer, mut events) = (ChunkBuffer::default(), Vec::new());
         assert!(stdin.read(&mut buffer, 64, &mut events));
         drop(write);
         assert!(stdin.wait(far));

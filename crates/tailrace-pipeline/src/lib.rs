@@ -20,7 +20,6 @@ mod lane;
 
 mod encoding;
 mod jobs;
-mod kept_share;
 mod sample;
 mod seen;
 mod transform;

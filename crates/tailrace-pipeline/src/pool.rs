@@ -4,19 +4,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use tailrace_input::ChunkBuffer;
 
 /// Buffers of one capacity.
 #[derive(Debug)]
 pub(crate) struct Pool {
     capacity: usize,
     keep: usize,
-    free: Mutex<Vec<Vec<u8>>>,
+    free: Mutex<Vec<ChunkBuffer>>,
 }
 
 /// A buffer on loan.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    bytes: Vec<u8>,
+    bytes: ChunkBuffer,
     pool: Arc<Pool>,
 }
 
@@ -37,7 +38,7 @@ impl Pool {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        let bytes = free.unwrap_or_else(|| Vec::with_capacity(self.capacity));
+        let bytes = free.unwrap_or_else(|| ChunkBuffer::with_capacity(self.capacity));
         Buffer {
             bytes,
             pool: Arc::clone(self),
@@ -47,7 +48,7 @@ impl Pool {
 
 impl Buffer {
     /// The bytes, to be filled.
-    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn bytes_mut(&mut self) -> &mut ChunkBuffer {
         &mut self.bytes
     }
 

@@ -1,7 +1,7 @@
 //! From framed records to columns and what the query makes of them: in one phase or in two.
 //!
 //! In one phase all columns are built for all records, then the query runs. In two, for a query with a
-//! [`Pushdown`](tailrace_sql::Pushdown): the columns that its conditions read, the conditions, and the other columns
+//! [`Pushdown`]: the columns that its conditions read, the conditions, and the other columns
 //! for the survivors only. Then whatever stands beside the batch is by survivor, too, and [`Columns::survivors`] says
 //! which records they are. Both ways give the same rows; a test holds them to it. What is counted of a record that is
 //! dropped is that it was filtered. Never encodes, never knows spans or tickets.
@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewBuilder};
 use tailrace_scan::{First, Records, Scanned, Scanner, Stats};
-use tailrace_sql::{Evaluated, Evaluator, Pushdown, Rows};
+use tailrace_sql::{Evaluated, Evaluator, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
-use crate::kept_share::KeptShare;
 use crate::lane::Framed;
 use crate::plan::{ColumnFrom, Fact, PipelinePlan, offset_s};
 

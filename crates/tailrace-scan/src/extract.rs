@@ -135,7 +135,7 @@ impl Extractor {
             let structurals = indexed.structurals(at);
             if indexed.shapes[at] == Shape::Object && self.wants_members {
                 let bytes = indexed.lot.bytes();
-                if let Some(layout) = self.layouts.find(bytes, structurals) {
+                if let Some(layout) = self.layouts.find(bytes, structurals, self.keys.wants_all()) {
                     self.pick(layout, pick, indexed.outlines[at].is_plain());
                     continue;
                 }
@@ -146,7 +146,7 @@ impl Extractor {
                 self.row(batch, indexed, pick, rows, false);
             }
         }
-        for number in std::mem::take(&mut self.met) {
+        while let Some(number) = self.met.pop() {
             let [plain, others] = &mut self.picks[number];
             let mut picks = [std::mem::take(plain), std::mem::take(others)];
             self.add_layout(batch, indexed, number, &picks, rows);

@@ -69,15 +69,18 @@ impl Values<'_, '_> {
     /// A column of text.
     fn texts(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
         let [plain, others] = picks;
-        let mut rest = plain.iter();
+        self.common_texts::<false>(rows, plain, place);
+        self.common_texts::<true>(rows, others, place);
+    }
+
+    /// Values of a column of text, quickly where they are common.
+    fn common_texts<const ODD: bool>(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
+        let mut rest = picks.iter();
         while !rest.as_slice().is_empty() {
             let slots = rows.column(place).text_slots().expect("a column of text");
-            if let Some(pick) = self.plain_texts(&mut rest, slots) {
+            if let Some(pick) = self.find_uncommon::<ODD>(&mut rest, slots) {
                 self.text(rows, pick, place);
             }
-        }
-        for pick in others {
-            self.text(rows, pick, place);
         }
     }
 
@@ -89,9 +92,10 @@ impl Values<'_, '_> {
         }
     }
 
-    /// Values of a column of text, of records whose index is plain, up to one that is uncommon, which is given.
+    /// Sets values of a column of text up to one that is uncommon, which is given. The records' index is plain, unless
+    /// they may be `ODD`.
     #[inline(always)]
-    fn plain_texts<'p>(
+    fn find_uncommon<'p, const ODD: bool>(
         &self,
         picks: &mut std::slice::Iter<'p, Pick>,
         (views, states): (&mut Views, &mut [u8]),
@@ -113,6 +117,7 @@ impl Values<'_, '_> {
             let row = pick.row as usize;
             if first == b'"' {
                 if colon != NESTED
+                    && (!ODD || self.is_without_escapes(pick, start, end))
                     && let Some(view) = lot.view_in_quotes(pick.at as usize, start, end)
                 {
                     views.set(row, view);
@@ -131,6 +136,14 @@ impl Values<'_, '_> {
             }
             true
         })
+    }
+
+    /// Whether the string between the quotes at `start` and before `end` is all there is there, and holds no escape.
+    #[inline]
+    fn is_without_escapes(&self, pick: &Pick, start: usize, end: usize) -> bool {
+        let string = self.indexed.lot.bytes().get(start..end);
+        self.indexed.outlines[pick.at as usize].is_plain_but_escaped()
+            && string.is_some_and(|string| memchr::memchr(b'\\', string).is_none())
     }
 
     /// A column of floats.
@@ -243,21 +256,23 @@ impl Values<'_, '_> {
         let Some(block) = self.indexed.lot.block(start).filter(|_| start < end) else {
             return self.any(at, start, end);
         };
-        let token = |kind, start, end| {
+        let token = |kind, start, end, escaped| {
             Some(Token {
                 kind,
                 start,
                 end,
-                escaped: false,
+                escaped,
             })
         };
-        if block[0] == b'"' && outline.is_plain() && colon != NESTED {
+        if block[0] == b'"' && outline.is_plain_but_escaped() && colon != NESTED {
             let (start, end) = (start + 1, end - 1);
             debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
-            return token(Kind::String, start, end);
+            let escaped =
+                outline.has_backslash() && memchr::memchr(b'\\', &bytes[start..end]).is_some();
+            return token(Kind::String, start, end, escaped);
         }
         match short_kind(block, end - start) {
-            Some(kind) => token(kind, start, end),
+            Some(kind) => token(kind, start, end, false),
             None => self.any(at, start, end),
         }
     }

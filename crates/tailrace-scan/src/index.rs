@@ -86,8 +86,14 @@ impl Outline {
         self.flags == 0
     }
 
+    /// The same, but for backslashes: the string may hold escapes.
+    #[inline(always)]
+    pub(crate) fn is_plain_but_escaped(&self) -> bool {
+        self.flags & !BACKSLASH == 0
+    }
+
     /// Whether it holds a backslash.
-    #[cfg(test)]
+    #[inline(always)]
     pub(crate) fn has_backslash(&self) -> bool {
         self.flags & BACKSLASH != 0
     }
@@ -217,14 +223,14 @@ fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index
     while at < end {
         // The first record that is not finished; there is one, as the block starts before the last one's end.
         let span = spans[0];
-        if span.start() <= at {
-            // The blocks that lie in the record with at least a byte of it behind them.
-            let blocks = (span.end() - at).saturating_sub(1) / BLOCK_BYTES;
-            let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
-            for block in bytes.as_chunks::<BLOCK_BYTES>().0 {
-                record.part(isa, &isa.masks(block), !0, at, &mut offsets);
-                at += BLOCK_BYTES;
-            }
+        // What lies between two records is nobody's.
+        at = at.max(span.start());
+        // The blocks that lie in the record with at least a byte of it behind them.
+        let blocks = span.end().saturating_sub(at + 1) / BLOCK_BYTES;
+        let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
+        for block in bytes.as_chunks::<BLOCK_BYTES>().0 {
+            record.part(isa, &isa.masks(block), !0, at, &mut offsets);
+            at += BLOCK_BYTES;
         }
         let masks = match buffer[at..].first_chunk::<BLOCK_BYTES>() {
             Some(block) => isa.masks(block),
@@ -331,9 +337,9 @@ impl Open {
             first: self.first as u32,
             count: (offsets.count - self.first) as u32,
             brackets: self.brackets,
-            flags: u8::from(self.odd != 0) * ODD
-                | u8::from(self.backslash != 0) * BACKSLASH
-                | u8::from(self.in_string != 0) * UNCLOSED,
+            flags: (u8::from(self.odd != 0) * ODD)
+                | (u8::from(self.backslash != 0) * BACKSLASH)
+                | (u8::from(self.in_string != 0) * UNCLOSED),
         };
         *self = Open::new(offsets);
         outline

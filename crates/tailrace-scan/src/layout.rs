@@ -107,13 +107,19 @@ impl Layouts {
     }
 
     /// The number of the layout of the record in the buffer `bytes` whose outermost braces, and the colons and commas
-    /// directly inside them, these are.
+    /// directly inside them, these are. `to_the_end` says that no layout ends early, so that the number of members tells
+    /// something of it.
     #[inline(always)]
-    pub(crate) fn find(&mut self, bytes: &[u8], structurals: &[u32]) -> Option<usize> {
+    pub(crate) fn find(
+        &mut self,
+        bytes: &[u8],
+        structurals: &[u32],
+        to_the_end: bool,
+    ) -> Option<usize> {
         let first = structurals.first().map(|&at| at as usize)?;
         let [low, high] = words(bytes.get(first..first + 16)?.first_chunk()?);
-        let slot = (low ^ high.rotate_left(32) ^ structurals.len() as u64)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        let count = if to_the_end { structurals.len() } else { 0 };
+        let slot = (low ^ high.rotate_left(32) ^ count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             >> (u64::BITS - GUESSES.trailing_zeros());
         let guess = self.guesses[slot as usize % GUESSES];
         if let Some(layout) = self.layouts.get(guess as usize)
@@ -140,9 +146,8 @@ impl Layouts {
                 number = node.sibling;
             }
             if node.early != NONE {
-                let end = *structurals.get(2 * i + 2)?;
-                let ends_well = end != NESTED && bytes[end as usize] != b':';
-                return ends_well.then_some(node.early as usize);
+                return ends_well(bytes, structurals.get(2 * i + 2).copied())
+                    .then_some(node.early as usize);
             }
         }
         // One is left: the brace that ends the record.
@@ -234,10 +239,13 @@ impl Node {
 }
 
 impl Layout {
-    /// Whether a record with these structural characters has this layout, which does not end early.
+    /// Whether a record with these structural characters has this layout.
     #[inline(always)]
     fn matches(&self, bytes: &[u8], structurals: &[u32]) -> bool {
-        if structurals.len() != 2 * self.heads.len() + 1 || self.is_early {
+        let end = 2 * self.heads.len();
+        if structurals.len() != end + 1
+            && !(self.is_early && ends_well(bytes, structurals.get(end).copied()))
+        {
             return false;
         }
         let mut differs = 0;
@@ -259,6 +267,13 @@ impl Layout {
 fn words(bytes: &[u8; 16]) -> [u64; 2] {
     let both = u128::from_le_bytes(*bytes);
     [both as u64, (both >> 64) as u64]
+}
+
+/// Whether what ends the last member of a layout that ends early is a comma or brace: another colon would be part of the
+/// value.
+#[inline(always)]
+fn ends_well(bytes: &[u8], end: Option<u32>) -> bool {
+    end.is_some_and(|end| end != NESTED && bytes[end as usize] != b':')
 }
 
 /// The pieces of text before a record's values, and what they mean.

@@ -1,9 +1,10 @@
 //! Records to a RecordBatch of the wanted columns.
 //!
 //! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
-//! them, `SELECT *`), string values being views of the buffers. One pass per record: check and repair UTF-8
-//! (`text`), find the structural characters outside strings (`index`), check the record's shape, walk
-//! its members with the order of keys predicted, read the wanted values.
+//! them, `SELECT *`), string values being views of the buffers. In this order: leave out what cannot meet the condition
+//! (`prefilter`), check and repair UTF-8 (`text`), find the structural characters outside strings (`index`), check each
+//! record's shape, find its layout (`layout`; if it has none that is known, walk its members), read the wanted values
+//! column by column (`gather`).
 //!
 //! * A record's shape never depends on what is asked for: outside whitespace it starts with `{`, its strings and
 //!   brackets close, and it ends at the closing `}`. Anything else is malformed and becomes one row with the raw record
@@ -11,8 +12,8 @@
 //! * Tokens are checked only where they are read. A wanted value that is no JSON value is NULL and counted.
 //! * Of duplicate keys the first wins. Types come from the caller, never from the data.
 //!
-//! Never does I/O, never knows SQL, never fails: bad input is data. The only crate with `unsafe` code, in two modules:
-//! the AVX2 index and the text that was checked once and is not checked again.
+//! Never does I/O, never knows SQL, never fails: bad input is data. The only crate with `unsafe` code, in two places:
+//! the vector instructions of the index, and the text that was checked once and is not checked again.
 
 mod config;
 mod records;

@@ -60,7 +60,7 @@ fn not_eight_digits(text: u64) -> u64 {
     const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
     // A digit is 0 to 9 now; from 10 on the sum reaches the high bit.
     let text = text ^ u64::from_le_bytes([b'0'; 8]);
-    ((text & LOW) + u64::from_le_bytes([0x76; 8]) | text) & !LOW
+    (((text & LOW) + u64::from_le_bytes([0x76; 8])) | text) & !LOW
 }
 
 /// The same of sixteen.
@@ -69,7 +69,7 @@ fn not_digits(text: u128) -> u128 {
     const LOW: u128 = u128::from_le_bytes([0x7f; 16]);
     const HIGH: u128 = !LOW;
     let text = text ^ ZEROS;
-    ((text & LOW) + u128::from_le_bytes([0x76; 16]) | text) & HIGH
+    (((text & LOW) + u128::from_le_bytes([0x76; 16])) | text) & HIGH
 }
 
 #[cfg(test)]

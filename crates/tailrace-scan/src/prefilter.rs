@@ -30,8 +30,8 @@ pub(crate) struct Prefilter {
 #[derive(Debug)]
 struct List {
     needles: Vec<Finder<'static>>,
-    /// What a record holds that may spell a needle in another way.
-    escape: Finder<'static>,
+    /// Every record with an escape may spell a needle in another way, not only one with an escape by number.
+    any_escape: bool,
 }
 
 impl Prefilter {
@@ -90,12 +90,6 @@ impl List {
             let special = |byte: u8| byte < 0x20 || matches!(byte, b'"' | b'\\' | b'/');
             !needle.text.bytes().any(special)
         };
-        // A character that needs no escape can only be spelt by its number.
-        let escape = if list.any.iter().all(is_plain) {
-            "\\u"
-        } else {
-            "\\"
-        };
         let text = |needle: &Needle| match needle.quoted {
             true => format!("\"{}\"", needle.text),
             false => needle.text.clone(),
@@ -103,16 +97,28 @@ impl List {
         let finder = |needle: &Needle| Finder::new(text(needle).as_bytes()).into_owned();
         List {
             needles: list.any.iter().map(finder).collect(),
-            escape: Finder::new(escape).into_owned(),
+            // A character that needs no escape can only be spelt by its number.
+            any_escape: !list.any.iter().all(is_plain),
         }
     }
 
-    fn finders(&self) -> impl Iterator<Item = &Finder<'static>> {
-        self.needles.iter().chain([&self.escape])
+    /// The first escape at or behind byte `at` that may spell a needle.
+    fn escape(&self, text: &[u8], at: usize) -> Option<usize> {
+        let mut at = at;
+        loop {
+            at += memchr::memchr(b'\\', text.get(at..)?)?;
+            if self.any_escape || text.get(at + 1) == Some(&b'u') {
+                return Some(at);
+            }
+            at += 1;
+        }
     }
 
     fn is_in(&self, record: &[u8]) -> bool {
-        self.finders().any(|finder| finder.find(record).is_some())
+        self.needles
+            .iter()
+            .any(|needle| needle.find(record).is_some())
+            || self.escape(record, 0).is_some()
     }
 
     /// Marks the records of a run that hold one of the texts.
@@ -127,27 +133,39 @@ impl List {
             // A range that does not exist: such records are told apart elsewhere.
             return found.fill(true);
         };
-        for finder in self.finders() {
-            let mut at = start;
-            let mut record = 0;
-            while let Some(place) = finder.find(&text[at..]) {
-                let place = at + place;
-                // A text behind a record's end belongs to a later one, or to what stands between two.
-                while (run[record].end as usize) < place + finder.needle().len() {
-                    record += 1;
-                    if record == run.len() {
-                        break;
-                    }
-                }
-                let Some(hit) = run.get(record) else {
-                    break;
-                };
-                at = place + 1;
-                if hit.start as usize <= place {
-                    found[record] = true;
-                    at = (hit.end as usize).max(at);
-                }
-            }
+        for needle in &self.needles {
+            let find = |at: usize| Some(at + needle.find(&text[at..])?);
+            mark(run, start, needle.needle().len(), find, found);
+        }
+        mark(run, start, 1, |at| self.escape(text, at), found);
+    }
+}
+
+/// Marks the records of a run in which a text of `len` bytes is found; `find` gives its first place from a byte on.
+fn mark(
+    run: &[Record],
+    start: usize,
+    len: usize,
+    find: impl Fn(usize) -> Option<usize>,
+    found: &mut [bool],
+) {
+    let mut at = start;
+    let mut record = 0;
+    while let Some(place) = find(at) {
+        // A text behind a record's end belongs to a later one, or to what stands between two.
+        while run
+            .get(record)
+            .is_some_and(|record| (record.end as usize) < place + len)
+        {
+            record += 1;
+        }
+        let Some(hit) = run.get(record) else {
+            return;
+        };
+        at = place + 1;
+        if hit.start as usize <= place {
+            found[record] = true;
+            at = (hit.end as usize).max(at);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::text::{Buffers, Lot};
 use crate::token::skip_whitespace;
 
 /// How many records are indexed before they are read: what they and their index take stays in the nearest cache.
-const LOT_MAX: usize = 64;
+const LOT_MAX: usize = 128;
 
 /// Turns batches of records into columns.
 #[derive(Debug)]

@@ -31,10 +31,12 @@ mod query;
 
 mod evaluate;
 mod general;
+mod kept_share;
 mod row_wise;
 
 pub use error::{Error, Warning};
 pub use evaluate::{Evaluated, Evaluator, Rows, Selected, Selection};
+pub use kept_share::KeptShare;
 pub use pushdown::{Needle, Needles, Pushdown, When};
 pub use query::{Branch, Conjunct, Output, OutputValue, Query};
 pub use tailrace_model::json::Step;

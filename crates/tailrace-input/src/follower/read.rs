@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::Follower;
+use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::{File, Open, Slice, Stat};
 
@@ -21,7 +22,7 @@ impl Follower {
     /// Gives every ready file its turn, until `bytes_max` bytes are read.
     pub(super) fn read_ready(
         &mut self,
-        buffer: &mut Vec<u8>,
+        buffer: &mut ChunkBuffer,
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) {
@@ -56,7 +57,7 @@ impl Follower {
     fn serve(
         &mut self,
         slot: u32,
-        buffer: &mut Vec<u8>,
+        buffer: &mut ChunkBuffer,
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
     ) -> io::Result<bool> {

@@ -101,7 +101,7 @@ impl Rig {
 
     /// Reads all that can be read now.
     fn step(&mut self) {
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+        let mut buffer = crate::ChunkBuffer::with_capacity(BUFFER_BYTES);
         loop {
             buffer.clear();
             let mut events = Vec::new();

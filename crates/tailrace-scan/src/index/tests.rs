@@ -20,8 +20,8 @@ struct Expect {
 fn naive(buffer: &[u8], span: Span) -> Expect {
     let mut expect = Expect::default();
     let (mut escaped, mut in_string, mut closed) = (false, false, false);
-    for i in span.start()..span.end() {
-        let byte = buffer[i];
+    let record = &buffer[span.start()..span.end()];
+    for (i, &byte) in (span.start()..).zip(record) {
         expect.odd |= closed && !b"{}[]:,".contains(&byte);
         closed = false;
         if byte == b'"' && !escaped {

@@ -38,7 +38,7 @@ fn a_big_file_does_not_starve_small_ones() {
             append(&dir.join(format!("{number}.log")), b"small\n");
         }
     });
-    let mut buffer = Vec::new();
+    let mut buffer = crate::ChunkBuffer::default();
     let mut events = Vec::new();
     // Two rounds are enough for every small file, whatever the order.
     assert!(
@@ -60,7 +60,7 @@ fn slices_of_one_file_in_a_row_are_one_chunk() {
         config.slice_bytes_max = 1000;
         append(&dir.join("a.log"), &b"a".repeat(10_000));
     });
-    let (mut buffer, mut events) = (Vec::new(), Vec::new());
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
     assert!(rig.follower.read(&mut buffer, 5000, &mut events));
     assert_eq!(buffer.len(), 5000);
     let chunks = events

@@ -5,7 +5,7 @@
 
 /// The share of records that were kept lately.
 #[derive(Debug)]
-pub(crate) struct KeptShare {
+pub struct KeptShare {
     /// Sums in which old batches count less.
     records: u64,
     kept: u64,
@@ -19,9 +19,15 @@ const WINDOW_RECORDS: u64 = 65_536;
 const HIGH_PERCENT: u64 = 80;
 const LOW_PERCENT: u64 = 70;
 
+impl Default for KeptShare {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl KeptShare {
     /// Nothing is known yet: who writes a condition mostly wants few.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             records: 0,
             kept: 0,
@@ -30,12 +36,12 @@ impl KeptShare {
     }
 
     /// Whether few records are kept.
-    pub(crate) fn is_low(&self) -> bool {
+    pub fn is_low(&self) -> bool {
         self.low
     }
 
     /// Notes one batch.
-    pub(crate) fn note(&mut self, kept: usize, records: usize) {
+    pub fn note(&mut self, kept: usize, records: usize) {
         self.records += records as u64;
         self.kept += kept as u64;
         let bound = if self.low { HIGH_PERCENT } else { LOW_PERCENT };
