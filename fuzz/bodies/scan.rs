@@ -1,11 +1,12 @@
-//! Scanning: instruction set, alignment and buffers do not matter, and serde_json reads the same members.
+//! Scanning: instruction set, alignment, buffers, what was scanned before and phases do not matter, and serde_json reads
+//! the same members.
 //!
-//! Takes any bytes as lines, scans them for columns of every type and for all keys, panics where two scans differ or
-//! where a line that serde_json takes comes out otherwise.
+//! Takes any bytes as lines, scans them for columns of every type and for all keys, panics where two scans differ, where
+//! the prefilter drops a record that holds its text, or where a line that serde_json takes comes out otherwise.
 
 use std::fmt;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, UInt32Array};
 use arrow::datatypes::{Float64Type, Int64Type};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -14,8 +15,8 @@ use serde_json::value::RawValue;
 use tailrace_model::json::{Kind, Step};
 use tailrace_model::reserved::Reserved;
 use tailrace_scan::{
-    BROKEN, Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, StarColumn, TEXT,
-    TEXT_ALLOWED, TRUNCATED, Type,
+    BROKEN, Column, Config, Isa, Needle, Needles, Record, Records, Scanned, Scanner, Source, Star,
+    StarColumn, TEXT, TEXT_ALLOWED, TRUNCATED, Type,
 };
 
 const TYPES: [Type; 6] = [
@@ -29,6 +30,11 @@ const TYPES: [Type; 6] = [
 
 /// Keys that have a column of every type.
 const KEYS: [&str; 5] = ["a", "status", "message", "ts", ""];
+
+/// Columns of `message`, as text, integer and boolean: what a condition reads.
+const MESSAGE: [usize; 3] = [13, 14, 16];
+
+const ISAS: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
 
 /// Flags by line number: the first lines are plain, later ones are what else a framer may say of a record.
 const FLAGS: [u8; 8] = [
@@ -45,26 +51,118 @@ const FLAGS: [u8; 8] = [
 /// The reference leaves out lines with more brackets: nesting has a limit.
 const BRACKETS_MAX: usize = 100;
 
+/// Keys of their own that `SELECT *` may have, and whether there are reserved columns. With these records are taken one by
+/// one, without them by member; without `SELECT *` a record is read only as far as it must be.
+const QUERIES: [(Option<usize>, bool); 4] = [
+    (Some(512), true),
+    (Some(512), false),
+    (None, false),
+    (Some(2), true),
+];
+
+#[allow(dead_code, reason = "libFuzzer's wrapper takes one query at a time")]
 pub(crate) fn run(data: &[u8]) {
+    (0..QUERIES.len()).for_each(|query| run_query(data, query));
+}
+
+/// The same for one query, by number.
+pub(crate) fn run_query(data: &[u8], query: usize) {
+    let (keys_max, with_reserved) = QUERIES[query % QUERIES.len()];
     let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
-    for keys_max in [512, 2] {
-        let config = config(keys_max);
-        let expect = scan(&config, Isa::Scalar, &Batch::joint(&lines, 0));
-        check_lengths(&expect, lines.len());
-        for isa in [Isa::Scalar, Isa::Avx2] {
-            for pad in [0, 1, 31, 63] {
-                let found = scan(&config, isa, &Batch::joint(&lines, pad));
-                assert_same(&found, &expect, &format!("{isa:?}, {pad} bytes before"));
-            }
-            let found = scan(&config, isa, &Batch::apart(&lines));
-            assert_same(&found, &expect, &format!("{isa:?}, a buffer for each"));
-        }
+    let config = config(keys_max, with_reserved);
+    let mut scanner = Scanner::new(with_isa(&config, Isa::Scalar));
+    let expect = scanner.scan(&Batch::joint(&lines, 0).records());
+    check_lengths(&expect, lines.len());
+    check_scans(&config, &lines, &expect);
+    check_phases(&config, &lines, &expect);
+    if keys_max.is_some() {
         check_reference(&config, &lines, &expect);
     }
 }
 
-/// Every type of several keys, paths, the reserved columns that a record decides, and all keys.
-fn config(keys_max: usize) -> Config {
+/// Every instruction set, each with one scanner that knows the more layouts the more it has scanned.
+fn check_scans(config: &Config, lines: &[&[u8]], expect: &Scanned) {
+    let batches = [
+        Batch::joint(lines, 1),
+        Batch::joint(lines, 31),
+        Batch::apart(lines),
+        Batch::joint(lines, 63),
+    ];
+    for (from, isa) in ISAS.into_iter().enumerate() {
+        let mut scanner = Scanner::new(with_isa(config, isa));
+        // Another one comes first each time.
+        for number in (from..).take(batches.len()) {
+            let number = number % batches.len();
+            let found = scanner.scan(&batches[number].records());
+            assert_same(
+                &found,
+                expect,
+                &format!("{isa:?}, batch {number} from {from}"),
+            );
+        }
+    }
+}
+
+/// Two phases: the first gives the columns of the condition, the second what a scan of some records gives.
+fn check_phases(config: &Config, lines: &[&[u8]], expect: &Scanned) {
+    // A text that `message` has in some record: all that have it must pass.
+    let message = expect.batch.column(MESSAGE[0]).as_string_view();
+    let needle = message.iter().flatten().last().unwrap_or("a");
+    let needle: String = needle.chars().take(9).collect();
+    let usable = !needle.is_empty() && !needle.contains(char::REPLACEMENT_CHARACTER);
+    let any = vec![Needle {
+        text: needle.clone(),
+        quoted: false,
+    }];
+    let config = Config {
+        first: MESSAGE.to_vec(),
+        prefilter: usable.then_some(Needles { any }).into_iter().collect(),
+        ..config.clone()
+    };
+    let batch = Batch::joint(lines, 5);
+    let records = batch.records();
+    let mut scanner = Scanner::new(config.clone());
+    let mut reference = Scanner::new(config);
+    for nth in [2, 3] {
+        let first = scanner.first(&records);
+        let passed = match &first.rows {
+            Some(rows) => rows.clone(),
+            None => (0..lines.len() as u32).collect(),
+        };
+        for (row, text) in message.iter().enumerate() {
+            let matches = usable && text.is_some_and(|text| text.contains(&needle));
+            assert!(
+                !matches || passed.contains(&(row as u32)),
+                "row {row} passes"
+            );
+        }
+        let taken = UInt32Array::from(passed.clone());
+        for (column, at) in first.batch.columns().iter().zip(MESSAGE) {
+            let expect = arrow::compute::take(expect.batch.column(at), &taken, None).unwrap();
+            assert_eq!(column, &expect, "first phase: column {at}");
+        }
+        let rows: Vec<u32> = passed.into_iter().filter(|row| row % nth != 1).collect();
+        let mut found = scanner.second(&records, &first, &rows);
+        let expect = reference.scan_some(&records, &rows);
+        // What was repaired the first phase has counted.
+        found.stats.repaired = expect.stats.repaired;
+        assert_same(
+            &found,
+            &expect,
+            &format!("second phase, without each {nth}."),
+        );
+    }
+}
+
+fn with_isa(config: &Config, isa: Isa) -> Config {
+    Config {
+        isa,
+        ..config.clone()
+    }
+}
+
+/// Every type of several keys, paths, and if wanted the reserved columns that a record decides, and all keys.
+fn config(keys_max: Option<usize>, with_reserved: bool) -> Config {
     let key = |key: &str| Step::Key(key.to_owned());
     let mut sources: Vec<Source> = KEYS
         .iter()
@@ -89,7 +187,9 @@ fn config(keys_max: usize) -> Config {
         (Reserved::Json, Type::Text),
         (Reserved::Iostream, Type::Text),
     ];
-    typed.extend(reserved.map(|(name, ty)| (Source::Reserved(name), ty)));
+    if with_reserved {
+        typed.extend(reserved.map(|(name, ty)| (Source::Reserved(name), ty)));
+    }
     let columns = typed
         .into_iter()
         .enumerate()
@@ -100,9 +200,9 @@ fn config(keys_max: usize) -> Config {
         });
     Config {
         columns: columns.collect(),
-        star: Some(Star {
+        star: keys_max.map(|columns_max| Star {
             except: vec!["except".to_owned()],
-            columns_max: keys_max,
+            columns_max,
         }),
         offset_s: 3600,
         ..Config::default()
@@ -162,20 +262,16 @@ impl Batch {
             streams: (0..spans.len()).map(|number| (number % 3) as u8).collect(),
         }
     }
-}
 
-fn scan(config: &Config, isa: Isa, batch: &Batch) -> Scanned {
-    let config = Config {
-        isa,
-        ..config.clone()
-    };
-    Scanner::new(config).scan(&Records {
-        buffers: &batch.buffers,
-        records: &batch.records,
-        times: &batch.times,
-        streams: &batch.streams,
-        observed_ns: 1_767_323_045_678_901_234,
-    })
+    fn records(&self) -> Records<'_> {
+        Records {
+            buffers: &self.buffers,
+            records: &self.records,
+            times: &self.times,
+            streams: &self.streams,
+            observed_ns: 1_767_323_045_678_901_234,
+        }
+    }
 }
 
 fn check_lengths(scanned: &Scanned, rows: usize) {

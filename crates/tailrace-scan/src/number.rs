@@ -80,7 +80,7 @@ mod tests {
     use crate::token::number_kind;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 4096 }, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn kinds_are_those_of_the_grammar(

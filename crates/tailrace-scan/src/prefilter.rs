@@ -128,7 +128,8 @@ impl List {
         };
         let buffer = records.buffers.get(first.buffer as usize);
         let (start, end) = (first.start as usize, last.end as usize);
-        let Some(text) = buffer.and_then(|buffer| buffer.get(..end)) else {
+        let text = buffer.and_then(|buffer| buffer.get(..end));
+        let Some(text) = text.filter(|_| start <= end) else {
             // A range that does not exist: such records are told apart elsewhere.
             return found.fill(true);
         };

@@ -86,6 +86,7 @@ fn check(record: &[u8], index: &mut Index) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn seeds_at_every_offset() {
     let seeds: [&[u8]; 9] = [
         b"{\"a\":\"b\",\"c\":[1,{}]}",
@@ -119,6 +120,7 @@ fn plain_rust_is_what_was_asked_for() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn memory_of_a_large_record_is_given_back() {
     let mut index = Index::default();
     let record = b"{".repeat(1 << 20);
@@ -131,7 +133,7 @@ fn memory_of_a_large_record_is_given_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn masks_equal_the_loop(

@@ -40,7 +40,7 @@ fn naive(record: &[u8], lists: &[Needles]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn candidates_are_those_of_a_search_in_each_record(batch in generate::batch(), which in 0..6_usize) {
@@ -78,4 +78,22 @@ fn searching_stops_where_it_does_not_pay_and_starts_again() {
         assert_eq!(prefilter.candidates(&miss.records()), None);
     }
     assert_eq!(prefilter.candidates(&miss.records()), Some(vec![0]));
+}
+
+#[test]
+fn a_range_that_does_not_exist_is_passed_on() {
+    let record = |buffer, start, end| Record {
+        buffer,
+        start,
+        end,
+        flags: 0,
+    };
+    let mut batch = crate::tests::Batch::of_lines(&["xyz", "-", "-", "-", "-", "-", "x"], 0);
+    batch.records[1] = record(0, 3, 1);
+    batch.records[3] = record(7, 0, 1);
+    let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
+    assert_eq!(
+        prefilter.candidates(&batch.records()),
+        Some(vec![0, 1, 3, 6])
+    );
 }

@@ -22,7 +22,7 @@ fn configs() -> [Config; 5] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 192 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn scan_equals_the_reference(batch in generate::batch()) {
