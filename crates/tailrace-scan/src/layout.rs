@@ -10,7 +10,8 @@
 //!
 //! A path ends where a record ends, or, unless all keys are wanted, where all keys wanted by name were met: what comes
 //! behind cannot matter, as of duplicates the first counts. Never holds a layout with a duplicate or a bad key, or with
-//! one that has no column where all are wanted: such records are walked. Never grows beyond [`NODES_MAX`].
+//! one that has no column where all are wanted: such records are walked. Never grows beyond a few megabytes, whatever the
+//! keys are.
 
 use std::ops::Range;
 
@@ -19,10 +20,13 @@ use crate::shape::NESTED;
 use crate::token::skip_whitespace;
 use crate::walker;
 
-/// When there are so many, all are forgotten.
-const NODES_MAX: usize = 4096;
-/// How many layouts are learnt from one batch.
-const LEARNT_MAX: u32 = 64;
+/// When there are so many layouts, or so many pieces of them, all are forgotten.
+const LAYOUTS_MAX: usize = 512;
+const PIECES_MAX: usize = 16 * 1024;
+/// Records with longer pieces have none.
+const PIECE_BYTES_MAX: usize = 1024;
+/// How many records of one batch are looked at to learn from.
+const TRIES_MAX: u32 = 256;
 /// How many layouts are guessed without a walk through the tree; a power of two.
 const GUESSES: usize = 64;
 /// No node, no layout.
@@ -33,7 +37,9 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Layouts {
     nodes: Vec<Node>,
     layouts: Vec<Layout>,
-    learnt: u32,
+    /// Pieces in all layouts; there are no more nodes than that, and the root.
+    pieces: usize,
+    tries: u32,
     /// Which layout a record probably has, by its first piece and the number of its members.
     guesses: [u32; GUESSES],
 }
@@ -83,17 +89,22 @@ impl Layouts {
         Layouts {
             nodes: vec![root],
             layouts: Vec::new(),
-            learnt: 0,
+            pieces: 0,
+            tries: 0,
             guesses: [NONE; GUESSES],
         }
     }
 
     /// Starts a batch.
     pub(crate) fn start_batch(&mut self) {
-        self.learnt = 0;
-        if self.nodes.len() > NODES_MAX {
+        self.tries = 0;
+        if self.is_full() {
             *self = Layouts::new();
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.layouts.len() >= LAYOUTS_MAX || self.pieces >= PIECES_MAX
     }
 
     /// How many there are.
@@ -156,25 +167,32 @@ impl Layouts {
 
     /// Learns the layout of a record that was walked, if it can be one.
     pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], keys: &Keys, named: usize) {
-        if self.learnt >= LEARNT_MAX || self.nodes.len() > NODES_MAX {
+        // A member takes two structural characters.
+        let is_long = structurals.len() / 2 > PIECES_MAX / 8;
+        if self.tries >= TRIES_MAX || self.is_full() || is_long {
             return;
         }
+        self.tries += 1;
         let Some((pieces, layout)) = read(bytes, structurals, keys, named) else {
             return;
         };
-        self.learnt += 1;
+        let count = pieces.len();
         let mut node = 0;
         for piece in pieces {
             node = self.child(node, piece);
         }
-        let number = self.layouts.len() as u32;
         let node = &mut self.nodes[node];
-        if layout.is_early {
-            node.early = number;
+        let end = if layout.is_early {
+            &mut node.early
         } else {
-            node.whole = number;
+            &mut node.whole
+        };
+        // A known one was walked where it stands too near to the buffer's end to be compared.
+        if *end == NONE {
+            *end = self.layouts.len() as u32;
+            self.layouts.push(layout);
+            self.pieces += count;
         }
-        self.layouts.push(layout);
     }
 
     fn child(&mut self, parent: usize, text: &[u8]) -> usize {
@@ -304,6 +322,9 @@ fn read<'a>(
         let mut unescaped = Vec::new();
         let (name, skip) = key(std::str::from_utf8(&bytes[at..end]).ok()?, &mut unescaped)?;
         let piece = &bytes[at..at + skip];
+        if skip > PIECE_BYTES_MAX {
+            return None;
+        }
         if skip > 16 {
             layout.long.push((pieces.len(), piece.into()));
         }
@@ -342,3 +363,6 @@ fn key<'a>(member: &'a str, unescaped: &'a mut Vec<u8>) -> Option<(&'a str, usiz
     let (name, len) = walker::read_key(member.get(1..)?, unescaped)?;
     Some((name, skip_whitespace(member.as_bytes(), 1 + len)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,11 +25,7 @@ pub struct Scanner {
     /// The columns that a condition reads.
     condition: Option<Extractor>,
     prefilter: Option<Prefilter>,
-    indexer: Indexer,
-    index: Index,
-    /// By record of the batch.
-    shapes: Vec<Shape>,
-    picks: Vec<Pick>,
+    memory: Memory,
 }
 
 impl Scanner {
@@ -47,10 +43,12 @@ impl Scanner {
             all: Extractor::new(&config),
             condition,
             prefilter: Prefilter::new(&config.prefilter),
-            indexer: Indexer::new(config.isa),
-            index: Index::default(),
-            shapes: Vec::new(),
-            picks: Vec::new(),
+            memory: Memory {
+                indexer: Indexer::new(config.isa),
+                index: Index::default(),
+                shapes: Vec::new(),
+                picks: Vec::new(),
+            },
         }
     }
 
@@ -61,13 +59,7 @@ impl Scanner {
             records: *records,
             buffers: &buffers,
         };
-        let mut memory = Memory {
-            indexer: self.indexer,
-            index: &mut self.index,
-            shapes: &mut self.shapes,
-            picks: &mut self.picks,
-        };
-        memory.scan_all(&batch, &mut self.all)
+        self.memory.scan_all(&batch, &mut self.all)
     }
 
     /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.
@@ -92,13 +84,7 @@ impl Scanner {
             records,
             buffers: &buffers,
         };
-        let mut memory = Memory {
-            indexer: self.indexer,
-            index: &mut self.index,
-            shapes: &mut self.shapes,
-            picks: &mut self.picks,
-        };
-        let Scanned { batch, stats, .. } = memory.scan_all(&batch, condition);
+        let Scanned { batch, stats, .. } = self.memory.scan_all(&batch, condition);
         First {
             rows,
             batch,
@@ -127,6 +113,7 @@ impl Scanner {
                 &places
             }
         };
+        let memory = &mut self.memory;
         let plan = self.all.plan();
         let mut made = Rows::new(&plan, rows.len(), first.buffers.side());
         self.all.start_batch();
@@ -135,11 +122,11 @@ impl Scanner {
             let from = rows[row] as usize;
             let lot = first.buffers.lot(from, LOT_MAX);
             let behind = from + lot.spans().len();
-            self.picks.clear();
+            memory.picks.clear();
             while let Some(&number) = rows.get(row).filter(|&&number| (number as usize) < behind) {
-                self.picks.push(Pick {
+                memory.picks.push(Pick {
                     at: number - from as u32,
-                    first: self.index.outlines()[number as usize].first,
+                    first: memory.index.outlines()[number as usize].first,
                     row: row as u32,
                 });
                 row += 1;
@@ -147,25 +134,27 @@ impl Scanner {
             let indexed = Indexed {
                 lot,
                 first: from,
-                outlines: &self.index.outlines()[from..behind],
-                shapes: &self.shapes[from..behind],
-                structurals: self.index.structurals(),
+                outlines: &memory.index.outlines()[from..behind],
+                shapes: &memory.shapes[from..behind],
+                structurals: memory.index.structurals(),
             };
-            self.all.add(&batch, &indexed, &self.picks, &mut made);
+            self.all.add(&batch, &indexed, &memory.picks, &mut made);
         }
         made.finish(&first.buffers, self.all.keys())
     }
 }
 
-/// What is used again for every batch.
-struct Memory<'s> {
+/// What is used again for every batch, and how a batch is indexed.
+#[derive(Debug)]
+struct Memory {
     indexer: Indexer,
-    index: &'s mut Index,
-    shapes: &'s mut Vec<Shape>,
-    picks: &'s mut Vec<Pick>,
+    index: Index,
+    /// By record of the batch.
+    shapes: Vec<Shape>,
+    picks: Vec<Pick>,
 }
 
-impl Memory<'_> {
+impl Memory {
     /// Indexes all records and extracts columns of them.
     fn scan_all(&mut self, batch: &Batch<'_>, extractor: &mut Extractor) -> Scanned {
         let count = batch.records.records.len();
@@ -195,7 +184,7 @@ impl Memory<'_> {
                 shapes: &self.shapes[first..behind],
                 structurals: self.index.structurals(),
             };
-            extractor.add(batch, &indexed, self.picks, &mut rows);
+            extractor.add(batch, &indexed, &self.picks, &mut rows);
             first = behind;
         }
         rows.finish(batch.buffers, extractor.keys())
@@ -209,7 +198,7 @@ impl Memory<'_> {
         if records[..spans.len()].iter().all(is_text) {
             spans.iter().for_each(|_| self.index.push_empty());
         } else {
-            self.indexer.index(bytes, spans, self.index);
+            self.indexer.index(bytes, spans, &mut self.index);
         }
         for (i, (record, &span)) in records.iter().zip(spans).enumerate() {
             let (outline, structurals) = self.index.record_mut(first + i);

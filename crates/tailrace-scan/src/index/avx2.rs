@@ -86,7 +86,7 @@ fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
 
 #[target_feature(enable = "pclmulqdq")]
 #[inline]
-fn prefix_xor(bits: u64) -> u64 {
+pub(super) fn prefix_xor(bits: u64) -> u64 {
     let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
     _mm_cvtsi128_si64(product) as u64
 }

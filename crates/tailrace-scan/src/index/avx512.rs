@@ -9,13 +9,13 @@
 )]
 
 use std::arch::x86_64::{
-    __m512i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8,
-    _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask,
-    _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_or_si512, _mm512_set1_epi8,
-    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512,
-    _mm512_test_epi8_mask,
+    __m512i, _mm_setr_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask,
+    _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_or_si512,
+    _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8,
+    _mm512_storeu_si512, _mm512_test_epi8_mask,
 };
 
+use super::avx2::prefix_xor;
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
 use crate::text::Span;
 
@@ -89,13 +89,6 @@ fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
         bracket: _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(0x40)),
         control,
     }
-}
-
-#[target_feature(enable = "pclmulqdq")]
-#[inline]
-fn prefix_xor(bits: u64) -> u64 {
-    let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
-    _mm_cvtsi128_si64(product) as u64
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
