@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::config::{Config, Star};
+use crate::even::Even;
 use crate::gather::gather;
 use crate::index::Outline;
 use crate::keys::Keys;
@@ -25,8 +26,8 @@ pub(crate) struct Extractor {
     plan: Arc<Plan>,
     keys: Keys,
     layouts: Layouts,
-    /// By layout its records of the lot at hand: those whose index is plain, and the others.
-    picks: Vec<[Vec<Pick>; 2]>,
+    /// By layout its records of the lot at hand.
+    picks: Vec<Picks>,
     /// The layouts that have any.
     met: Vec<usize>,
     /// Members matter: a key is wanted.
@@ -44,6 +45,31 @@ pub(crate) struct Pick {
     pub(crate) at: u32,
     pub(crate) first: u32,
     pub(crate) row: u32,
+}
+
+/// Records of a lot that have one layout.
+#[derive(Debug, Default)]
+pub(crate) struct Picks {
+    /// Those whose index is plain.
+    pub(crate) plain: Vec<Pick>,
+    /// The others.
+    pub(crate) others: Vec<Pick>,
+}
+
+impl Picks {
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.others.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.plain.clear();
+        self.others.clear();
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pick> {
+        self.plain.iter().chain(&self.others)
+    }
 }
 
 /// A batch that is being scanned.
@@ -147,10 +173,9 @@ impl Extractor {
             }
         }
         while let Some(number) = self.met.pop() {
-            let [plain, others] = &mut self.picks[number];
-            let mut picks = [std::mem::take(plain), std::mem::take(others)];
+            let mut picks = std::mem::take(&mut self.picks[number]);
             self.add_layout(batch, indexed, number, &picks, rows);
-            picks.iter_mut().for_each(Vec::clear);
+            picks.clear();
             self.picks[number] = picks;
         }
     }
@@ -161,10 +186,15 @@ impl Extractor {
             self.picks.resize_with(layout + 1, Default::default);
         }
         let picks = &mut self.picks[layout];
-        if picks.iter().all(Vec::is_empty) {
+        if picks.is_empty() {
             self.met.push(layout);
         }
-        picks[usize::from(!is_plain)].push(pick);
+        let list = if is_plain {
+            &mut picks.plain
+        } else {
+            &mut picks.others
+        };
+        list.push(pick);
     }
 
     /// One record by itself: walked, or no object, or nothing of it wanted but what the row is.
@@ -207,17 +237,18 @@ impl Extractor {
         batch: &Batch<'_>,
         indexed: &Indexed<'_>,
         number: usize,
-        picks: &[Vec<Pick>; 2],
+        picks: &Picks,
         rows: &mut Rows<'_>,
     ) {
         let layout = self.layouts.get(number);
         if self.plan.reserved.is_empty() {
+            let even = Even::new(indexed, &picks.plain);
             for member in &layout.wanted {
-                gather(indexed, member, picks, rows);
+                gather(indexed, member, picks, even.as_ref(), rows);
             }
             return;
         }
-        for &pick in picks.iter().flatten() {
+        for &pick in picks.iter() {
             let number = indexed.first + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);

@@ -8,7 +8,8 @@ use tailrace_model::json::{self, Kind};
 
 use crate::columns::{Cell, state};
 use crate::config::Type;
-use crate::extract::{Indexed, Pick};
+use crate::even::Even;
+use crate::extract::{Indexed, Pick, Picks};
 use crate::keys::Star;
 use crate::layout::Member;
 use crate::number;
@@ -22,12 +23,14 @@ use crate::token::{self, Token};
 pub(crate) fn gather(
     indexed: &Indexed<'_>,
     member: &Member,
-    picks: &[Vec<Pick>; 2],
+    picks: &Picks,
+    even: Option<&Even<'_>>,
     rows: &mut Rows<'_>,
 ) {
     let mut values = Values {
         indexed,
         member,
+        even,
         is_first: true,
     };
     let plan = rows.plan;
@@ -53,12 +56,14 @@ pub(crate) fn gather(
 struct Values<'v, 'a> {
     indexed: &'v Indexed<'a>,
     member: &'v Member,
+    /// The records whose index is plain, if they lie evenly.
+    even: Option<&'v Even<'a>>,
     /// The first of all who want the values: what is counted once is counted now.
     is_first: bool,
 }
 
 impl Values<'_, '_> {
-    fn column(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
+    fn column(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
         match rows.column(place).ty() {
             Type::Open | Type::Text => self.texts(rows, picks, place),
             Type::Float64 => self.floats(rows, picks, place),
@@ -67,10 +72,25 @@ impl Values<'_, '_> {
     }
 
     /// A column of text.
-    fn texts(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
-        let [plain, others] = picks;
-        self.common_texts::<false>(rows, plain, place);
-        self.common_texts::<true>(rows, others, place);
+    fn texts(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
+        match self.even {
+            Some(even) => self.even_texts(rows, even, &picks.plain, place),
+            None => self.common_texts::<false>(rows, &picks.plain, place),
+        }
+        self.common_texts::<true>(rows, &picks.others, place);
+    }
+
+    /// The same of records that lie evenly.
+    fn even_texts(&self, rows: &mut Rows<'_>, even: &Even<'_>, picks: &[Pick], place: Place) {
+        let mut from = 0;
+        while from < picks.len() {
+            let slots = rows.column(place).text_slots().expect("a column of text");
+            from = even.find_uncommon(self.member, from, slots);
+            if let Some(pick) = picks.get(from) {
+                self.text(rows, pick, place);
+                from += 1;
+            }
+        }
     }
 
     /// Values of a column of text, quickly where they are common.
@@ -147,8 +167,8 @@ impl Values<'_, '_> {
     }
 
     /// A column of floats.
-    fn floats(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
-        for pick in picks.iter().flatten() {
+    fn floats(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
+        for pick in picks.iter() {
             let Some(token) = self.read(pick) else {
                 self.bad(rows);
                 continue;
@@ -169,8 +189,8 @@ impl Values<'_, '_> {
     }
 
     /// A column of any type.
-    fn others(&self, rows: &mut Rows<'_>, picks: &[Vec<Pick>; 2], place: Place) {
-        for pick in picks.iter().flatten() {
+    fn others(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
+        for pick in picks.iter() {
             match self.read(pick) {
                 Some(token) => self.other(rows, pick, token, place),
                 None => self.bad(rows),
@@ -179,14 +199,8 @@ impl Values<'_, '_> {
     }
 
     /// What stands at the end of a path inside the values.
-    fn path(
-        &self,
-        rows: &mut Rows<'_>,
-        picks: &[Vec<Pick>; 2],
-        column: usize,
-        path: &[json::Step],
-    ) {
-        for pick in picks.iter().flatten() {
+    fn path(&self, rows: &mut Rows<'_>, picks: &Picks, column: usize, path: &[json::Step]) {
+        for pick in picks.iter() {
             let Some(token) = self.read(pick) else {
                 self.bad(rows);
                 continue;
@@ -292,7 +306,7 @@ impl Values<'_, '_> {
 
 /// The kind of a short number or a literal of `len` bytes, the first of which are `block`; `None` for all others.
 #[inline(always)]
-fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
+pub(crate) fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
     match block[0] {
         b'0'..=b'9' if len <= number::BYTES_MAX => number::short_kind(block, len),
         b't' if len == 4 && block.starts_with(b"true") => Some(Kind::Bool),

@@ -28,9 +28,10 @@
 //!    parity of its length. The carry out of the block is carried over.
 //! 2. *In-string.* The xor of all quote bits at or below an offset, by one carry-less multiplication with all ones (or
 //!    six shifts and xors), and the state the last block ended with.
-//! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to. Where a block
-//!    holds a record's border each record's part of it is done by itself, with the other bits masked off and nothing
-//!    carried over. At a buffer's end the last bytes are copied into a block of spaces.
+//! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to; bytes between
+//!    records are masked off. If a record ends inside a string, or where the next one begins, the run is done again, and
+//!    where a block holds a border each record's part of it is done by itself, with nothing carried over. At a buffer's
+//!    end the last bytes are copied into a block of spaces.
 //! 4. *Bits to offsets.* More at a time than there are, without a branch for each; what is written beyond the count is
 //!    overwritten by the next block.
 
@@ -42,6 +43,7 @@ mod dispatch;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
+mod stream;
 
 pub(crate) use dispatch::Indexer;
 
@@ -57,6 +59,7 @@ pub(crate) struct Index {
     structurals: Vec<u32>,
     count: usize,
     outlines: Vec<Outline>,
+    blocks: stream::Blocks,
 }
 
 /// What the index tells of one record.
@@ -181,12 +184,10 @@ trait BlockMasks: Copy {
 
     /// Writes `base` plus the number of each set bit, ascending, into the first slots, and something into others.
     #[inline(always)]
-    fn write_offsets(self, slots: &mut [u32; BLOCK_BYTES], base: u32, bits: u64) {
-        let (first, rest) = slots.split_at_mut(8);
-        let mut bits = write_eight(first, base, bits);
-        // Rarely more than one character in eight is structural.
-        for slot in rest {
-            if bits == 0 {
+    fn write_offsets(self, slots: &mut [u32; BLOCK_BYTES], base: u32, mut bits: u64) {
+        for (i, slot) in slots.iter_mut().enumerate() {
+            // Rarely more than one character in eight is structural.
+            if i >= 8 && bits == 0 {
                 break;
             }
             *slot = base.wrapping_add(bits.trailing_zeros());
@@ -195,19 +196,17 @@ trait BlockMasks: Copy {
     }
 }
 
-/// Writes the offsets of the lowest eight bits, and something where there are fewer; gives the other bits.
-#[inline(always)]
-fn write_eight(slots: &mut [u32], base: u32, mut bits: u64) -> u64 {
-    for slot in slots {
-        *slot = base.wrapping_add(bits.trailing_zeros());
-        bits &= bits.wrapping_sub(1);
-    }
-    bits
-}
-
 /// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
 #[inline(always)]
 fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
+    if !stream::build(isa, buffer, spans, index) {
+        build_by_record(isa, buffer, spans, index);
+    }
+}
+
+/// The same, block by block in parts where records end: for records that end inside a string or touch.
+#[inline(always)]
+fn build_by_record<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
         return;
     };

@@ -42,6 +42,9 @@ pub(crate) struct Layouts {
     tries: u32,
     /// Which layout a record probably has, by its first piece and the number of its members.
     guesses: [u32; GUESSES],
+    /// The layout found last, if the one before was the same: it is tried first.
+    repeated: u32,
+    last: u32,
 }
 
 /// One layout: where in a record the wanted values are.
@@ -92,6 +95,8 @@ impl Layouts {
             pieces: 0,
             tries: 0,
             guesses: [NONE; GUESSES],
+            repeated: NONE,
+            last: NONE,
         }
     }
 
@@ -127,8 +132,20 @@ impl Layouts {
         structurals: &[u32],
         to_the_end: bool,
     ) -> Option<usize> {
-        let first = structurals.first().map(|&at| at as usize)?;
-        let [low, high] = words(bytes.get(first..first + 16)?.first_chunk()?);
+        if let Some(layout) = self.layouts.get(self.repeated as usize)
+            && layout.matches(bytes, structurals)
+        {
+            return Some(self.repeated as usize);
+        }
+        let found = self.find_another(bytes, structurals, to_the_end)?;
+        self.repeated = if self.last == found { found } else { NONE };
+        self.last = found;
+        Some(found as usize)
+    }
+
+    fn find_another(&mut self, bytes: &[u8], structurals: &[u32], to_the_end: bool) -> Option<u32> {
+        let first = *structurals.first()? as usize;
+        let [low, high] = words(bytes.get(first..)?.first_chunk()?);
         let count = if to_the_end { structurals.len() } else { 0 };
         let slot = (low ^ high.rotate_left(32) ^ count as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
             >> (u64::BITS - GUESSES.trailing_zeros());
@@ -136,10 +153,10 @@ impl Layouts {
         if let Some(layout) = self.layouts.get(guess as usize)
             && layout.matches(bytes, structurals)
         {
-            return Some(guess as usize);
+            return Some(guess);
         }
-        let found = self.walk(bytes, structurals)?;
-        self.guesses[slot as usize % GUESSES] = found as u32;
+        let found = self.walk(bytes, structurals)? as u32;
+        self.guesses[slot as usize % GUESSES] = found;
         Some(found)
     }
 
@@ -147,7 +164,7 @@ impl Layouts {
         let mut node = &self.nodes[0];
         for (i, member) in structurals.as_chunks::<2>().0.iter().enumerate() {
             let reach = bytes.get(member[0] as usize..)?;
-            let head = words(reach.first_chunk::<16>()?);
+            let head = reach.first_chunk::<16>()?;
             let mut number = node.child;
             loop {
                 node = self.nodes.get(number as usize)?;
@@ -238,8 +255,9 @@ impl Head {
 
     /// 0 if these bytes start with the text.
     #[inline(always)]
-    fn differs(&self, bytes: [u64; 2]) -> u64 {
-        (bytes[0] ^ self.bytes[0]) & self.mask[0] | (bytes[1] ^ self.bytes[1]) & self.mask[1]
+    fn differs(&self, bytes: &[u8; 16]) -> u64 {
+        let [low, high] = words(bytes);
+        (low ^ self.bytes[0]) & self.mask[0] | (high ^ self.bytes[1]) & self.mask[1]
     }
 }
 
@@ -269,10 +287,10 @@ impl Layout {
         let mut differs = 0;
         for (head, member) in self.heads.iter().zip(structurals.as_chunks::<2>().0) {
             let at = member[0] as usize;
-            let Some(block) = bytes.get(at..at + 16).and_then(<[u8]>::first_chunk) else {
+            let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) else {
                 return false;
             };
-            differs |= head.differs(words(block));
+            differs |= head.differs(block);
         }
         let starts = |(number, text): &(usize, Box<[u8]>)| {
             bytes[structurals[2 * number] as usize..].starts_with(text)

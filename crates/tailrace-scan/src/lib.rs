@@ -25,6 +25,7 @@ mod text;
 mod index;
 mod shape;
 
+mod even;
 mod extract;
 mod gather;
 mod keys;

@@ -14,22 +14,27 @@ pub(crate) const BYTES_MAX: usize = 16;
 /// them. `None` for other numbers, and for what is none.
 #[inline(always)]
 pub(crate) fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
-    if len <= 8 {
-        let text = block
-            .first_chunk()
-            .map_or(0, |text| u64::from_le_bytes(*text));
-        let used = u64::MAX >> (8 * (8 - len));
-        if not_eight_digits(text) & used == 0 {
-            return (len == 1 || block[0] != b'0').then_some(Kind::Integer);
-        }
+    if len > 8 {
+        let used = u128::MAX >> (8 * (BYTES_MAX - len));
+        let others = not_digits(u128::from_le_bytes(*block)) & used;
+        let is_alone = others & others.wrapping_sub(1) == 0;
+        return kind(block, len, others != 0, is_alone, others.trailing_zeros());
     }
-    let used = u128::MAX >> (8 * (BYTES_MAX - len));
-    let others = not_digits(u128::from_le_bytes(*block)) & used;
-    if others == 0 {
+    let text = block
+        .first_chunk()
+        .map_or(0, |text| u64::from_le_bytes(*text));
+    let others = not_eight_digits(text) & (u64::MAX >> (8 * (8 - len)));
+    let is_alone = others & others.wrapping_sub(1) == 0;
+    kind(block, len, others != 0, is_alone, others.trailing_zeros())
+}
+
+/// The kind of a text of digits, and perhaps others, the first of which is told by the number of its highest bit.
+#[inline(always)]
+fn kind(block: &[u8; 16], len: usize, others: bool, is_alone: bool, bit: u32) -> Option<Kind> {
+    if !others {
         return (len == 1 || block[0] != b'0').then_some(Kind::Integer);
     }
-    let at = others.trailing_zeros() as usize / 8;
-    let is_alone = others & (others - 1) == 0;
+    let at = bit as usize / 8 % BYTES_MAX;
     let stands_well = at > 0 && at + 1 < len && (at == 1 || block[0] != b'0');
     (is_alone && stands_well && block[at] == b'.').then_some(Kind::Float)
 }

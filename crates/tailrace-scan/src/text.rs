@@ -8,7 +8,7 @@
 //!
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
-//! * A [`View`] is only made here, of a part of such a record, after its two ends were found to lie in the record (or in
+//! * A [`View`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
 //!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
 //!   that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
@@ -28,8 +28,10 @@ use bytes::Bytes;
 
 use crate::records::Records;
 
-/// Longest text that lies in its view.
-const INLINE_BYTES_MAX: usize = 12;
+mod view;
+
+use view::words;
+pub(crate) use view::{View, Views};
 
 /// The buffers of one batch: the caller's and the repaired text.
 #[derive(Debug)]
@@ -281,6 +283,17 @@ impl<'a> Lot<'a> {
         self.bytes.get(at..at + 16)?.first_chunk()
     }
 
+    /// The valid text that the lot is a part of; `None` if only each record is known to be valid.
+    #[inline]
+    pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
+        let (start, end) = self.valid?;
+        Some(ValidText {
+            bytes: &self.bytes[start..end],
+            start,
+            buffer: self.buffer,
+        })
+    }
+
     /// A view of what stands between the quotes at byte `start` and before byte `end` of the buffer, in record `i`; `None`
     /// if it is not found at once that this is valid text.
     #[inline(always)]
@@ -350,6 +363,55 @@ impl<'a> Lot<'a> {
             lies_in_record && !cuts(start) && (!cuts(end) || end == span.end()),
             "a part of a record has whole characters"
         );
+    }
+}
+
+/// A part of a buffer that is valid text from its first byte to its last. Places are counted from the buffer's start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValidText<'a> {
+    bytes: &'a [u8],
+    start: usize,
+    buffer: u32,
+}
+
+impl ValidText<'_> {
+    /// A view of what stands between a quote at byte `start` and a quote before byte `end`; `None` if those are none, or
+    /// lie within sixteen bytes of the text's ends.
+    #[inline(always)]
+    pub(crate) fn view_in_quotes(&self, start: usize, end: usize) -> Option<View> {
+        let at = start.wrapping_sub(self.start);
+        let last = end.wrapping_sub(self.start).wrapping_sub(1);
+        let block = self.bytes.get(at.wrapping_sub(3)..)?.first_chunk::<16>()?;
+        // A place beside a quote cuts no character.
+        if block[3] != b'"' || *self.bytes.get(last)? != b'"' {
+            return None;
+        }
+        let len = last.checked_sub(at + 1)?;
+        let [head, tail] = words(block);
+        Some(View::of_words(
+            head,
+            tail,
+            len,
+            self.buffer,
+            start as u32 + 1,
+        ))
+    }
+
+    /// The sixteen bytes from byte `start` on, if the text has so many.
+    #[inline(always)]
+    pub(crate) fn block(&self, start: usize) -> Option<&[u8; 16]> {
+        let at = start.wrapping_sub(self.start);
+        self.bytes.get(at..)?.first_chunk::<16>()
+    }
+
+    /// A view of bytes `start..end`, of which `block` are the first ones; `None` if one of the two ends lies beside a
+    /// character that is not ASCII.
+    #[inline(always)]
+    pub(crate) fn view_of_block(&self, block: &[u8; 16], start: usize, end: usize) -> Option<View> {
+        let behind = *self.bytes.get(end.wrapping_sub(self.start))?;
+        let len = end.checked_sub(start)?;
+        let is_text = block[0] < 0x80 && behind < 0x80;
+        is_text.then(|| View::of_block(block, len, self.buffer, start as u32))
     }
 }
 
@@ -454,111 +516,6 @@ impl Side {
     }
 }
 
-/// Where a text is, as Arrow's string views say it: length and either the text itself (up to 12 bytes) or its first
-/// four bytes, its buffer and its offset there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct View(u128);
-
-/// What of a text's first twelve bytes a view of a text of so many bytes holds, and whether it refers to the buffer.
-struct Parts {
-    first: u32,
-    second: u64,
-    reference: u64,
-}
-
-/// By length; the last one for all longer ones.
-static PARTS: [Parts; INLINE_BYTES_MAX + 2] = {
-    let mut parts = [const {
-        Parts {
-            first: !0,
-            second: 0,
-            reference: !0,
-        }
-    }; INLINE_BYTES_MAX + 2];
-    let mut len = 0;
-    while len <= INLINE_BYTES_MAX {
-        let used = (1_u128 << (8 * len)) - 1;
-        parts[len] = Parts {
-            first: used as u32,
-            second: (used >> 32) as u64,
-            reference: 0,
-        };
-        len += 1;
-    }
-    parts
-};
-
-impl View {
-    /// Of the first `len` bytes of `reach`, which is what the buffer holds from `offset` on. No branch on the length.
-    #[inline(always)]
-    fn of_part(reach: &[u8], len: usize, buffer: u32, offset: u32) -> View {
-        let Some(block) = reach.first_chunk::<16>() else {
-            return View::at_the_end(&reach[..len], buffer, offset);
-        };
-        View::of_block(block, len, buffer, offset)
-    }
-
-    /// Of the `len` bytes at `offset` of a buffer, the first of which are `block`.
-    #[inline(always)]
-    fn of_block(block: &[u8; 16], len: usize, buffer: u32, offset: u32) -> View {
-        let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
-        let first = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
-        let second = block[4..12]
-            .first_chunk()
-            .map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let low = u64::from(first & parts.first) << 32 | u64::from(len as u32);
-        let reference = u64::from(buffer) | u64::from(offset) << 32;
-        let high = (second & parts.second) | (reference & parts.reference);
-        View(u128::from(high) << 64 | u128::from(low))
-    }
-
-    #[cold]
-    fn at_the_end(text: &[u8], buffer: u32, offset: u32) -> View {
-        if text.len() > INLINE_BYTES_MAX {
-            View::long(text, buffer, offset)
-        } else {
-            View::short(text)
-        }
-    }
-
-    #[inline]
-    fn long(text: &[u8], buffer: u32, offset: u32) -> View {
-        let prefix = text
-            .first_chunk::<4>()
-            .map_or(0, |prefix| u32::from_le_bytes(*prefix));
-        let high = u64::from(buffer) | u64::from(offset) << 32;
-        View(u128::from(high) << 64 | u128::from(prefix) << 32 | text.len() as u128)
-    }
-
-    /// A view of a text that lies in the view itself; `None` if it is too long for that.
-    pub(crate) fn inline(text: &str) -> Option<View> {
-        (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text.as_bytes()))
-    }
-
-    fn short(text: &[u8]) -> View {
-        let mut block = [0; 16];
-        block[4..4 + text.len()].copy_from_slice(text);
-        View(u128::from_le_bytes(block) | text.len() as u128)
-    }
-}
-
-/// The views of one column: one slot per record, empty until set.
-#[derive(Debug)]
-pub(crate) struct Views(Vec<u128>);
-
-impl Views {
-    /// Slots for `rows` records.
-    pub(crate) fn new(rows: usize) -> Views {
-        Views(vec![0; rows])
-    }
-
-    /// Puts a view into a slot.
-    #[inline]
-    pub(crate) fn set(&mut self, row: usize, view: View) {
-        self.0[row] = view.0;
-    }
-}
-
 /// The buffers of a batch whose views are all made.
 #[derive(Debug)]
 pub(crate) struct Finished(Arc<[Buffer]>);
@@ -566,7 +523,7 @@ pub(crate) struct Finished(Arc<[Buffer]>);
 impl Finished {
     /// The array of these views.
     pub(crate) fn array(&self, views: Views, nulls: Option<NullBuffer>) -> StringViewArray {
-        let views = ScalarBuffer::from(views.0);
+        let views = ScalarBuffer::from(views.into_inner());
         assert!(
             nulls
                 .as_ref()

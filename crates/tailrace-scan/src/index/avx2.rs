@@ -60,6 +60,34 @@ impl BlockMasks for Avx2 {
         // SAFETY: `self` proves PCLMULQDQ.
         unsafe { prefix_xor(bits) }
     }
+
+    #[inline(always)]
+    fn write_offsets(self, slots: &mut [u32; BLOCK_BYTES], base: u32, bits: u64) {
+        write_offsets(slots, base, bits);
+    }
+}
+
+/// Eight offsets without a branch, then the others. Each is written by itself: what is not volatile the compiler gathers
+/// into vectors, at two instructions an offset, which costs more than it saves.
+#[inline(always)]
+fn write_offsets(slots: &mut [u32; BLOCK_BYTES], base: u32, mut bits: u64) {
+    let count = bits.count_ones() as usize;
+    let mut write_eight = |from: usize| {
+        for slot in &mut slots[from..from + 8] {
+            // SAFETY: a valid reference to a `u32`.
+            unsafe { std::ptr::write_volatile(slot, base.wrapping_add(bits.trailing_zeros())) };
+            bits &= bits.wrapping_sub(1);
+        }
+    };
+    write_eight(0);
+    if count > 8 {
+        write_eight(8);
+    }
+    if count > 16 {
+        (16..count.next_multiple_of(8))
+            .step_by(8)
+            .for_each(write_eight);
+    }
 }
 
 // Each function that holds vector instructions is compiled for them: one that is not, and is only inlined into one that

@@ -33,9 +33,12 @@ impl Indexer {
     pub(crate) fn new(isa: Isa) -> Indexer {
         #[cfg(target_arch = "x86_64")]
         {
-            if matches!(isa, Isa::Auto | Isa::Avx512)
-                && let Some(avx512) = Avx512::new()
-            {
+            // CPUs of before VBMI2 slow down for a while, in all they do, whenever they meet vectors of 512 bits.
+            let is_wanted = match isa {
+                Isa::Auto => is_x86_feature_detected!("avx512vbmi2"),
+                _ => isa == Isa::Avx512,
+            };
+            if is_wanted && let Some(avx512) = Avx512::new() {
                 return Indexer(Choice::Avx512(avx512));
             }
             if isa != Isa::Scalar

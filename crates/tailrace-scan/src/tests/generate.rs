@@ -61,9 +61,9 @@ fn flags() -> impl Strategy<Value = u8> {
     prop_oneof![20 => Just(0), 2 => Just(TEXT_ALLOWED), 1 => Just(TEXT), 1 => Just(TRUNCATED), 1 => Just(BROKEN), 1 => 0..16_u8]
 }
 
-/// One record's bytes, in one of a few layouts, now and then bent.
-pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
-    let layouts = [
+/// The bytes before each value of a few layouts.
+fn layouts() -> [&'static [&'static str]; 4] {
+    [
         &[r#"{"a":"#, r#","b":"#, r#","message":"#, r#","level":"#][..],
         &[r#"{"a":"#, r#","b":"#, r#","level":"#],
         &[
@@ -78,18 +78,47 @@ pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
             r#","severity_number":"#,
             r#","a.b":"#,
         ],
-    ];
+    ]
+}
+
+/// One record's bytes, in one of a few layouts, now and then bent.
+pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
     let bends = prop_oneof![4 => Just(Vec::new()), 1 => vec(bend(), 1..3)];
-    (select(layouts.to_vec()), vec(value(2), 5), bends).prop_map(|(pieces, values, bends)| {
-        let members = pieces
-            .iter()
-            .zip(values)
-            .map(|(piece, value)| format!("{piece}{value}"));
-        let line = members.collect::<String>() + "}";
+    (select(layouts().to_vec()), vec(value(2), 5), bends).prop_map(|(pieces, values, bends)| {
+        let line = joined(pieces, &values);
         bends
             .iter()
             .fold(line.into_bytes(), |line, bend| bend.apply(line))
     })
+}
+
+/// Records of one layout one behind the other. Most have the same values, or others with as many structural characters.
+pub(crate) fn of_one_layout() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let other = prop_oneof![4 => leaf(), 1 => value(1)];
+    let others = prop_oneof![9 => Just(Vec::new()), 1 => vec((0..5_usize, other), 1..3)];
+    let bends = prop_oneof![30 => Just(Vec::new()), 1 => vec(bend(), 1..2)];
+    let lines = vec((others, bends), 2..40);
+    let values = vec(
+        prop_oneof![9 => value(2), 1 => Just("\"x\"[\"y\"]\"z\"".to_string())],
+        5,
+    );
+    (select(layouts().to_vec()), values, lines).prop_map(|(pieces, values, lines)| {
+        let line = |(others, bends): (Vec<(usize, String)>, Vec<Bend>)| {
+            let mut values = values.clone();
+            for (at, other) in others {
+                values[at] = other;
+            }
+            let line = joined(pieces, &values).into_bytes();
+            bends.iter().fold(line, |line, bend| bend.apply(line))
+        };
+        lines.into_iter().map(line).collect()
+    })
+}
+
+fn joined(pieces: &[&str], values: &[String]) -> String {
+    let members = pieces.iter().zip(values);
+    let members = members.map(|(piece, value)| format!("{piece}{value}"));
+    members.collect::<String>() + "}"
 }
 
 /// One record's bytes.
@@ -232,8 +261,8 @@ fn string() -> impl Strategy<Value = String> {
     vec(piece, 0..5).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
 }
 
-/// A value's text, now and then no value.
-fn value(depth: u32) -> BoxedStrategy<String> {
+/// The text of a value that holds no other, now and then of none.
+fn leaf() -> BoxedStrategy<String> {
     let fixed = [
         "null",
         "true",
@@ -292,21 +321,26 @@ fn value(depth: u32) -> BoxedStrategy<String> {
         "0.1",
         "123456789012345678901234567890",
     ];
-    let leaf = prop_oneof![
+    prop_oneof![
         4 => select(fixed.to_vec()).prop_map(str::to_string),
         4 => string(),
         1 => any::<i64>().prop_map(|number| number.to_string()),
         1 => any::<f64>().prop_filter("JSON has no NaN", |number| number.is_finite()).prop_map(|number| number.to_string()),
         1 => "-?[0-9]{1,25}(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?",
         1 => "\"-?[0-9]{1,25}(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?\"",
-    ];
+    ]
+    .boxed()
+}
+
+/// A value's text, now and then no value.
+fn value(depth: u32) -> BoxedStrategy<String> {
     if depth == 0 {
-        return leaf.boxed();
+        return leaf();
     }
     let array = (vec(value(depth - 1), 0..4), space())
         .prop_map(|(values, space)| format!("[{}]", values.join(&format!("{space},"))));
     let member = (key(), space(), value(depth - 1))
         .prop_map(|(key, space, value)| format!("{space}{key}:{space}{value}"));
     let object = vec(member, 0..4).prop_map(|members| format!("{{{}}}", members.join(",")));
-    prop_oneof![6 => leaf, 1 => array, 2 => object].boxed()
+    prop_oneof![6 => leaf(), 1 => array, 2 => object].boxed()
 }

@@ -43,6 +43,15 @@ proptest! {
         check_scan(&few, &batch);
     }
 
+    /// Lines of one layout one behind the other: what is read by distance is what a walk reads.
+    #[test]
+    fn neighbours_equal_the_reference(lines in generate::of_one_layout()) {
+        let batch = Batch::of_lines(&lines, 0);
+        for config in configs() {
+            check_scan(&config, &batch);
+        }
+    }
+
     /// What two phases give for some records is what one phase gives for them.
     #[test]
     fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), searched in any::<bool>()) {
