@@ -19,7 +19,7 @@ use crate::checkpointer::{self, CheckpointStatus, Checkpointer};
 use crate::error::{Error, Kind};
 use crate::fault::Faults;
 use crate::jobs::Jobs;
-use crate::ledger::PipelineLedger;
+use crate::ledger::{PipelineLedger, SourceLag};
 use crate::metrics::Metrics;
 use crate::pipeline::{self, Pipeline, Surroundings};
 use crate::plan::PipelinePlan;
@@ -240,6 +240,12 @@ impl View {
             .collect()
     }
 
+    /// The sources of each pipeline that are furthest behind, at most `max` of each.
+    pub fn lags(&self, max: usize) -> Vec<Vec<SourceLag>> {
+        let lags = |pipeline: &Arc<Pipeline>| pipeline.tracker.lags(max);
+        self.pipelines.iter().map(lags).collect()
+    }
+
     /// Why the checkpoint could not be written the last time, if so.
     pub fn checkpoint_error(&self) -> Option<String> {
         self.checkpoint.error()
@@ -264,6 +270,9 @@ impl View {
             );
         }
         if summary.undelivered_bytes > 0 {
+            for lag in self.lags(NAMED_MAX).iter().flatten() {
+                warn!(path = %lag.path.display(), bytes = lag.behind(), "not delivered yet");
+            }
             warn!(
                 bytes = summary.undelivered_bytes,
                 "not everything that was read could be delivered in time; \
@@ -275,6 +284,9 @@ impl View {
         summary
     }
 }
+
+/// How many files of a pipeline are named when they are not delivered at the end.
+const NAMED_MAX: usize = 10;
 
 /// Waits for all tasks.
 async fn all(tasks: Vec<Task<()>>) {

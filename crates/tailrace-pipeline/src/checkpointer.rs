@@ -1,5 +1,5 @@
 //! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
-//! from the trackers; never decides what is settled.
+//! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -12,6 +12,7 @@ use tailrace_input::{DataDir, FingerprintKey};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
+use crate::ledger::{PipelineLedger, SelfCheck};
 use crate::metrics::Metrics;
 use crate::pipeline::Pipeline;
 use crate::plan::PipelinePlan;
@@ -60,6 +61,7 @@ struct Writer {
     pipelines: Arc<[Arc<Pipeline>]>,
     metrics: Metrics,
     status: CheckpointStatus,
+    check: SelfCheck,
 }
 
 impl Idle {
@@ -102,6 +104,7 @@ impl Idle {
             pipelines,
             metrics,
             status: status.clone(),
+            check: SelfCheck::default(),
         };
         let (stop, stopped) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -151,6 +154,12 @@ impl Writer {
         // directory is known before anything is read.
         loop {
             self.write();
+            let pipelines = self.pipelines.iter();
+            self.check.look(
+                pipelines
+                    .map(|pipeline| PipelineLedger::of(pipeline))
+                    .collect(),
+            );
             match stopped.recv_timeout(EVERY) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,

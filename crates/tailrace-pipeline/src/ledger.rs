@@ -1,5 +1,9 @@
 //! The ledger of one pipeline (D9): what became of every byte and record, read from the counters
-//! that the stages keep. Counts nothing itself.
+//! that the stages keep, and the check that they agree. Counts nothing itself.
+
+use std::path::PathBuf;
+
+use tracing::error;
 
 use crate::pipeline::Pipeline;
 
@@ -12,6 +16,12 @@ pub struct PipelineLedger {
     pub read_bytes: u64,
     /// Bytes of known files not read yet.
     pub unread_bytes: u64,
+    /// Bytes that could not be read, by reason.
+    pub lost_bytes: Vec<(&'static str, u64)>,
+    /// Bytes left out as configured, by reason.
+    pub skipped_bytes: Vec<(&'static str, u64)>,
+    /// Bytes in flight: chunk buffers and requests.
+    pub in_flight_bytes: u64,
     /// Records framed.
     pub records: u64,
     /// Of these, records an earlier run had read already.
@@ -45,6 +55,26 @@ pub struct OutputLedger {
     pub holding: bool,
 }
 
+/// How far a source is read and settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLag {
+    /// Path of the file; empty for inputs that are not files.
+    pub path: PathBuf,
+    /// Last known size in bytes.
+    pub size: u64,
+    /// Bytes read.
+    pub read_to: u64,
+    /// The lowest byte that some output has not settled.
+    pub watermark: u64,
+}
+
+impl SourceLag {
+    /// Bytes that are not settled by every output, read or not.
+    pub fn behind(&self) -> u64 {
+        self.size.max(self.read_to).saturating_sub(self.watermark)
+    }
+}
+
 impl PipelineLedger {
     pub(crate) fn of(pipeline: &Pipeline) -> Self {
         let metrics = &pipeline.metrics;
@@ -69,14 +99,120 @@ impl PipelineLedger {
             truncated: metrics.truncated.get(),
             replayed: metrics.replayed.get(),
             records: metrics.records.get(),
+            in_flight_bytes: pipeline.credit.used(),
             read_bytes: metrics.read_bytes.get(),
             unread_bytes: gauge(metrics.unread_bytes.get()),
+            lost_bytes: metrics.lost_by_reason(),
+            skipped_bytes: metrics.skipped_by_reason(),
         }
     }
 
     /// Records framed that have no final outcome yet at an output: they are in flight.
     pub fn in_flight(&self, output: &OutputLedger) -> u64 {
-        self.records
-            .saturating_sub(self.filtered + output.delivered + output.rejected)
+        self.records.saturating_sub(self.settled(output))
+    }
+
+    /// Records that have their final outcome at an output.
+    fn settled(&self, output: &OutputLedger) -> u64 {
+        self.filtered + output.delivered + output.rejected
+    }
+
+    /// The outputs whose records do not add up although nothing is in flight: how many records
+    /// have no outcome, or (negative) have one too many.
+    fn imbalances(&self) -> impl Iterator<Item = (&str, i128)> {
+        let quiet = self.in_flight_bytes == 0;
+        let missing = |output| i128::from(self.records) - i128::from(self.settled(output));
+        let outputs = self.outputs.iter().filter(move |_| quiet);
+        outputs
+            .map(move |output| (output.output.as_str(), missing(output)))
+            .filter(|&(_, missing)| missing != 0)
+    }
+}
+
+/// Looks again and again whether the ledger of each pipeline balances.
+#[derive(Debug, Default)]
+pub(crate) struct SelfCheck {
+    last: Vec<PipelineLedger>,
+    reported: Vec<PipelineLedger>,
+}
+
+impl SelfCheck {
+    /// Logs an error for each pipeline in which nothing has moved since the last look, nothing is
+    /// in flight, and a record has no outcome or two. Each such state is told once.
+    pub(crate) fn look(&mut self, now: Vec<PipelineLedger>) {
+        for ledger in now.iter().filter(|ledger| self.last.contains(ledger)) {
+            if self.reported.contains(ledger) {
+                continue;
+            }
+            for (output, missing) in ledger.imbalances() {
+                error!(
+                    pipeline = ledger.pipeline,
+                    output,
+                    records = ledger.records,
+                    filtered = ledger.filtered,
+                    missing = i64::try_from(missing).unwrap_or(i64::MAX),
+                    "the ledger does not balance: this is a bug in the agent, please report it \
+                     with this line"
+                );
+                self.reported
+                    .retain(|other| other.pipeline != ledger.pipeline);
+                self.reported.push(ledger.clone());
+            }
+        }
+        self.last = now;
+    }
+
+    /// The pipelines whose ledger was found not to balance.
+    #[cfg(test)]
+    fn reported(&self) -> Vec<&str> {
+        self.reported
+            .iter()
+            .map(|ledger| ledger.pipeline.as_str())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(records: u64, delivered: u64, in_flight_bytes: u64) -> PipelineLedger {
+        let output = OutputLedger {
+            output: "otlp".to_owned(),
+            delivered,
+            ..OutputLedger::default()
+        };
+        PipelineLedger {
+            pipeline: "app".to_owned(),
+            records,
+            filtered: 1,
+            in_flight_bytes,
+            outputs: vec![output],
+            ..PipelineLedger::default()
+        }
+    }
+
+    fn looked(states: &[PipelineLedger]) -> usize {
+        let mut check = SelfCheck::default();
+        for state in states {
+            check.look(vec![state.clone()]);
+        }
+        check.reported().len()
+    }
+
+    #[test]
+    fn a_balance_that_stays_wrong_is_reported() {
+        let (missing, twice) = (ledger(10, 8, 0), ledger(10, 10, 0));
+        assert_eq!(looked(&[missing.clone(), missing]), 1);
+        assert_eq!(looked(&[twice.clone(), twice]), 1);
+    }
+
+    #[test]
+    fn a_balance_that_is_right_or_in_flight_or_moving_is_not() {
+        let right = ledger(10, 9, 0);
+        assert_eq!(looked(&[right.clone(), right]), 0);
+        let in_flight = ledger(10, 8, 4096);
+        assert_eq!(looked(&[in_flight.clone(), in_flight]), 0);
+        assert_eq!(looked(&[ledger(10, 7, 0), ledger(10, 8, 0)]), 0);
     }
 }

@@ -40,6 +40,6 @@ mod metrics;
 
 pub use agent::{Agent, Phase, Summary, View};
 pub use error::Error;
-pub use ledger::{OutputLedger, PipelineLedger};
+pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use sample::{Sampled, sample};

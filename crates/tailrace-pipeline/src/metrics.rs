@@ -2,6 +2,9 @@
 //! ledger that is read from them. The names are those of the glossary; labels are the names of
 //! pipelines, inputs and outputs and closed enums, never a path. Formats nothing.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -46,6 +49,8 @@ pub(crate) struct Metrics {
 pub(crate) struct PipelineMetrics {
     families: Metrics,
     labels: PipelineLabels,
+    lost: Arc<Mutex<Reasons>>,
+    skipped: Arc<Mutex<Reasons>>,
     /// Bytes read from the inputs.
     pub read_bytes: Counter,
     /// Files held open.
@@ -100,6 +105,9 @@ pub(crate) struct OutputMetrics {
     /// Accepted requests.
     pub requests: Counter,
 }
+
+/// Bytes by reason.
+type Reasons = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct PipelineLabels {
@@ -274,6 +282,8 @@ impl Metrics {
         self.queue_capacity.get_or_create(&labels).set(capacity);
         PipelineMetrics {
             families: self.clone(),
+            lost: Arc::default(),
+            skipped: Arc::default(),
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
@@ -354,6 +364,7 @@ impl PipelineMetrics {
 
     /// Counts bytes that are lost for a reason.
     pub(crate) fn lost(&self, reason: &'static str, bytes: u64) {
+        add(&self.lost, reason, bytes);
         let labels = ReasonLabels {
             pipeline: self.labels.pipeline.clone(),
             reason,
@@ -366,6 +377,7 @@ impl PipelineMetrics {
 
     /// Counts bytes that are left out because the configuration says so.
     pub(crate) fn skipped(&self, reason: &'static str, bytes: u64) {
+        add(&self.skipped, reason, bytes);
         let labels = ReasonLabels {
             pipeline: self.labels.pipeline.clone(),
             reason,
@@ -374,6 +386,16 @@ impl PipelineMetrics {
             .skipped_bytes
             .get_or_create(&labels)
             .inc_by(bytes);
+    }
+
+    /// Bytes that are lost, by reason.
+    pub(crate) fn lost_by_reason(&self) -> Vec<(&'static str, u64)> {
+        list(&self.lost)
+    }
+
+    /// Bytes that were left out, by reason.
+    pub(crate) fn skipped_by_reason(&self) -> Vec<(&'static str, u64)> {
+        list(&self.skipped)
     }
 
     /// Name of the pipeline.
@@ -393,4 +415,17 @@ impl OutputMetrics {
         };
         self.families.retries.get_or_create(&labels).inc();
     }
+}
+
+fn add(reasons: &Mutex<Reasons>, reason: &'static str, bytes: u64) {
+    let mut reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+    *reasons.entry(reason).or_default() += bytes;
+}
+
+fn list(reasons: &Mutex<Reasons>) -> Vec<(&'static str, u64)> {
+    let reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+    reasons
+        .iter()
+        .map(|(&reason, &bytes)| (reason, bytes))
+        .collect()
 }

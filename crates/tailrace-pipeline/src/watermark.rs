@@ -21,6 +21,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tailrace_input::FileId;
 
+use crate::ledger::SourceLag;
+
 /// Number of a source in a [`Tracker`]; given once, never reused while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot(pub u32);
@@ -360,6 +362,23 @@ impl Tracker {
             }
         }
         (files, others)
+    }
+}
+
+impl Tracker {
+    /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.
+    pub(crate) fn lags(&self, max: usize) -> Vec<SourceLag> {
+        let lag = |source: &Source| SourceLag {
+            path: source.opening.path.clone(),
+            size: source.size,
+            read_to: source.read_to,
+            watermark: source.lowest(),
+        };
+        let mut lags: Vec<_> = self.lock().values().map(lag).collect();
+        lags.retain(|lag| lag.behind() > 0);
+        lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
+        lags.truncate(max);
+        lags
     }
 }
 

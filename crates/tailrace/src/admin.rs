@@ -1,4 +1,4 @@
-//! The admin endpoint: `/metrics`, `/livez` and `/readyz`, on a thread and runtime of its own, so
+//! The admin endpoint: `/metrics`, `/livez`, `/readyz` and `/api/v1/ledger`, on a thread and runtime of its own, so
 //! that health answers when the rest is busy. Never listens unless the config says so.
 
 use std::net::{SocketAddr, TcpListener};
@@ -13,6 +13,8 @@ use prometheus_client::registry::Registry;
 use tailrace_pipeline::{Phase, View};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
+
+use crate::ledger;
 
 /// A running endpoint; it ends when this is dropped.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ pub(crate) fn start(address: SocketAddr, view: View, registry: Registry) -> anyh
             }
         })
         .context("no thread for the admin endpoint")?;
-    info!(%address, "admin endpoint: /metrics /livez /readyz");
+    info!(%address, "admin endpoint: /metrics /livez /readyz /api/v1/ledger");
     Ok(Admin { _stop: stop })
 }
 
@@ -67,6 +69,7 @@ fn serve(
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
+            .route(ledger::PATH, get(ledger))
             .with_state(shared);
         tokio::select! {
             served = async { axum::serve(listener, routes).await } => served,
@@ -85,6 +88,19 @@ async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     (status, [(header::CONTENT_TYPE, kind)], text)
+}
+
+async fn ledger(State(shared): State<Shared>) -> impl IntoResponse {
+    let report = ledger::report(
+        &shared.view.ledgers(),
+        &shared.view.lags(ledger::SOURCES_MAX),
+    );
+    json(StatusCode::OK, &report)
+}
+
+fn json(status: StatusCode, body: &serde_json::Value) -> impl IntoResponse + use<> {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (status, kind, format!("{body}\n"))
 }
 
 /// Ready while it reads and its checkpoint can be written; a backend that is down does not make
@@ -120,9 +136,5 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
         })
         .collect();
     let body = serde_json::json!({"ready": ready, "reason": reason, "outputs": outputs});
-    (
-        status,
-        [(header::CONTENT_TYPE, "application/json")],
-        format!("{body}\n"),
-    )
+    json(status, &body)
 }

@@ -1,5 +1,5 @@
 //! The command line: what can be typed, and which function serves it. Exit codes are chosen in
-//! `main`: 0 all well, 1 a failure at run time, 2 usage, 78 a bad config.
+//! `main`: 0 all well, 1 a failure at run time, 2 usage, 3 stopped before all was delivered, 78 a bad config.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use tailrace_config::Diagnostic;
 
-use crate::{blackhole, demo, explain, generate, logging, run, validate};
+use crate::{blackhole, demo, explain, generate, ledger, logging, run, validate};
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Command {
     Validate(validate::Args),
     /// Tell what a config makes of its queries: columns, types, what is pushed down, OTLP fields.
     Explain(explain::Args),
+    /// Show what became of every byte and record of a running agent.
+    Ledger(ledger::Args),
     /// Show the whole pipeline on this machine, with generated logs and a server of its own.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
@@ -65,6 +67,12 @@ pub enum Failure {
     Runtime(anyhow::Error),
     /// The config is at fault, here.
     Config(Vec<Diagnostic>),
+    /// The agent stopped while so many bytes that it had read were not delivered; they stay in their files, and the next
+    /// start reads them again.
+    Undelivered {
+        /// How many.
+        bytes: u64,
+    },
 }
 
 impl Cli {
@@ -90,6 +98,7 @@ impl Cli {
             }
             Command::Validate(args) => validate::run(args, &mut stdout),
             Command::Explain(args) => explain::run(args, &mut stdout),
+            Command::Ledger(args) => ledger::run(args, &mut stdout),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
             Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
@@ -124,6 +133,11 @@ impl Failure {
                 writeln!(stderr, "error: {}", logging::chain(error.as_ref()))
             }
             Self::Config(diagnostics) => print_diagnostics(&mut stderr, diagnostics),
+            Self::Undelivered { bytes } => writeln!(
+                stderr,
+                "stopped with {bytes} bytes not delivered: they stay in their files, and the next start \
+                 reads them again"
+            ),
         };
     }
 }

@@ -9,6 +9,7 @@ pub mod blackhole;
 mod demo;
 mod explain;
 pub mod generate;
+mod ledger;
 mod run;
 mod validate;
 

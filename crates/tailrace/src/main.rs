@@ -16,6 +16,7 @@ fn main() -> ExitCode {
             failure.print();
             ExitCode::from(match failure {
                 Failure::Runtime(_) => 1,
+                Failure::Undelivered { .. } => 3,
                 Failure::Config(_) => 78,
             })
         }

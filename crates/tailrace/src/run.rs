@@ -43,7 +43,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
     }
-    Ok(())
+    match summary.undelivered_bytes {
+        0 => Ok(()),
+        bytes => Err(Failure::Undelivered { bytes }),
+    }
 }
 
 /// Loads the config and prepares its pipelines.

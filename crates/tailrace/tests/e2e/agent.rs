@@ -211,7 +211,11 @@ fn a_server_that_answers_html_holds_the_output() {
     append(&bench.log("a.log"), &lines(0..10));
     let agent = bench.start();
     agent.says("it holds and nothing is skipped");
-    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(
+        agent.terminate().code(),
+        Some(3),
+        "data stays for the next start"
+    );
     // Whatever was behind that page: nobody has said that he took them. The next start finds the
     // data where it was.
     collector.take_records();
@@ -371,4 +375,84 @@ fn two_outputs_each_get_everything() {
     );
     let copy = std::fs::read_to_string(bench.path("copy.ndjson")).unwrap();
     assert_eq!(copy.as_bytes(), lines(0..300));
+}
+
+#[test]
+fn the_ledger_of_a_running_agent_says_what_became_of_everything() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let more = "    transform: SELECT * FROM logs WHERE seq >= 4\nshutdown: {grace: 100ms}\n\
+                admin: {listen: '127.0.0.1:0'}\n";
+    bench.pipeline(&collector.endpoint(), "json", more);
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    collector.wait_records(6);
+    let admin = agent.admin();
+    let ledger = |more: &[&str]| {
+        let asked = tailrace()
+            .args(["ledger", "--admin", &admin])
+            .args(more)
+            .output();
+        let asked = asked.unwrap();
+        assert!(
+            asked.status.success(),
+            "{}",
+            String::from_utf8_lossy(&asked.stderr)
+        );
+        String::from_utf8(asked.stdout).unwrap()
+    };
+    let json = || serde_json::from_str::<serde_json::Value>(&ledger(&["--json"])).unwrap();
+    let output = |name: &str| json()["pipelines"][0]["outputs"][0][name].as_u64().unwrap();
+    // Gauges follow within a second or so.
+    let unread = || json()["pipelines"][0]["unread_bytes"].as_u64().unwrap();
+    until(
+        || output("delivered_records") == 6 && unread() == 0,
+        || json().to_string(),
+    );
+    let report = json();
+    let pipeline = &report["pipelines"][0];
+    assert_eq!(pipeline["pipeline"], "app");
+    assert_eq!(pipeline["read_bytes"], lines(0..10).len());
+    assert_eq!(
+        (&pipeline["records"], &pipeline["filtered_records"]),
+        (&10.into(), &4.into())
+    );
+    assert_eq!(output("in_flight_records"), 0);
+    assert!(
+        pipeline["sources"].as_array().unwrap().is_empty(),
+        "{report}"
+    );
+
+    collector.always(Answer::status(503));
+    append(&bench.log("a.log"), &lines(10..13));
+    until(|| output("in_flight_records") == 3, || json().to_string());
+    let behind = &json()["pipelines"][0]["sources"][0];
+    assert_eq!(behind["behind_bytes"], lines(10..13).len());
+    assert_eq!(behind["path"], bench.log("a.log").display().to_string());
+    let table = ledger(&[]);
+    for row in [
+        "pipeline app",
+        "delivered",
+        "6",
+        "in flight",
+        "3",
+        "filtered",
+        "4",
+    ] {
+        assert!(table.contains(row), "{row:?} in\n{table}");
+    }
+    assert_eq!(agent.terminate().code(), Some(3));
+}
+
+#[test]
+fn asking_for_the_ledger_where_no_agent_runs_says_so() {
+    let asked = tailrace()
+        .args(["ledger", "--admin", "127.0.0.1:1"])
+        .output()
+        .unwrap();
+    assert_eq!(asked.status.code(), Some(1));
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(
+        said.contains("the agent at 127.0.0.1:1 gives no ledger"),
+        "{said}"
+    );
 }

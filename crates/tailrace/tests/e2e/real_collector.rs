@@ -155,16 +155,7 @@ fn check(
 
 /// Waits until every record has its outcome, as the agent's own metrics tell it.
 fn settled(bench: &Bench, agent: &crate::support::Agent, records: u64) {
-    agent.says("admin endpoint");
-    let log = agent.own_log();
-    let address = log
-        .split("address=")
-        .nth(1)
-        .unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = agent.admin();
     let sum = || -> u64 {
         let metrics = crate::support::get(&address, "/metrics");
         let names = [

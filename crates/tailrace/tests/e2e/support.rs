@@ -129,6 +129,14 @@ impl Agent {
         );
     }
 
+    /// Where its admin endpoint listens.
+    pub(crate) fn admin(&self) -> String {
+        self.says("admin endpoint");
+        let log = self.own_log();
+        let address = log.split("address=").nth(1).unwrap();
+        address.split_whitespace().next().unwrap().to_owned()
+    }
+
     pub(crate) fn own_log(&self) -> String {
         fs::read_to_string(&self.own_log).unwrap_or_default()
     }

@@ -1,0 +1,223 @@
+//! `tailrace ledger` and `/api/v1/ledger`: what became of every byte and record of a running agent.
+//!
+//! Takes ledgers, gives JSON; takes that JSON from a running agent's admin endpoint, gives tables. Never counts.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+use tailrace_pipeline::{PipelineLedger, SourceLag};
+
+use crate::cli::Failure;
+
+/// Where the admin endpoint serves it.
+pub(crate) const PATH: &str = "/api/v1/ledger";
+/// How many sources of a pipeline are listed: those furthest behind.
+pub(crate) const SOURCES_MAX: usize = 10;
+/// An agent on this machine that does not answer by then does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments of `tailrace ledger`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Admin endpoint of the running agent, as in `admin.listen`.
+    #[arg(long, value_name = "HOST:PORT", env = "TAILRACE_ADMIN")]
+    admin: SocketAddr,
+    /// Print the JSON as the agent gives it.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the agent and prints its ledger.
+///
+/// # Errors
+///
+/// The agent cannot be reached or does not answer as one.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let asked = async { tokio::time::timeout(PATIENCE, fetch(args.admin)).await };
+    let body = runtime
+        .block_on(asked)
+        .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
+        .and_then(|fetched| fetched)
+        .with_context(|| {
+            format!(
+                "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
+                args.admin, args.admin
+            )
+        })?;
+    if args.json {
+        out.write_all(&body).context("standard output")?;
+        return Ok(());
+    }
+    let report: Value = serde_json::from_slice(&body)
+        .context("the answer is no JSON: is that a Tailrace agent?")?;
+    print(&report, out).context("standard output")?;
+    Ok(())
+}
+
+async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
+    let stream = tokio::net::TcpStream::connect(admin).await?;
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
+    let request = http::Request::get(PATH)
+        .header(http::header::HOST, admin.to_string())
+        .body(Empty::<Bytes>::new())?;
+    let answer = async {
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            bail!("it answered {}", response.status());
+        }
+        Ok(response.into_body().collect().await?.to_bytes())
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        ended = connection => {
+            ended?;
+            answer.await
+        }
+    }
+}
+
+/// The ledgers of all pipelines, and the sources of each that are furthest behind.
+pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Value {
+    let pipelines = ledgers.iter().zip(lags).map(|(ledger, lags)| {
+        let outputs = ledger.outputs.iter().map(|output| {
+            json!({
+                "output": output.output,
+                "delivered_records": output.delivered,
+                "rejected_records": output.rejected,
+                "in_flight_records": ledger.in_flight(output),
+                "in_flight_requests": output.in_flight_requests,
+                "requests": output.requests,
+                "sent_bytes": output.payload_bytes,
+                "holding": output.holding,
+            })
+        });
+        let sources = lags.iter().map(|lag| {
+            json!({
+                "path": lag.path.to_string_lossy(),
+                "size": lag.size,
+                "read_to": lag.read_to,
+                "watermark": lag.watermark,
+                "behind_bytes": lag.behind(),
+            })
+        });
+        json!({
+            "pipeline": ledger.pipeline,
+            "read_bytes": ledger.read_bytes,
+            "unread_bytes": ledger.unread_bytes,
+            "in_flight_bytes": ledger.in_flight_bytes,
+            "lost_bytes": by_reason(&ledger.lost_bytes),
+            "skipped_bytes": by_reason(&ledger.skipped_bytes),
+            "records": ledger.records,
+            "replayed_records": ledger.replayed,
+            "malformed_records": ledger.malformed,
+            "truncated_records": ledger.truncated,
+            "filtered_records": ledger.filtered,
+            "outputs": outputs.collect::<Vec<_>>(),
+            "sources": sources.collect::<Vec<_>>(),
+        })
+    });
+    json!({ "pipelines": pipelines.collect::<Vec<_>>() })
+}
+
+fn by_reason(reasons: &[(&'static str, u64)]) -> Value {
+    let pairs = reasons.iter();
+    pairs
+        .map(|&(reason, bytes)| (reason.to_owned(), json!(bytes)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// Tables for people.
+fn print(report: &Value, out: &mut dyn Write) -> std::io::Result<()> {
+    let pipelines = report["pipelines"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    for pipeline in pipelines {
+        writeln!(out, "pipeline {}", text(&pipeline["pipeline"]))?;
+        let mut table = plain_table();
+        let bytes = |key: &str| HumanBytes(number(&pipeline[key])).to_string();
+        let count = |value: &Value| HumanCount(number(value)).to_string();
+        table.add_row(["  read", &bytes("read_bytes"), ""]);
+        table.add_row(["  not read yet", &bytes("unread_bytes"), ""]);
+        for (key, name) in [("lost_bytes", "  lost"), ("skipped_bytes", "  skipped")] {
+            for (reason, bytes) in pipeline[key].as_object().into_iter().flatten() {
+                let bytes = HumanBytes(number(bytes)).to_string();
+                table.add_row([name, &bytes, reason]);
+            }
+        }
+        table.add_row(["  records", &count(&pipeline["records"]), ""]);
+        for kind in ["replayed", "malformed", "truncated"] {
+            let records = &pipeline[format!("{kind}_records")];
+            if number(records) > 0 {
+                table.add_row(["    of these", &count(records), kind]);
+            }
+        }
+        table.add_row([
+            "  filtered",
+            &count(&pipeline["filtered_records"]),
+            "by WHERE",
+        ]);
+        for output in pipeline["outputs"].as_array().into_iter().flatten() {
+            let name = text(&output["output"]);
+            for kind in ["delivered", "rejected", "in_flight"] {
+                let records = count(&output[format!("{kind}_records")]);
+                let held = kind == "in_flight" && output["holding"] == json!(true);
+                let note = if held {
+                    format!("{name}, which refuses")
+                } else {
+                    name.clone()
+                };
+                table.add_row([format!("  {}", kind.replace('_', " ")), records, note]);
+            }
+        }
+        writeln!(out, "{table}")?;
+        print_sources(pipeline, out)?;
+    }
+    Ok(())
+}
+
+fn print_sources(pipeline: &Value, out: &mut dyn Write) -> std::io::Result<()> {
+    let sources = pipeline["sources"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let mut table = plain_table();
+    for source in sources {
+        let behind = HumanBytes(number(&source["behind_bytes"])).to_string();
+        table.add_row(["  behind".to_owned(), behind, text(&source["path"])]);
+    }
+    writeln!(out, "{table}")
+}
+
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or("?").to_owned()
+}
