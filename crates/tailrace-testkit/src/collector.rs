@@ -12,11 +12,13 @@ use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
 mod answer;
+mod judge;
 mod request;
 mod serve;
 mod state;
 
 pub use answer::{Answer, Gate};
+pub use judge::Judge;
 pub use request::{Protocol, Record, Request};
 use state::{Counts, Shared};
 
@@ -37,20 +39,25 @@ pub struct Collector {
 impl Collector {
     /// Listens on a free port of loopback, without TLS.
     pub fn start() -> Collector {
-        Collector::listen(None)
+        Collector::listen(None, None)
+    }
+
+    /// The same, but `judge` answers in place of the script, and nothing is kept.
+    pub fn judged(judge: Arc<dyn Judge>) -> Collector {
+        Collector::listen(None, Some(judge))
     }
 
     /// The same with TLS; with `client_required` it talks only to clients that show the certificate
     /// of `tls`.
     pub fn start_tls(tls: &TestTls, client_required: bool) -> Collector {
-        Collector::listen(Some(tls.acceptor(client_required)))
+        Collector::listen(Some(tls.acceptor(client_required)), None)
     }
 
-    fn listen(tls: Option<TlsAcceptor>) -> Collector {
+    fn listen(tls: Option<TlsAcceptor>, judge: Option<Arc<dyn Judge>>) -> Collector {
         let mut collector = Collector {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             tls,
-            shared: Arc::new(Shared::new()),
+            shared: Arc::new(Shared::new(judge)),
             runtime: None,
         };
         collector.restart();

@@ -4,6 +4,7 @@
 //! * [`Collector`]: an OTLP server on loopback that answers what a script says and keeps what it
 //!   accepted, over HTTP/1.1, HTTP/2 and gRPC, with and without TLS.
 //! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
+//! * [`torture`]: writers, rotators, faults and kills around a real agent, and the verdict on it.
 //! * [`data()`]: where the real log files for tests lie on this machine, if they do.
 
 #![allow(
@@ -16,9 +17,10 @@ mod collector;
 mod data;
 pub mod status;
 mod tls;
+pub mod torture;
 mod writer;
 
-pub use collector::{Answer, Collector, Gate, Protocol, Record, Request};
+pub use collector::{Answer, Collector, Gate, Judge, Protocol, Record, Request};
 pub use data::data;
 pub use tls::TestTls;
 pub use writer::{Stream, Writer};

@@ -20,6 +20,7 @@ pub struct Answer {
     pub(crate) partial: Option<(i64, String)>,
     pub(crate) gate: Option<Gate>,
     pub(crate) body_gate: Option<Gate>,
+    pub(crate) delay: Duration,
     pub(crate) end: End,
 }
 
@@ -64,6 +65,7 @@ impl Answer {
             partial: None,
             gate: None,
             body_gate: None,
+            delay: Duration::ZERO,
             end: End::Whole,
         }
     }
@@ -154,6 +156,12 @@ impl Answer {
     /// Sends the headers at once and the body when `gate` is open.
     pub fn body_after(mut self, gate: &Gate) -> Answer {
         self.body_gate = Some(gate.clone());
+        self
+    }
+
+    /// Answers this long after the request was read, and after the gate.
+    pub fn delayed(mut self, delay: Duration) -> Answer {
+        self.delay = delay;
         self
     }
 

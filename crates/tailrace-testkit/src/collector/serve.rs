@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut, Bytes, BytesMut};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use http_body_util::channel::Channel;
@@ -27,6 +28,7 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Code, End};
+use super::judge::Judge;
 use super::request::{self, Protocol};
 use super::state::Shared;
 use crate::status::Status;
@@ -94,16 +96,67 @@ async fn respond(
     shared: &Shared,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let Ok(body) = body.collect().await else {
+    let Some(body) = collect(body, shared).await else {
         // The client broke off: there is nobody to answer.
         return std::future::pending().await;
     };
-    let (request, records) = request::read(&parts, &body.to_bytes(), connection.number);
+    if let Some(judge) = shared.judge() {
+        let answer = judged(judge, &parts, &body, connection.number);
+        return finish(answer, Protocol::Http, "identity", connection).await;
+    }
+    let (request, records) = request::read(&parts, &body, connection.number);
     let protocol = request.protocol;
     let encoding = request.encoding.clone();
     let (index, answer) = shared.seen(request);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
+    }
+    if answer.accepts() {
+        shared.accepted(index, records, &answer);
+    }
+    finish(answer, protocol, &encoding, connection).await
+}
+
+/// The whole body, no faster than the judge says. `None` if the client broke off.
+async fn collect(mut body: Incoming, shared: &Shared) -> Option<Bytes> {
+    let Some(judge) = shared.judge() else {
+        return Some(body.collect().await.ok()?.to_bytes());
+    };
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else {
+            continue;
+        };
+        let wait = judge.pause(data.len());
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Some(whole.freeze())
+}
+
+/// What a judge says to a request; decoded only if it wants to see it.
+fn judged(judge: &dyn Judge, parts: &Parts, body: &Bytes, connection: usize) -> Answer {
+    if let Some(answer) = judge.refuses() {
+        return answer;
+    }
+    let (request, records) = request::read(parts, body, connection);
+    match request.error {
+        Some(error) => Answer::status(400).message(&error),
+        None if request.path != "/v1/logs" => Answer::status(404),
+        None => judge.accept(&records),
+    }
+}
+
+async fn finish(
+    answer: Answer,
+    protocol: Protocol,
+    encoding: &str,
+    connection: &Connection,
+) -> Response<Body> {
+    if !answer.delay.is_zero() {
+        tokio::time::sleep(answer.delay).await;
     }
     if matches!(answer.end, End::Close | End::Reset) {
         let reset = answer.end == End::Reset;
@@ -111,12 +164,9 @@ async fn respond(
         connection.cut.notify_one();
         return std::future::pending().await;
     }
-    if answer.accepts() {
-        shared.accepted(index, records, &answer);
-    }
     match protocol {
         Protocol::Http => http_response(answer),
-        Protocol::Grpc => grpc_response(answer, &encoding),
+        Protocol::Grpc => grpc_response(answer, encoding),
     }
 }
 

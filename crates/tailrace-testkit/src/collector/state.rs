@@ -2,15 +2,18 @@
 //! changes; it never touches a socket.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
 use super::answer::Answer;
+use super::judge::Judge;
 use super::request::{Protocol, Record, Request};
 
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// Answers in place of the script.
+    judge: Option<Arc<dyn Judge>>,
     counts: watch::Sender<Counts>,
 }
 
@@ -33,8 +36,9 @@ pub(crate) struct Counts {
 }
 
 impl Shared {
-    pub(crate) fn new() -> Shared {
+    pub(crate) fn new(judge: Option<Arc<dyn Judge>>) -> Shared {
         Shared {
+            judge,
             state: Mutex::new(State {
                 script: VecDeque::new(),
                 otherwise: Answer::ok(),
@@ -44,6 +48,10 @@ impl Shared {
             }),
             counts: watch::Sender::new(Counts::default()),
         }
+    }
+
+    pub(crate) fn judge(&self) -> Option<&dyn Judge> {
+        self.judge.as_deref()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,0 +1,41 @@
+//! The torture test: an agent as a process of its own, writers and rotators before it, a collector
+//! with faults behind it, and somebody who kills it. Takes a [`Plan`], gives an [`Outcome`]: what was
+//! lost, repeated, torn or is not explained, stream by stream. It drives the agent only from outside:
+//! by its config, its files, signals and its admin endpoint.
+//!
+//! Every record can be made again from its stream and sequence number, so that the judge compares
+//! what arrives with what was written byte by byte and keeps one bit per record.
+//!
+//! What the verdict calls
+//!
+//! * **lost**: written, never arrived, never rejected by the collector, and the file was there to read.
+//! * **destroyed**: never arrived, and `copytruncate` or a deletion took the bytes before they had
+//!   arrived. Not the agent's fault; that it counts them is: what its counters do not
+//!   cover is **unexplained**.
+//! * **rejected**: named by the collector in a partial success.
+//! * **repeated**: arrived again without need. After an answer that may not have reached the agent (a
+//!   half response, a closed listener, a reply later than its timeout) a repeat is right, and
+//!   is counted apart as **excused**.
+//! * **torn**: arrived, but no record like it was ever written.
+
+mod agent;
+mod disk;
+mod faults;
+mod matrix;
+mod record;
+mod rng;
+mod run;
+mod scenario;
+mod sink;
+mod stops;
+mod stream;
+mod verdict;
+
+pub use agent::{Agent, Kind};
+pub use disk::DiskFault;
+pub use faults::Fault;
+pub use matrix::matrix;
+pub use run::{Plan, Stops, run};
+pub use scenario::Scenario;
+pub use stream::Rotation;
+pub use verdict::{GroupVerdict, Outcome};

@@ -1,0 +1,450 @@
+//! One torture run from start to verdict: the harness that owns the agent, the collector, the writers
+//! and the clock. Judges nothing; [`super::verdict`] does.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::agent::{Agent, Kind, Process, Program, Setup};
+use super::disk::{Disk, DiskFault};
+use super::faults::{Fault, Mood};
+use super::rng::Rng;
+use super::sink::Sink;
+use super::stops::{How, Next, Stop};
+use super::stream::{FileWriter, Pace, Rotation, Truth};
+use super::verdict::{Outcome, judge};
+use crate::Collector;
+
+/// What a run does. The same plan and seed make the same decisions; what the machine makes of them
+/// differs in time.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Who is tortured.
+    pub agent: Agent,
+    /// Every decision follows from it.
+    pub seed: u64,
+    /// One directory and pipeline each.
+    pub rotations: Vec<Rotation>,
+    /// Log files of each.
+    pub files: usize,
+    /// What the collector does, in turns.
+    pub faults: Vec<Fault>,
+    /// When the agent is stopped.
+    pub stops: Stops,
+    /// The run takes so long, if stops do not say when it ends.
+    pub time: Duration,
+    /// What happens to the disk of the agent's state.
+    pub disk: Vec<DiskFault>,
+    /// Of each file.
+    pub lines_per_second: u64,
+    /// Milliseconds between two rotations of a file.
+    pub rotate_ms: Range<u64>,
+    /// Writers rest while so many records of a file have not arrived.
+    pub backlog_max: u64,
+    /// Each file ends after so many records.
+    pub records_max: u64,
+    /// `limits.replay`.
+    pub replay_mib: u64,
+    /// Requests at once of each pipeline.
+    pub concurrency: u32,
+    /// More YAML for the top of Tailrace's config.
+    pub more: String,
+    /// Where everything is, and stays; else in a directory that goes.
+    pub dir: Option<PathBuf>,
+}
+
+/// How the agent is stopped and started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stops {
+    /// Never.
+    None,
+    /// By `kill -9`, until the time is over.
+    Kill,
+    /// By SIGTERM, until the time is over.
+    Terminate,
+    /// Until so many stops, a quarter of them by SIGTERM.
+    Count(u32),
+}
+
+impl Plan {
+    /// Everything at once, moderately.
+    pub fn new(agent: Agent, seed: u64) -> Plan {
+        Plan {
+            agent,
+            seed,
+            rotations: Rotation::ALL.to_vec(),
+            files: 1,
+            faults: Fault::ALL.to_vec(),
+            stops: Stops::Count(20),
+            time: Duration::ZERO,
+            disk: Vec::new(),
+            lines_per_second: 1000,
+            rotate_ms: 30..600,
+            backlog_max: 20_000,
+            records_max: u64::MAX,
+            replay_mib: 2,
+            concurrency: 4,
+            more: String::new(),
+            dir: None,
+        }
+    }
+}
+
+/// Runs a plan to its end.
+///
+/// # Errors
+///
+/// The machine lets nothing be started; a fault of the agent is no error but part of the outcome.
+pub fn run(plan: &Plan) -> io::Result<Outcome> {
+    let mut harness = Harness::start(plan)?;
+    let started = Instant::now();
+    let is_over = |harness: &Harness<'_>| match plan.stops {
+        Stops::Count(count) => harness.stops.len() >= count as usize,
+        _ => started.elapsed() >= plan.time,
+    };
+    let percent = match plan.stops {
+        Stops::Kill => 0,
+        Stops::Terminate => 100,
+        _ => 25,
+    };
+    let mut next = Next::draw(&mut harness.rng, percent, 0);
+    let mut phase_due = Instant::now();
+    let mut disk_due = Instant::now() + Duration::from_secs(1);
+    while !is_over(&harness) {
+        let now = Instant::now();
+        if now >= phase_due {
+            let fault = *harness.rng.pick(&plan.faults);
+            harness.fault(fault);
+            phase_due = now + harness.rng.millis(100, 1500);
+        }
+        if now >= disk_due && !plan.disk.is_empty() {
+            harness.turn_disk();
+            disk_due = now + harness.rng.millis(500, 3000);
+        }
+        if plan.stops != Stops::None && next.is_due(harness.sink.lock().arrived) {
+            harness.stop(next.how)?;
+            next = Next::draw(&mut harness.rng, percent, harness.sink.lock().arrived);
+        }
+        harness.tick()?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    harness.finish()
+}
+
+/// The checkpoint is written so often.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// What does not move for so long at the end is stuck: longer than the longest pause of an agent
+/// that was refused.
+const STUCK: Duration = Duration::from_secs(45);
+/// Longer than the grace period.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everything that runs.
+pub(crate) struct Harness<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) truths: Vec<Arc<Truth>>,
+    pub(crate) process: Process,
+    pub(crate) stops: Vec<Stop>,
+    /// How the agent ended when it was asked to, and how often.
+    pub(crate) codes: BTreeMap<String, u32>,
+    /// How it ended by itself.
+    pub(crate) own_ends: Vec<String>,
+    /// Counters of lives that ended, by family and pipeline.
+    pub(crate) past: BTreeMap<(String, String), f64>,
+    /// The counters of this life, as last seen.
+    pub(crate) present: BTreeMap<(String, String), f64>,
+    pub(crate) peak_bytes: u64,
+    pub(crate) notes: Vec<String>,
+    pub(crate) program: Program,
+    pub(crate) rng: Rng,
+    pub(crate) started: Instant,
+    pub(crate) drained: Duration,
+    collector: Collector,
+    is_listening: bool,
+    disk: Option<Disk>,
+    disk_fault: Option<DiskFault>,
+    /// When the disk was last unfit for a checkpoint.
+    disk_bad: Option<Instant>,
+    writers: Vec<JoinHandle<()>>,
+    stop_writers: Arc<AtomicBool>,
+    scraped: Instant,
+    restart_due: Option<Instant>,
+    dir: Home,
+}
+
+/// A directory that goes at the end, or stays.
+enum Home {
+    Ours(tempfile::TempDir),
+    Given(PathBuf),
+}
+
+impl Home {
+    fn path(&self) -> &Path {
+        match self {
+            Home::Ours(dir) => dir.path(),
+            Home::Given(dir) => dir,
+        }
+    }
+}
+
+impl<'a> Harness<'a> {
+    pub(crate) fn start(plan: &'a Plan) -> io::Result<Harness<'a>> {
+        let dir = match &plan.dir {
+            Some(dir) => {
+                std::fs::create_dir_all(dir)?;
+                Home::Given(dir.canonicalize()?)
+            }
+            None => Home::Ours(tempfile::tempdir()?),
+        };
+        let mut notes = Vec::new();
+        let disk = match plan.disk.is_empty() {
+            true => None,
+            false => Disk::mount(&dir.path().join("data"))
+                .map_err(|why| notes.push(format!("skipped: faults of the disk: {why}")))
+                .ok(),
+        };
+        let per_file = |rotation: &Rotation| rotation.streams() as usize * plan.files;
+        let streams = plan.rotations.iter().map(per_file).sum();
+        let groups = plan
+            .rotations
+            .iter()
+            .map(|of| of.name().to_owned())
+            .collect();
+        let sink = Arc::new(Sink::new(streams, groups, Mood::new(plan.seed)));
+        let collector = Collector::judged(sink.clone());
+        let program = Program::configure(
+            &plan.agent,
+            &Setup {
+                dir: dir.path(),
+                endpoint: collector.endpoint(),
+                groups: &plan.rotations,
+                replay_mib: plan.replay_mib,
+                concurrency: plan.concurrency,
+                more: &plan.more,
+            },
+        )?;
+        let mut harness = Harness {
+            plan,
+            truths: Vec::new(),
+            process: program.start()?,
+            stops: Vec::new(),
+            codes: BTreeMap::new(),
+            own_ends: Vec::new(),
+            past: BTreeMap::new(),
+            present: BTreeMap::new(),
+            peak_bytes: 0,
+            notes,
+            program,
+            rng: Rng::fork(plan.seed, 2),
+            started: Instant::now(),
+            drained: Duration::ZERO,
+            collector,
+            is_listening: true,
+            disk,
+            disk_fault: None,
+            disk_bad: None,
+            writers: Vec::new(),
+            stop_writers: Arc::new(AtomicBool::new(false)),
+            scraped: Instant::now(),
+            restart_due: None,
+            dir,
+            sink,
+        };
+        harness.start_writers()?;
+        Ok(harness)
+    }
+
+    fn start_writers(&mut self) -> io::Result<()> {
+        let mut stream = 0;
+        for rotation in &self.plan.rotations {
+            let dir = self.dir.path().join(rotation.name());
+            std::fs::create_dir_all(&dir)?;
+            for number in 0..self.plan.files {
+                let pace = Pace {
+                    lines_per_second: self.plan.lines_per_second,
+                    rotate_ms: self.plan.rotate_ms.clone(),
+                    backlog_max: self.plan.backlog_max,
+                    records_max: self.plan.records_max,
+                };
+                let what = (*rotation, number, stream);
+                let (writer, truth) =
+                    FileWriter::new(&dir, what, self.plan.seed, pace, Arc::clone(&self.sink));
+                stream += rotation.streams();
+                self.truths.push(truth);
+                let stop = Arc::clone(&self.stop_writers);
+                let name = format!("writer-{}", rotation.name());
+                let thread = std::thread::Builder::new().name(name);
+                self.writers.push(thread.spawn(move || writer.run(&stop))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on the collector fails like this.
+    pub(crate) fn fault(&mut self, fault: Fault) {
+        if fault == Fault::Refused && self.is_listening {
+            self.sink.doubt_recent();
+            self.collector.stop();
+            self.sink.doubt_recent();
+            self.is_listening = false;
+        } else if fault != Fault::Refused && !self.is_listening {
+            self.collector.restart();
+            self.is_listening = true;
+        }
+        self.sink.lock().mood.fault = fault;
+    }
+
+    /// Breaks the disk, or heals it.
+    fn turn_disk(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        let done = match self.disk_fault.take() {
+            Some(_) => disk.heal(),
+            None => {
+                let fault = *self.rng.pick(&self.plan.disk);
+                self.disk_fault = Some(fault);
+                disk.break_by(fault)
+            }
+        };
+        self.disk_bad = Some(Instant::now());
+        if let Err(why) = done {
+            self.notes
+                .push(format!("a fault of the disk could not be made: {why}"));
+        }
+    }
+
+    /// Reads counters, and starts an agent that has ended by itself.
+    pub(crate) fn tick(&mut self) -> io::Result<()> {
+        if self.scraped.elapsed() > Duration::from_millis(200) {
+            self.scrape();
+        }
+        if let Some(due) = self.restart_due {
+            if Instant::now() >= due {
+                self.process = self.program.start()?;
+                self.restart_due = None;
+            }
+        } else if let Some(status) = self.process.ended() {
+            let excuse = if self.disk_fault.is_some() {
+                " (disk broken)"
+            } else {
+                ""
+            };
+            let after = self.started.elapsed().as_secs_f32();
+            self.own_ends
+                .push(format!("{status} after {after:.1} s{excuse}"));
+            self.life_ended();
+            self.restart_due = Some(Instant::now() + Duration::from_millis(300));
+        }
+        Ok(())
+    }
+
+    fn scrape(&mut self) {
+        let seen = self.program.metrics();
+        if !seen.is_empty() {
+            self.present = seen;
+        }
+        let (_, peak) = self.process.memory();
+        self.peak_bytes = self.peak_bytes.max(peak);
+        self.scraped = Instant::now();
+    }
+
+    fn life_ended(&mut self) {
+        for (key, value) in std::mem::take(&mut self.present) {
+            *self.past.entry(key).or_insert(0.0) += value;
+        }
+    }
+
+    pub(crate) fn stop(&mut self, how: How) -> io::Result<()> {
+        if self.restart_due.is_some() {
+            return Ok(());
+        }
+        self.scrape();
+        match how {
+            How::Kill => self.process.kill(),
+            How::Terminate => {
+                let code = self.process.terminate(END_PATIENCE);
+                let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
+                *self.codes.entry(code).or_default() += 1;
+            }
+        }
+        self.life_ended();
+        self.close_stop();
+        let recent = self.sink.lock().recent_bytes(CHECKPOINT_EVERY);
+        let is_old = |at: Instant| at.elapsed() > Duration::from_secs(3);
+        self.stops.push(Stop {
+            how,
+            repeated_bytes: 0,
+            bound_bytes: (self.plan.replay_mib << 20) + recent,
+            bounded: self.disk_fault.is_none() && self.disk_bad.is_none_or(is_old),
+        });
+        self.process = self.program.start()?;
+        Ok(())
+    }
+
+    /// What was repeated so far is the last stop's doing.
+    fn close_stop(&mut self) {
+        let repeated = std::mem::take(&mut self.sink.lock().repeated_bytes);
+        if let Some(last) = self.stops.last_mut() {
+            last.repeated_bytes = repeated;
+        } else if repeated > 0 {
+            let note = format!("{repeated} bytes repeated before the first stop");
+            self.notes.push(note);
+        }
+    }
+
+    /// Writers stop, everything heals, the agent gets its time; then the verdict.
+    pub(crate) fn finish(mut self) -> io::Result<Outcome> {
+        self.stop_writers.store(true, Ordering::Relaxed);
+        for writer in self.writers.drain(..) {
+            writer
+                .join()
+                .map_err(|_| io::Error::other("a writer panicked"))?;
+        }
+        self.fault(Fault::None);
+        if self.disk_fault.is_some() {
+            self.turn_disk();
+        }
+        let began = Instant::now();
+        let mut last_new = Instant::now();
+        let mut arrived = 0;
+        while !self.is_complete() && last_new.elapsed() < STUCK {
+            self.tick()?;
+            let wait = Instant::now() + Duration::from_millis(100);
+            self.sink.wait(wait, |state| state.arrived > arrived + 1000);
+            let now = self.sink.lock().arrived;
+            if now > arrived {
+                (arrived, last_new) = (now, Instant::now());
+            }
+        }
+        self.drained = began.elapsed();
+        // Counters are brought up to date once a second.
+        let settled = Instant::now() + Duration::from_millis(1500);
+        self.sink.wait(settled, |_| false);
+        self.scrape();
+        let last = self.present.clone();
+        if self.plan.agent.kind == Kind::Tailrace && self.restart_due.is_none() {
+            let code = self.process.terminate(END_PATIENCE);
+            let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
+            if code != "exit status: 0" {
+                self.own_ends.push(format!("{code} at the end"));
+            }
+        }
+        self.process.kill();
+        self.close_stop();
+        self.life_ended();
+        Ok(judge(&self, &last))
+    }
+
+    fn is_complete(&self) -> bool {
+        let state = self.sink.lock();
+        let whole = self.truths.iter().all(|truth| truth.is_complete(&state));
+        // What is destroyed may still come; nobody knows until it has been quiet.
+        let destroys = self.plan.rotations.iter().any(|of| of.destroys());
+        whole && (!destroys || state.last_new.elapsed() > Duration::from_secs(3))
+    }
+}

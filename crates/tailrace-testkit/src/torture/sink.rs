@@ -1,0 +1,265 @@
+//! The judge behind the collector: what arrived, how often, and what is answered now. Keeps three
+//! bits for a record and the last seconds of arrivals; it never keeps a record.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::faults::{Decision, Mood};
+use super::record::{self, Identity};
+use crate::{Answer, Judge, Record};
+
+/// An answer given in this time before the listener closed may not have reached the agent.
+const DOUBT: Duration = Duration::from_secs(1);
+/// Arrivals are remembered for this long, to know what a kill may repeat.
+const RECENT: Duration = Duration::from_secs(3);
+/// As many torn records are shown.
+const SAMPLES_MAX: usize = 5;
+
+/// What has arrived so far; shared by the collector, the writers and who waits for the end.
+pub(crate) struct Sink {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+pub(crate) struct State {
+    pub(crate) mood: Mood,
+    pub(crate) streams: Vec<Tally>,
+    /// Torn records by group, and some of them.
+    pub(crate) torn: Vec<u64>,
+    pub(crate) samples: Vec<String>,
+    groups: Vec<String>,
+    recent: VecDeque<Arrival>,
+    /// Bytes repeated since the agent was last stopped.
+    pub(crate) repeated_bytes: u64,
+    pub(crate) arrived: u64,
+    pub(crate) requests: u64,
+    pub(crate) refused: u64,
+    pub(crate) last_new: Instant,
+}
+
+/// One stream's records.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) arrived: Bits,
+    pub(crate) rejected: Bits,
+    /// Accepted by an answer that the agent may not have seen.
+    doubtful: Bits,
+    /// How many have arrived or were rejected.
+    pub(crate) settled: u64,
+    pub(crate) repeated: u64,
+    pub(crate) excused: u64,
+    /// Records that arrived for the first time after a later one.
+    pub(crate) disorder: u64,
+    /// All records below this one are settled.
+    pub(crate) low: u64,
+    high: u64,
+}
+
+struct Arrival {
+    at: Instant,
+    bytes: u64,
+    records: Vec<Identity>,
+}
+
+impl Sink {
+    /// `streams` counts them; `groups` are the names of the directories by which a torn record is
+    /// told where it came from.
+    pub(crate) fn new(streams: usize, groups: Vec<String>, mood: Mood) -> Sink {
+        let state = State {
+            mood,
+            streams: (0..streams).map(|_| Tally::default()).collect(),
+            torn: vec![0; groups.len()],
+            samples: Vec::new(),
+            groups,
+            recent: VecDeque::new(),
+            repeated_bytes: 0,
+            arrived: 0,
+            requests: 0,
+            refused: 0,
+            last_new: Instant::now(),
+        };
+        Sink {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Waits until `done` holds; false when `until` came first.
+    pub(crate) fn wait(&self, until: Instant, done: impl Fn(&State) -> bool) -> bool {
+        let wait = until.saturating_duration_since(Instant::now());
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(self.lock(), wait, |state| !done(state))
+            .unwrap();
+        done(&state)
+    }
+
+    /// The listener closes now: what was just answered may not have got through.
+    pub(crate) fn doubt_recent(&self) {
+        let mut state = self.lock();
+        let State {
+            recent, streams, ..
+        } = &mut *state;
+        for arrival in recent.iter().filter(|arrival| arrival.at.elapsed() < DOUBT) {
+            for of in &arrival.records {
+                streams[of.stream as usize].doubtful.set(of.sequence);
+            }
+        }
+    }
+}
+
+impl State {
+    /// Bytes that arrived in the last `time`.
+    pub(crate) fn recent_bytes(&self, time: Duration) -> u64 {
+        let recent = self
+            .recent
+            .iter()
+            .filter(|arrival| arrival.at.elapsed() < time);
+        recent.map(|arrival| arrival.bytes).sum()
+    }
+
+    fn torn(&mut self, record: &Record, text: String) {
+        let path = record::path(record);
+        let place = |name: &String| path.contains(&format!("/{name}/"));
+        let group = self.groups.iter().position(place).unwrap_or(0);
+        self.torn[group] += 1;
+        if self.samples.len() < SAMPLES_MAX {
+            let text: String = text.chars().take(300).collect();
+            self.samples.push(format!("{path}: {text}"));
+        }
+    }
+
+    fn arrived(&mut self, of: Identity) {
+        let tally = &mut self.streams[of.stream as usize];
+        if !tally.arrived.set(of.sequence) {
+            if tally.doubtful.clear(of.sequence) {
+                tally.excused += 1;
+            } else {
+                tally.repeated += 1;
+                self.repeated_bytes += of.bytes;
+            }
+            return;
+        }
+        self.arrived += 1;
+        self.last_new = Instant::now();
+        if of.sequence < tally.high {
+            tally.disorder += 1;
+        }
+        tally.high = tally.high.max(of.sequence);
+        if !tally.rejected.get(of.sequence) {
+            tally.settle();
+        }
+    }
+}
+
+impl Tally {
+    /// One more record is settled.
+    fn settle(&mut self) {
+        self.settled += 1;
+        while self.arrived.get(self.low) || self.rejected.get(self.low) {
+            self.low += 1;
+        }
+    }
+}
+
+impl Judge for Sink {
+    fn refuses(&self) -> Option<Answer> {
+        let mut state = self.lock();
+        state.requests += 1;
+        let refusal = state.mood.refuses();
+        state.refused += u64::from(refusal.is_some());
+        refusal
+    }
+
+    fn accept(&self, records: &[Record]) -> Answer {
+        let known: Vec<_> = records.iter().map(record::identify).collect();
+        let mut state = self.lock();
+        let count = state.streams.len();
+        let is_ours = |of: &Identity| (of.stream as usize) < count;
+        let identities: Vec<Identity> = known.iter().flatten().copied().filter(is_ours).collect();
+        let Decision {
+            answer,
+            rejected,
+            takes,
+            doubtful,
+        } = state.mood.accepts(&identities);
+        if !takes {
+            state.refused += 1;
+            return answer;
+        }
+        let taken = records.len().saturating_sub(rejected);
+        for (index, (record, of)) in records.iter().zip(known).enumerate() {
+            match of {
+                Ok(of) if !is_ours(&of) => state.torn(record, "of no stream".to_owned()),
+                Ok(of) if index < taken => state.arrived(of),
+                Ok(of) => {
+                    let tally = &mut state.streams[of.stream as usize];
+                    if tally.rejected.set(of.sequence) && !tally.arrived.get(of.sequence) {
+                        tally.settle();
+                    }
+                }
+                Err(text) => state.torn(record, text),
+            }
+        }
+        if doubtful {
+            for of in &identities {
+                state.streams[of.stream as usize].doubtful.set(of.sequence);
+            }
+        }
+        state.recent.retain(|arrival| arrival.at.elapsed() < RECENT);
+        state.recent.push_back(Arrival {
+            at: Instant::now(),
+            bytes: identities.iter().map(|of| of.bytes).sum(),
+            records: identities,
+        });
+        drop(state);
+        self.changed.notify_all();
+        answer
+    }
+
+    fn pause(&self, bytes: usize) -> Duration {
+        self.lock().mood.pause(bytes)
+    }
+}
+
+/// A set of sequence numbers.
+#[derive(Default)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(crate) fn get(&self, bit: u64) -> bool {
+        let (word, mask) = Bits::place(bit);
+        self.0.get(word).is_some_and(|bits| bits & mask != 0)
+    }
+
+    /// True if it was not set before.
+    fn set(&mut self, bit: u64) -> bool {
+        let (word, mask) = Bits::place(bit);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let is_new = self.0[word] & mask == 0;
+        self.0[word] |= mask;
+        is_new
+    }
+
+    /// True if it was set before.
+    fn clear(&mut self, bit: u64) -> bool {
+        let was_set = self.get(bit);
+        if was_set {
+            let (word, mask) = Bits::place(bit);
+            self.0[word] &= !mask;
+        }
+        was_set
+    }
+
+    fn place(bit: u64) -> (usize, u64) {
+        let word = usize::try_from(bit / 64).expect("fewer records than memory");
+        (word, 1 << (bit % 64))
+    }
+}

@@ -1,0 +1,376 @@
+//! One log file under torture: a thread that writes records, rotates, and deletes what has arrived.
+//! Tells what it wrote and what it destroyed; it never reads what the agent does.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::record;
+use super::rng::Rng;
+use super::sink::Sink;
+use crate::{Stream, Writer};
+
+/// What happens to a log file while it is written, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// One file for ever.
+    Steady,
+    /// Renamed as the kubelet does; deleted once all of it has arrived.
+    Rename,
+    /// The same, but all rotated files except the newest are gzipped at once.
+    Gzip,
+    /// Copied and cut to nothing.
+    CopyTruncate,
+    /// Deleted while it is written, and begun anew.
+    Delete,
+    /// Renamed; container lines in the kubelet's directories, long records in pieces, both streams mixed.
+    Cri,
+    /// The same, and the rotation may fall between the pieces of a record.
+    CriSplit,
+}
+
+impl Rotation {
+    /// All, in the order of the matrix.
+    pub const ALL: [Rotation; 7] = [
+        Rotation::Steady,
+        Rotation::Rename,
+        Rotation::Gzip,
+        Rotation::CopyTruncate,
+        Rotation::Delete,
+        Rotation::Cri,
+        Rotation::CriSplit,
+    ];
+
+    /// Its name in tables, and of its directory and pipeline.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rotation::Steady => "none",
+            Rotation::Rename => "rename",
+            Rotation::Gzip => "rename-gzip",
+            Rotation::CopyTruncate => "copytruncate",
+            Rotation::Delete => "delete",
+            Rotation::Cri => "cri",
+            Rotation::CriSplit => "cri-split",
+        }
+    }
+
+    /// True when bytes may vanish before anybody could read them.
+    pub fn destroys(self) -> bool {
+        matches!(self, Rotation::CopyTruncate | Rotation::Delete)
+    }
+
+    pub(crate) fn is_cri(self) -> bool {
+        matches!(self, Rotation::Cri | Rotation::CriSplit)
+    }
+
+    /// How many streams one file has.
+    pub(crate) fn streams(self) -> u32 {
+        if self.is_cri() { 2 } else { 1 }
+    }
+}
+
+/// How fast, and how often.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    pub(crate) lines_per_second: u64,
+    /// The time between two rotations is drawn from this, in milliseconds.
+    pub(crate) rotate_ms: Range<u64>,
+    /// A writer rests while so many of its records have not arrived.
+    pub(crate) backlog_max: u64,
+    /// Stop writing by itself after so many records a stream.
+    pub(crate) records_max: u64,
+}
+
+/// What one file's writer has done.
+pub(crate) struct Truth {
+    pub(crate) rotation: Rotation,
+    /// The first of its streams.
+    pub(crate) stream: u32,
+    /// Records written whole, by stream.
+    pub(crate) written: Vec<AtomicU64>,
+    /// Records in bytes that were destroyed, by stream, whether they had arrived or not.
+    pub(crate) destroyed: Mutex<Vec<Vec<Range<u64>>>>,
+    pub(crate) rotations: AtomicU64,
+    pub(crate) done: AtomicBool,
+}
+
+pub(crate) struct FileWriter {
+    writer: Writer,
+    truth: Arc<Truth>,
+    sink: Arc<Sink>,
+    rng: Rng,
+    pace: Pace,
+    next: Vec<u64>,
+    /// The first record of each stream in the live file.
+    first: Vec<u64>,
+    rotated: VecDeque<Rotated>,
+    due: Instant,
+    time: u64,
+}
+
+struct Rotated {
+    path: PathBuf,
+    /// Its records are below these, by stream.
+    end: Vec<u64>,
+}
+
+impl FileWriter {
+    /// Writes below `dir` as `number` of its group, from stream `stream` on.
+    pub(crate) fn new(
+        dir: &Path,
+        (rotation, number, stream): (Rotation, usize, u32),
+        seed: u64,
+        pace: Pace,
+        sink: Arc<Sink>,
+    ) -> (FileWriter, Arc<Truth>) {
+        let path = if rotation.is_cri() {
+            dir.join(format!(
+                "shop_web-{number}_6ba7b810-9dad-11d1-80b4-00c04fd430c{number}/web/0.log"
+            ))
+        } else {
+            dir.join(format!("app-{number}.log"))
+        };
+        let streams = rotation.streams() as usize;
+        let truth = Arc::new(Truth {
+            rotation,
+            stream,
+            written: (0..streams).map(|_| AtomicU64::new(0)).collect(),
+            destroyed: Mutex::new(vec![Vec::new(); streams]),
+            rotations: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+        });
+        let writer = FileWriter {
+            writer: Writer::open(path),
+            truth: Arc::clone(&truth),
+            sink,
+            rng: Rng::fork(seed, 100 + u64::from(stream)),
+            pace,
+            next: vec![0; streams],
+            first: vec![0; streams],
+            rotated: VecDeque::new(),
+            due: Instant::now(),
+            time: 0,
+        };
+        (writer, truth)
+    }
+
+    /// Until `stop`, or until all is written.
+    pub(crate) fn run(mut self, stop: &AtomicBool) {
+        let started = Instant::now();
+        let mut written = 0;
+        while !stop.load(Ordering::Relaxed) && self.next[0] < self.pace.records_max {
+            let burst = self
+                .rng
+                .between(1, 100)
+                .min(self.pace.records_max - self.next[0]);
+            // On time on the average, in bursts.
+            let due =
+                started + Duration::from_micros(written * 1_000_000 / self.pace.lines_per_second);
+            if let wait = due.saturating_duration_since(Instant::now())
+                && !wait.is_zero()
+            {
+                std::thread::sleep(wait.min(Duration::from_millis(50)));
+                continue;
+            }
+            if self.backlog() > self.pace.backlog_max {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            }
+            self.burst(burst);
+            written += burst;
+            if self.truth.rotation != Rotation::Steady && Instant::now() >= self.due {
+                self.rotate();
+                self.due = Instant::now()
+                    + self
+                        .rng
+                        .millis(self.pace.rotate_ms.start, self.pace.rotate_ms.end);
+            }
+            self.clean();
+        }
+        self.truth.done.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that were written and not settled. What was destroyed never is: those who destroy
+    /// do not wait.
+    fn backlog(&self) -> u64 {
+        if self.truth.rotation.destroys() {
+            return 0;
+        }
+        let settled = self.sink.lock().streams[self.truth.stream as usize].settled;
+        self.next[0].saturating_sub(settled)
+    }
+
+    fn burst(&mut self, records: u64) {
+        let mut bytes = Vec::new();
+        for _ in 0..records {
+            if self.truth.rotation.is_cri() {
+                self.container_record(&mut bytes);
+            } else {
+                let line = record::line(self.truth.stream, self.next[0]);
+                bytes.extend_from_slice(line.as_bytes());
+                bytes.push(b'\n');
+                self.next[0] += 1;
+            }
+        }
+        // Somebody may read in between.
+        let cut = usize::try_from(self.rng.next() % (bytes.len() as u64 + 1)).unwrap_or(0);
+        self.writer.bytes(&bytes[..cut]);
+        std::thread::yield_now();
+        self.writer.bytes(&bytes[cut..]);
+        self.publish();
+    }
+
+    fn publish(&self) {
+        for (written, next) in self.truth.written.iter().zip(&self.next) {
+            written.store(*next, Ordering::Release);
+        }
+    }
+
+    /// One record in pieces, and perhaps one of the other stream in its midst.
+    fn container_record(&mut self, out: &mut Vec<u8>) {
+        let which = usize::from(self.rng.chance(40));
+        let line = self.take(which);
+        let mut rest = line.as_bytes();
+        while rest.len() > 16_384 || (rest.len() > 1 && self.rng.chance(20)) {
+            let most = rest.len().min(16_384) as u64;
+            let cut = usize::try_from(self.rng.between(1, most)).unwrap_or(1);
+            self.container_line(out, which, 'P', &rest[..cut]);
+            rest = &rest[cut..];
+            if self.rng.chance(30) {
+                let other = self.take(1 - which);
+                self.container_line(out, 1 - which, 'F', other.as_bytes());
+            }
+        }
+        self.container_line(out, which, 'F', rest);
+    }
+
+    fn take(&mut self, which: usize) -> String {
+        let stream = self.truth.stream + u32::try_from(which).expect("two streams");
+        self.next[which] += 1;
+        record::line(stream, self.next[which] - 1)
+    }
+
+    fn container_line(&mut self, out: &mut Vec<u8>, which: usize, tag: char, text: &[u8]) {
+        self.time += 1;
+        let (second, nano) = (self.time / 1_000_000 % 60, self.time % 1_000_000);
+        let stream = match which {
+            0 => Stream::Stdout,
+            _ => Stream::Stderr,
+        };
+        let stream = format!("{stream:?}").to_lowercase();
+        let head = format!("2026-01-02T03:04:{second:02}.{nano:09}Z {stream} {tag} ");
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(text);
+        out.push(b'\n');
+    }
+
+    fn rotate(&mut self) {
+        self.truth.rotations.fetch_add(1, Ordering::Relaxed);
+        match self.truth.rotation {
+            Rotation::Steady => {}
+            Rotation::Rename | Rotation::Gzip | Rotation::Cri => {
+                let path = self.writer.rename();
+                // The runtime goes on writing to the old file for a moment.
+                if self.rng.chance(50) {
+                    self.burst(3);
+                }
+                self.writer.reopen();
+                self.put_aside(path);
+            }
+            Rotation::CriSplit => self.rotate_in_a_record(),
+            Rotation::CopyTruncate => {
+                let copy = self.writer.copytruncate();
+                self.destroyed();
+                std::fs::remove_file(copy).unwrap();
+            }
+            Rotation::Delete => {
+                self.writer.delete();
+                if self.rng.chance(50) {
+                    self.burst(3);
+                }
+                self.writer.reopen();
+                self.destroyed();
+            }
+        }
+    }
+
+    /// A rotation between the first piece of a record and its last one.
+    fn rotate_in_a_record(&mut self) {
+        let line = self.take(0);
+        let cut = usize::try_from(self.rng.between(1, line.len() as u64)).unwrap_or(1);
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        self.container_line(&mut before, 0, 'P', &line.as_bytes()[..cut]);
+        self.container_line(&mut after, 0, 'F', &line.as_bytes()[cut..]);
+        self.writer.bytes(&before);
+        let path = self.writer.rotate();
+        self.writer.bytes(&after);
+        self.publish();
+        self.put_aside(path);
+    }
+
+    fn put_aside(&mut self, path: PathBuf) {
+        self.rotated.push_back(Rotated {
+            path,
+            end: self.next.clone(),
+        });
+        if self.truth.rotation == Rotation::Gzip {
+            let older = self.rotated.len() - 1;
+            for file in self.rotated.iter_mut().take(older) {
+                if file
+                    .path
+                    .extension()
+                    .is_none_or(|extension| extension != "gz")
+                {
+                    file.path = gzip(&file.path).unwrap();
+                }
+            }
+        }
+        self.first.clone_from(&self.next);
+    }
+
+    fn destroyed(&mut self) {
+        let mut destroyed = self.truth.destroyed.lock().unwrap();
+        for (which, ranges) in destroyed.iter_mut().enumerate() {
+            ranges.push(self.first[which]..self.next[which]);
+        }
+        drop(destroyed);
+        self.first.clone_from(&self.next);
+    }
+
+    /// Deletes rotated files of which everything has arrived.
+    fn clean(&mut self) {
+        let state = self.sink.lock();
+        let low = |which: usize| state.streams[self.truth.stream as usize + which].low;
+        let is_read = |file: &Rotated| {
+            file.end
+                .iter()
+                .enumerate()
+                .all(|(which, end)| low(which) >= *end)
+        };
+        let count = self.rotated.iter().take_while(|file| is_read(file)).count();
+        drop(state);
+        for file in self.rotated.drain(..count) {
+            std::fs::remove_file(file.path).unwrap();
+        }
+    }
+}
+
+/// As the kubelet does: the twin is whole before the file goes.
+fn gzip(path: &Path) -> io::Result<PathBuf> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    let twin = PathBuf::from(name);
+    let temporary = twin.with_extension("tmp");
+    let out = File::create(&temporary)?;
+    let mut gzip = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
+    io::copy(&mut File::open(path)?, &mut gzip)?;
+    gzip.finish()?;
+    std::fs::rename(&temporary, &twin)?;
+    std::fs::remove_file(path)?;
+    Ok(twin)
+}

@@ -1,0 +1,347 @@
+//! The verdict on a run: what became of every record, by rotation. Reads bits and counters; it
+//! decides nothing about the run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::agent::Kind;
+use super::record;
+use super::run::Harness;
+use super::sink::State;
+use super::stops::{How, Stop};
+use super::stream::{Rotation, Truth};
+
+/// What became of the records of one kind of rotation.
+#[derive(Clone, Debug)]
+pub struct GroupVerdict {
+    /// Which.
+    pub rotation: Rotation,
+    /// How often its files were rotated.
+    pub rotations: u64,
+    /// Records written.
+    pub written: u64,
+    /// Records that never arrived although their file was there to read.
+    pub lost: u64,
+    /// Records that never arrived and whose bytes were destroyed first.
+    pub destroyed: u64,
+    /// Records the collector rejected.
+    pub rejected: u64,
+    /// Records that arrived again without need.
+    pub repeated: u64,
+    /// Records that arrived again after an answer that may have been lost.
+    pub excused: u64,
+    /// Records that arrived and were never written.
+    pub torn: u64,
+    /// Records that arrived after a later one of their stream.
+    pub disorder: u64,
+    /// Bytes of lost and destroyed records that the agent does not count as lost.
+    pub unexplained_bytes: u64,
+    /// Records that the agent's ledger leaves without an outcome when nothing is in flight.
+    pub unbalanced: i64,
+    /// Some of the lost: stream and sequence.
+    pub examples: Vec<String>,
+}
+
+/// The outcome of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One for each kind of rotation.
+    pub groups: Vec<GroupVerdict>,
+    /// Why the run broke a promise; empty when it did not.
+    pub broken: Vec<String>,
+    /// What else is worth knowing, such as what was skipped.
+    pub notes: Vec<String>,
+    pub(crate) stops: Vec<Stop>,
+    pub(crate) seconds: f64,
+    pub(crate) drained: Duration,
+    pub(crate) requests: u64,
+    pub(crate) refused: u64,
+    pub(crate) peak_bytes: u64,
+}
+
+impl Truth {
+    /// The records of stream `which` that never arrived: how they ended, and which.
+    fn missing<'a>(
+        &'a self,
+        state: &'a State,
+        which: usize,
+    ) -> impl Iterator<Item = (u64, bool)> + 'a {
+        let destroyed = self.destroyed.lock().unwrap()[which].clone();
+        let tally = &state.streams[self.stream as usize + which];
+        let written = self.written[which].load(Ordering::Acquire);
+        (tally.low..written)
+            .filter(|seq| !tally.arrived.get(*seq) && !tally.rejected.get(*seq))
+            .map(move |seq| (seq, destroyed.iter().any(|range| range.contains(&seq))))
+    }
+
+    /// Nothing is missing but what was destroyed.
+    pub(crate) fn is_complete(&self, state: &State) -> bool {
+        (0..self.written.len()).all(|which| self.missing(state, which).all(|(_, gone)| gone))
+    }
+}
+
+/// Judges a run that has ended; `last` are the counters of the agent's last life.
+pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64>) -> Outcome {
+    let state = harness.sink.lock();
+    let mut groups = Vec::new();
+    for (index, rotation) in harness.plan.rotations.iter().enumerate() {
+        let mut group = GroupVerdict::new(*rotation);
+        group.torn = state.torn[index];
+        let mut missing_bytes = 0;
+        for truth in harness
+            .truths
+            .iter()
+            .filter(|truth| truth.rotation == *rotation)
+        {
+            missing_bytes += group.add(truth, &state);
+        }
+        let counted = lost_bytes(harness, rotation.name());
+        group.unexplained_bytes = missing_bytes.saturating_sub(counted);
+        group.unbalanced = unbalanced(last, rotation.name());
+        groups.push(group);
+    }
+    let mut notes = harness.notes.clone();
+    notes.extend(
+        harness
+            .own_ends
+            .iter()
+            .map(|end| format!("the agent ended: {end}")),
+    );
+    notes.extend(
+        harness
+            .codes
+            .iter()
+            .map(|(code, count)| format!("SIGTERM, {code}: {count} times")),
+    );
+    notes.extend(state.samples.iter().map(|text| format!("torn: {text}")));
+    let mut outcome = Outcome {
+        groups,
+        broken: Vec::new(),
+        notes,
+        stops: harness.stops.clone(),
+        seconds: harness.started.elapsed().as_secs_f64(),
+        drained: harness.drained,
+        requests: state.requests,
+        refused: state.refused,
+        peak_bytes: harness.peak_bytes,
+    };
+    outcome.broken = outcome.broken_promises(harness);
+    outcome
+}
+
+impl GroupVerdict {
+    fn new(rotation: Rotation) -> GroupVerdict {
+        GroupVerdict {
+            rotation,
+            rotations: 0,
+            written: 0,
+            lost: 0,
+            destroyed: 0,
+            rejected: 0,
+            repeated: 0,
+            excused: 0,
+            torn: 0,
+            disorder: 0,
+            unexplained_bytes: 0,
+            unbalanced: 0,
+            examples: Vec::new(),
+        }
+    }
+
+    /// Adds one file; gives the bytes of its missing records.
+    fn add(&mut self, truth: &Truth, state: &State) -> u64 {
+        self.rotations += truth.rotations.load(Ordering::Relaxed);
+        let mut missing_bytes = 0;
+        for (which, written) in truth.written.iter().enumerate() {
+            let written = written.load(Ordering::Acquire);
+            let stream = truth.stream + u32::try_from(which).unwrap_or(0);
+            let tally = &state.streams[stream as usize];
+            self.written += written;
+            self.repeated += tally.repeated;
+            self.excused += tally.excused;
+            self.disorder += tally.disorder;
+            let is_rejected = |seq: &u64| tally.rejected.get(*seq) && !tally.arrived.get(*seq);
+            self.rejected += (0..written).filter(is_rejected).count() as u64;
+            for (seq, gone) in truth.missing(state, which) {
+                missing_bytes += record::line(stream, seq).len() as u64 + 1;
+                if gone {
+                    self.destroyed += 1;
+                } else {
+                    self.lost += 1;
+                    if self.examples.len() < 5 {
+                        self.examples
+                            .push(format!("stream {stream} record {seq} of {written}"));
+                    }
+                }
+            }
+        }
+        missing_bytes
+    }
+
+    /// In lost, repeated, torn, unexplained bytes: a cell of the matrix.
+    pub fn cell(&self) -> String {
+        format!(
+            "{}/{}/{}/{}",
+            self.lost, self.repeated, self.torn, self.unexplained_bytes
+        )
+    }
+}
+
+/// What the agent counted as lost, in all its lives, as far as its counters were seen.
+fn lost_bytes(harness: &Harness<'_>, pipeline: &str) -> u64 {
+    let key = (
+        "tailrace_input_lost_bytes_total".to_owned(),
+        pipeline.to_owned(),
+    );
+    let lost = harness.past.get(&key).copied().unwrap_or(0.0);
+    lost as u64
+}
+
+/// Records without an outcome although nothing is in flight.
+fn unbalanced(last: &BTreeMap<(String, String), f64>, pipeline: &str) -> i64 {
+    let value = |family: &str| {
+        let key = (format!("tailrace_{family}"), pipeline.to_owned());
+        last.get(&key).copied().unwrap_or(0.0) as i64
+    };
+    if value("output_in_flight_requests") != 0 || value("input_unread_bytes") != 0 {
+        return 0;
+    }
+    let outcomes = [
+        "transform_filtered_records_total",
+        "output_delivered_records_total",
+        "output_rejected_records_total",
+        "output_dead_lettered_records_total",
+        "output_dropped_records_total",
+    ];
+    let settled: i64 = outcomes.into_iter().map(value).sum();
+    value("frame_records_total") - settled
+}
+
+impl Outcome {
+    /// The stops by `kill -9`.
+    pub fn kills(&self) -> usize {
+        self.stops
+            .iter()
+            .filter(|stop| stop.how == How::Kill)
+            .count()
+    }
+
+    fn broken_promises(&self, harness: &Harness<'_>) -> Vec<String> {
+        let mut broken = Vec::new();
+        for group in &self.groups {
+            let name = group.rotation.name();
+            if group.lost > 0 {
+                let examples = group.examples.join(", ");
+                broken.push(format!("{name}: {} records lost: {examples}", group.lost));
+            }
+            if group.torn > 0 {
+                broken.push(format!("{name}: {} records torn", group.torn));
+            }
+            if group.unexplained_bytes > 0 {
+                let bytes = group.unexplained_bytes;
+                broken.push(format!(
+                    "{name}: {bytes} missing bytes are not counted as lost"
+                ));
+            }
+            if group.unbalanced != 0 {
+                let records = group.unbalanced;
+                broken.push(format!(
+                    "{name}: the ledger leaves {records} records without an outcome"
+                ));
+            }
+        }
+        for stop in self.stops.iter().filter(|stop| stop.bounded) {
+            if stop.repeated_bytes > stop.bound_bytes {
+                let (repeated, bound) = (stop.repeated_bytes, stop.bound_bytes);
+                broken.push(format!(
+                    "{repeated} bytes repeated after a stop, bound {bound}"
+                ));
+            }
+        }
+        let unexcused = harness
+            .own_ends
+            .iter()
+            .filter(|end| !end.contains("(disk broken)"));
+        broken.extend(unexcused.map(|end| format!("the agent ended: {end}")));
+        if harness.codes.contains_key("ignored SIGTERM") {
+            broken.push("the agent did not end on SIGTERM".to_owned());
+        }
+        let log = std::fs::read_to_string(harness.program.log()).unwrap_or_default();
+        let panics = log.lines().filter(|line| line.contains("panicked at"));
+        broken.extend(panics.take(3).map(str::to_owned));
+        if harness.plan.agent.kind == Kind::Otelcol {
+            // Others made no promise to us.
+            broken.retain(|what| what.contains("the agent ended"));
+        }
+        broken
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
+            "rotation",
+            "rotations",
+            "written",
+            "lost",
+            "destroyed",
+            "rejected",
+            "repeated",
+            "excused",
+            "torn",
+            "unexplained",
+            "unbalanced"
+        )?;
+        for group in &self.groups {
+            writeln!(
+                f,
+                "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
+                group.rotation.name(),
+                group.rotations,
+                group.written,
+                group.lost,
+                group.destroyed,
+                group.rejected,
+                group.repeated,
+                group.excused,
+                group.torn,
+                group.unexplained_bytes,
+                group.unbalanced
+            )?;
+        }
+        let kills = self.kills();
+        let most = self.stops.iter().max_by_key(|stop| stop.repeated_bytes);
+        writeln!(
+            f,
+            "{kills} kill -9, {} SIGTERM; {} requests, {} of them refused; drained in {:.1} s, {:.0} s in all; \
+             peak {} MiB",
+            self.stops.len() - kills,
+            self.requests,
+            self.refused,
+            self.drained.as_secs_f64(),
+            self.seconds,
+            self.peak_bytes >> 20
+        )?;
+        if let Some(most) = most {
+            let total: u64 = self.stops.iter().map(|stop| stop.repeated_bytes).sum();
+            writeln!(
+                f,
+                "repeated after a stop: {} bytes at most (bound there {}), {} on the average",
+                most.repeated_bytes,
+                most.bound_bytes,
+                total / self.stops.len() as u64
+            )?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        for what in &self.broken {
+            writeln!(f, "BROKEN: {what}")?;
+        }
+        Ok(())
+    }
+}
