@@ -54,7 +54,6 @@ pub(crate) struct Program {
 /// A running process.
 pub(crate) struct Process {
     child: Child,
-    pub(crate) started: Instant,
 }
 
 impl Program {
@@ -100,10 +99,7 @@ impl Program {
             .stdout(File::options().append(true).open(self.log())?)
             .stderr(log)
             .spawn()?;
-        Ok(Process {
-            child,
-            started: Instant::now(),
-        })
+        Ok(Process { child })
     }
 
     /// Where the agent's own log goes, over all its lives.
@@ -225,7 +221,7 @@ fn tailrace_config(setup: &Setup<'_>, admin: SocketAddr) -> String {
         let _ = write!(
             text,
             "  {}:\n    input: {{type: file, include: {include}, format: {format}, discover_interval: 1s}}\n    \
-             batch: {{max_wait: 50ms}}\n    limits: {{replay: {}MiB}}\n    output:\n      type: otlp\n      \
+             batch: {{max_wait: 50ms, max_bytes: 512KiB}}\n    limits: {{replay: {}MiB}}\n    output:\n      type: otlp\n      \
              endpoint: {}\n      timeout: {}ms\n      concurrency: {}\n      \
              retry: {{initial: 20ms, max: 300ms}}\n      attributes: {{file_path: true}}\n",
             rotation.name(),

@@ -154,7 +154,7 @@ pub(crate) struct Harness<'a> {
     /// How the agent ended when it was asked to, and how often.
     pub(crate) codes: BTreeMap<String, u32>,
     /// How it ended by itself.
-    pub(crate) own_ends: Vec<String>,
+    pub(crate) own_ends: BTreeMap<String, u32>,
     /// Counters of lives that ended, by family and pipeline.
     pub(crate) past: BTreeMap<(String, String), f64>,
     /// The counters of this life, as last seen.
@@ -235,7 +235,7 @@ impl<'a> Harness<'a> {
             process: program.start()?,
             stops: Vec::new(),
             codes: BTreeMap::new(),
-            own_ends: Vec::new(),
+            own_ends: BTreeMap::new(),
             past: BTreeMap::new(),
             present: BTreeMap::new(),
             peak_bytes: 0,
@@ -329,18 +329,33 @@ impl<'a> Harness<'a> {
                 self.restart_due = None;
             }
         } else if let Some(status) = self.process.ended() {
-            let excuse = if self.disk_fault.is_some() {
-                " (disk broken)"
-            } else {
-                ""
+            let excuse = match self.disk_fault {
+                Some(_) => " (disk broken)",
+                None => "",
             };
-            let after = self.started.elapsed().as_secs_f32();
-            self.own_ends
-                .push(format!("{status} after {after:.1} s{excuse}"));
+            let count = self
+                .own_ends
+                .entry(format!("{status}{excuse}"))
+                .or_default();
+            *count += 1;
+            if *count > 20 && self.sink.lock().requests == 0 {
+                return Err(self.no_agent(&status.to_string()));
+            }
             self.life_ended();
             self.restart_due = Some(Instant::now() + Duration::from_millis(300));
         }
         Ok(())
+    }
+
+    /// It never does anything: there is nothing to torture.
+    fn no_agent(&self, status: &str) -> io::Error {
+        let log = std::fs::read_to_string(self.program.log()).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(20).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        io::Error::other(format!(
+            "the agent ends at once, {status}:\n{}",
+            last.join("\n")
+        ))
     }
 
     fn scrape(&mut self) {
@@ -431,7 +446,7 @@ impl<'a> Harness<'a> {
             let code = self.process.terminate(END_PATIENCE);
             let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
             if code != "exit status: 0" {
-                self.own_ends.push(format!("{code} at the end"));
+                self.own_ends.insert(format!("{code} at the end"), 1);
             }
         }
         self.process.kill();

@@ -107,7 +107,7 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
         harness
             .own_ends
             .iter()
-            .map(|end| format!("the agent ended: {end}")),
+            .map(|(end, count)| format!("the agent ended by itself: {end}, {count} times")),
     );
     notes.extend(
         harness
@@ -262,9 +262,9 @@ impl Outcome {
         }
         let unexcused = harness
             .own_ends
-            .iter()
+            .keys()
             .filter(|end| !end.contains("(disk broken)"));
-        broken.extend(unexcused.map(|end| format!("the agent ended: {end}")));
+        broken.extend(unexcused.map(|end| format!("the agent ended by itself: {end}")));
         if harness.codes.contains_key("ignored SIGTERM") {
             broken.push("the agent did not end on SIGTERM".to_owned());
         }
