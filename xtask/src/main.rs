@@ -14,6 +14,7 @@ mod docs;
 mod readme;
 mod steps;
 mod test;
+mod torture;
 mod workspace;
 
 use workspace::Workspace;
@@ -37,6 +38,8 @@ enum Command {
     Dist,
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
+    /// Kills, rotates, refuses, and counts what is lost
+    Torture(torture::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;
             println!("{}", path.display());

@@ -6,12 +6,14 @@
     reason = "its output is what it prints"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use tailrace_testkit::torture::{Agent, DiskFault, Fault, Kind, Plan, Rotation, Stops, run};
+use tailrace_testkit::torture::{
+    Agent, DiskFault, Fault, Kind, Plan, Rotation, Scenario, Stops, matrix, run,
+};
 
 #[derive(Parser)]
 #[command(
@@ -31,11 +33,11 @@ struct Cli {
     /// Who is tortured
     #[arg(long, value_enum, default_value = "tailrace")]
     agent: Who,
-    /// The Tailrace to torture
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Torture this Tailrace instead of building one
+    #[arg(long, value_name = "FILE")]
     tailrace: PathBuf,
-    /// The OpenTelemetry Collector to torture
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// The OpenTelemetry Collector; built when it is needed
+    #[arg(long, value_name = "FILE")]
     otelcol: Option<PathBuf>,
     /// What happens to the files
     #[arg(long, value_delimiter = ',', value_parser = rotation)]
@@ -52,6 +54,15 @@ struct Cli {
     /// Also fill the disk of the agent's state, and make it read-only
     #[arg(long)]
     disk: bool,
+    /// Play one story: burst, rotations, outage (`--minutes`), squeeze or poison
+    #[arg(long, value_parser = scenario, conflicts_with = "kills")]
+    scenario: Option<Scenario>,
+    /// Run every fault with every agent and write the matrix to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Seconds of each run of the matrix
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
     /// Keep everything in this directory
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -68,6 +79,11 @@ fn rotation(name: &str) -> Result<Rotation, String> {
     found.ok_or_else(|| format!("one of {}", Rotation::ALL.map(Rotation::name).join(", ")))
 }
 
+fn scenario(name: &str) -> Result<Scenario, String> {
+    let found = Scenario::ALL.into_iter().find(|of| of.name() == name);
+    found.ok_or_else(|| format!("one of {}", Scenario::ALL.map(Scenario::name).join(", ")))
+}
+
 fn main() -> ExitCode {
     match torture(&Cli::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -80,16 +96,54 @@ fn main() -> ExitCode {
 }
 
 fn torture(cli: &Cli) -> Result<bool, String> {
-    let agent = match cli.agent {
-        Who::Tailrace => Agent {
-            kind: Kind::Tailrace,
-            binary: cli.tailrace.clone(),
-        },
-        Who::Otelcol => Agent {
-            kind: Kind::Otelcol,
-            binary: cli.otelcol.clone().ok_or("--otelcol is missing")?,
-        },
+    let tailrace = Agent {
+        kind: Kind::Tailrace,
+        binary: cli.tailrace.clone(),
     };
+    let otelcol = cli.otelcol.clone().map(|binary| Agent {
+        kind: Kind::Otelcol,
+        binary,
+    });
+    println!("seed {}", cli.seed);
+    if let Some(path) = &cli.report {
+        let mut agents = vec![("Tailrace", tailrace)];
+        agents.extend(otelcol.map(|agent| ("Collector", agent)));
+        return report(cli, &agents, path).map_err(|error| error.to_string());
+    }
+    let agent = match cli.agent {
+        Who::Tailrace => tailrace,
+        Who::Otelcol => otelcol.ok_or("--otelcol is missing")?,
+    };
+    let outcome = match cli.scenario {
+        Some(scenario) => {
+            let time = Duration::from_secs(60 * cli.minutes.unwrap_or(10));
+            scenario.run(&agent, cli.seed, time)
+        }
+        None => run(&plan(cli, agent)?),
+    };
+    let outcome = outcome.map_err(|error| error.to_string())?;
+    print!("{outcome}");
+    Ok(outcome.broken.is_empty())
+}
+
+/// Writes the matrix between the marks of a document that is there, else a new one.
+fn report(cli: &Cli, agents: &[(&str, Agent)], path: &Path) -> std::io::Result<bool> {
+    let time = Duration::from_secs(cli.seconds);
+    let table = matrix(agents, cli.seed, time, |text| println!("{text}"))?;
+    let old = std::fs::read_to_string(path).unwrap_or_default();
+    let (before, after) = match (old.split_once(BEGIN), old.split_once(END)) {
+        (Some((before, _)), Some((_, after))) => (before, after),
+        _ => ("# The fault matrix\n\n", "\n"),
+    };
+    let text = format!("{before}{BEGIN}\n\n{table}\n{END}{after}");
+    std::fs::write(path, text)?;
+    Ok(true)
+}
+
+const BEGIN: &str = "<!-- matrix: `cargo xtask torture --report` -->";
+const END: &str = "<!-- end of the matrix -->";
+
+fn plan(cli: &Cli, agent: Agent) -> Result<Plan, String> {
     let faults = match cli.faults.as_slice() {
         [all] if all == "all" => Fault::ALL.to_vec(),
         names => names
@@ -122,10 +176,7 @@ fn torture(cli: &Cli) -> Result<bool, String> {
         (None, Some(kills)) => plan.stops = Stops::Count(kills),
         (None, None) => {}
     }
-    println!("seed {}", cli.seed);
-    let outcome = run(&plan).map_err(|error| error.to_string())?;
-    print!("{outcome}");
-    Ok(outcome.broken.is_empty())
+    Ok(plan)
 }
 
 fn fault(name: &str) -> Result<Fault, String> {

@@ -42,12 +42,14 @@ pub(crate) struct Setup<'a> {
     pub(crate) concurrency: u32,
     /// Lines of YAML at the top level.
     pub(crate) more: &'a str,
+    pub(crate) cgroup: Option<PathBuf>,
 }
 
 /// One agent with its config; started again and again.
 pub(crate) struct Program {
     agent: Agent,
     dir: PathBuf,
+    cgroup: Option<PathBuf>,
     pub(crate) admin: SocketAddr,
 }
 
@@ -68,6 +70,7 @@ impl Program {
         Ok(Program {
             agent: agent.clone(),
             dir: setup.dir.to_owned(),
+            cgroup: setup.cgroup.clone(),
             admin,
         })
     }
@@ -77,7 +80,18 @@ impl Program {
             .create(true)
             .append(true)
             .open(self.log())?;
-        let mut command = Command::new(&self.agent.binary);
+        let mut command = match &self.cgroup {
+            None => Command::new(&self.agent.binary),
+            Some(cgroup) => {
+                // In the group before it is the agent, so that the agent sees its limit.
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
+                shell
+                    .arg(cgroup.join("cgroup.procs"))
+                    .arg(&self.agent.binary);
+                shell
+            }
+        };
         for (name, _) in std::env::vars() {
             if name.starts_with("OTEL_") || name.starts_with("TAILRACE_") {
                 command.env_remove(name);
@@ -118,10 +132,6 @@ impl Program {
 }
 
 impl Process {
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// kill -9, and wait for the end.
     pub(crate) fn kill(&mut self) {
         // Both fail only when it has ended already.

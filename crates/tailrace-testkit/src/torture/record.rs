@@ -95,12 +95,32 @@ pub(crate) fn identify(record: &Record) -> Result<Identity, String> {
     }
 }
 
-/// A record that travels as the raw line.
-fn of_text(text: &str) -> Option<Identity> {
+/// True for a text with which some record begins, but not the whole of one.
+pub(crate) fn is_beginning(text: &str) -> bool {
+    // Cut in the middle of a character, it was repaired at its end.
+    let text = text.trim_end_matches('\u{fffd}');
+    match named(text) {
+        Some((stream, sequence)) => line(stream, sequence).starts_with(text),
+        None => {
+            text.len() < 40
+                && ["{\"stream\":", "{"]
+                    .iter()
+                    .any(|head| text.starts_with(head))
+        }
+    }
+}
+
+/// The stream and sequence number with which a line begins.
+fn named(text: &str) -> Option<(u32, u64)> {
     let rest = text.strip_prefix("{\"stream\":")?;
     let (stream, rest) = rest.split_once(',')?;
     let (sequence, _) = rest.strip_prefix("\"seq\":")?.split_once(',')?;
-    let (stream, sequence) = (stream.parse().ok()?, sequence.parse().ok()?);
+    Some((stream.parse().ok()?, sequence.parse().ok()?))
+}
+
+/// A record that travels as the raw line.
+fn of_text(text: &str) -> Option<Identity> {
+    let (stream, sequence) = named(text)?;
     (line(stream, sequence) == text).then_some(Identity {
         stream,
         sequence,
@@ -128,7 +148,7 @@ mod tests {
 
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
-    use super::{AnyValue, KeyValue, Sample, Value, identify, line};
+    use super::{AnyValue, KeyValue, Sample, Value, identify, is_beginning, line};
     use crate::Record;
 
     fn record(attributes: &[(&str, Value)], body: &str) -> Record {
@@ -169,6 +189,16 @@ mod tests {
         identify(&record(&columns, "")).unwrap_err();
         identify(&record(&[], &text[1..])).unwrap_err();
         identify(&record(&[], &format!("{text}{text}"))).unwrap_err();
+    }
+
+    #[test]
+    fn a_beginning_is_told_from_what_nobody_wrote() {
+        let text = line(3, 1234);
+        for end in 1..text.len() {
+            assert!(is_beginning(&text[..end]), "{}", &text[..end]);
+        }
+        assert!(!is_beginning(&text[1..]));
+        assert!(!is_beginning(&format!("{}{text}", &text[..50])));
     }
 
     #[test]

@@ -6,10 +6,6 @@ use std::time::Duration;
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Rng {
-        Rng(seed)
-    }
-
     /// Another sequence for each `part`, whatever was drawn here before.
     pub(crate) fn fork(seed: u64, part: u64) -> Rng {
         let mut rng = Rng(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));

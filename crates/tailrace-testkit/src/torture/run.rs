@@ -48,12 +48,16 @@ pub struct Plan {
     pub backlog_max: u64,
     /// Each file ends after so many records.
     pub records_max: u64,
+    /// Write all of them as fast as the disk takes them, then rotate.
+    pub at_once: bool,
     /// `limits.replay`.
     pub replay_mib: u64,
     /// Requests at once of each pipeline.
     pub concurrency: u32,
     /// More YAML for the top of Tailrace's config.
     pub more: String,
+    /// The agent runs in this cgroup.
+    pub cgroup: Option<PathBuf>,
     /// Where everything is, and stays; else in a directory that goes.
     pub dir: Option<PathBuf>,
 }
@@ -87,9 +91,11 @@ impl Plan {
             rotate_ms: 30..600,
             backlog_max: 20_000,
             records_max: u64::MAX,
+            at_once: false,
             replay_mib: 2,
             concurrency: 4,
             more: String::new(),
+            cgroup: None,
             dir: None,
         }
     }
@@ -227,6 +233,7 @@ impl<'a> Harness<'a> {
                 replay_mib: plan.replay_mib,
                 concurrency: plan.concurrency,
                 more: &plan.more,
+                cgroup: plan.cgroup.clone(),
             },
         )?;
         let mut harness = Harness {
@@ -271,6 +278,7 @@ impl<'a> Harness<'a> {
                     rotate_ms: self.plan.rotate_ms.clone(),
                     backlog_max: self.plan.backlog_max,
                     records_max: self.plan.records_max,
+                    at_once: self.plan.at_once,
                 };
                 let what = (*rotation, number, stream);
                 let (writer, truth) =
@@ -453,6 +461,22 @@ impl<'a> Harness<'a> {
         self.close_stop();
         self.life_ended();
         Ok(judge(&self, &last))
+    }
+
+    /// True when every writer has written all its records.
+    pub(crate) fn has_written(&self) -> bool {
+        self.truths
+            .iter()
+            .all(|truth| truth.done.load(Ordering::Relaxed))
+    }
+
+    /// Records that were written and have not arrived.
+    pub(crate) fn missing(&self) -> u64 {
+        let state = self.sink.lock();
+        let settled: u64 = state.streams.iter().map(|tally| tally.settled).sum();
+        let written = self.truths.iter().flat_map(|truth| &truth.written);
+        let written: u64 = written.map(|written| written.load(Ordering::Relaxed)).sum();
+        written.saturating_sub(settled)
     }
 
     fn is_complete(&self) -> bool {

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) streams: Vec<Tally>,
     /// Torn records by group, and some of them.
     pub(crate) torn: Vec<u64>,
+    /// Beginnings of records by group: what was read before the rest was destroyed.
+    pub(crate) fragments: Vec<u64>,
     pub(crate) samples: Vec<String>,
     groups: Vec<String>,
     recent: VecDeque<Arrival>,
@@ -70,6 +72,7 @@ impl Sink {
             mood,
             streams: (0..streams).map(|_| Tally::default()).collect(),
             torn: vec![0; groups.len()],
+            fragments: vec![0; groups.len()],
             samples: Vec::new(),
             groups,
             recent: VecDeque::new(),
@@ -127,6 +130,10 @@ impl State {
         let path = record::path(record);
         let place = |name: &String| path.contains(&format!("/{name}/"));
         let group = self.groups.iter().position(place).unwrap_or(0);
+        if record::is_beginning(&text) {
+            self.fragments[group] += 1;
+            return;
+        }
         self.torn[group] += 1;
         if self.samples.len() < SAMPLES_MAX {
             let text: String = text.chars().take(300).collect();

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn some_stops_wait_for_arrivals_and_all_come() {
-        let mut rng = Rng::new(1);
+        let mut rng = Rng::fork(1, 1);
         let draws: Vec<Next> = (0..50).map(|_| Next::draw(&mut rng, 25, 100)).collect();
         let waiting = draws.iter().filter(|next| next.arrived < u64::MAX).count();
         assert!((10..45).contains(&waiting), "{waiting}");

@@ -84,6 +84,8 @@ pub(crate) struct Pace {
     pub(crate) backlog_max: u64,
     /// Stop writing by itself after so many records a stream.
     pub(crate) records_max: u64,
+    /// Make all records first, write them at once, rotate at once.
+    pub(crate) at_once: bool,
 }
 
 /// What one file's writer has done.
@@ -161,6 +163,9 @@ impl FileWriter {
 
     /// Until `stop`, or until all is written.
     pub(crate) fn run(mut self, stop: &AtomicBool) {
+        if self.pace.at_once {
+            self.all_at_once();
+        }
         let started = Instant::now();
         let mut written = 0;
         while !stop.load(Ordering::Relaxed) && self.next[0] < self.pace.records_max {
@@ -193,6 +198,20 @@ impl FileWriter {
             self.clean();
         }
         self.truth.done.store(true, Ordering::Relaxed);
+    }
+
+    fn all_at_once(&mut self) {
+        let mut bytes = Vec::new();
+        for sequence in 0..self.pace.records_max {
+            bytes.extend_from_slice(record::line(self.truth.stream, sequence).as_bytes());
+            bytes.push(b'\n');
+        }
+        self.next[0] = self.pace.records_max;
+        for part in bytes.chunks(1 << 20) {
+            self.writer.bytes(part);
+        }
+        self.rotate();
+        self.publish();
     }
 
     /// Records that were written and not settled. What was destroyed never is: those who destroy

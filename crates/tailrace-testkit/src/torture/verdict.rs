@@ -34,9 +34,12 @@ pub struct GroupVerdict {
     pub excused: u64,
     /// Records that arrived and were never written.
     pub torn: u64,
+    /// Beginnings of records of which the rest was destroyed.
+    pub fragments: u64,
     /// Records that arrived after a later one of their stream.
     pub disorder: u64,
-    /// Bytes of lost and destroyed records that the agent does not count as lost.
+    /// Bytes of lost and destroyed records that the agent does not count as lost. Of destroyed ones
+    /// some must be: what came and went between two looks, or while no agent ran.
     pub unexplained_bytes: u64,
     /// Records that the agent's ledger leaves without an outcome when nothing is in flight.
     pub unbalanced: i64,
@@ -89,6 +92,11 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
     for (index, rotation) in harness.plan.rotations.iter().enumerate() {
         let mut group = GroupVerdict::new(*rotation);
         group.torn = state.torn[index];
+        if rotation.destroys() {
+            group.fragments = state.fragments[index];
+        } else {
+            group.torn += state.fragments[index];
+        }
         let mut missing_bytes = 0;
         for truth in harness
             .truths
@@ -143,6 +151,7 @@ impl GroupVerdict {
             repeated: 0,
             excused: 0,
             torn: 0,
+            fragments: 0,
             disorder: 0,
             unexplained_bytes: 0,
             unbalanced: 0,
@@ -239,7 +248,8 @@ impl Outcome {
             if group.torn > 0 {
                 broken.push(format!("{name}: {} records torn", group.torn));
             }
-            if group.unexplained_bytes > 0 {
+            // What came and went between two looks nobody could have counted.
+            if group.unexplained_bytes > 0 && !group.rotation.destroys() {
                 let bytes = group.unexplained_bytes;
                 broken.push(format!(
                     "{name}: {bytes} missing bytes are not counted as lost"
@@ -283,7 +293,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
+            "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
             "rotation",
             "rotations",
             "written",
@@ -292,6 +302,7 @@ impl fmt::Display for Outcome {
             "rejected",
             "repeated",
             "excused",
+            "fragments",
             "torn",
             "unexplained",
             "unbalanced"
@@ -299,7 +310,7 @@ impl fmt::Display for Outcome {
         for group in &self.groups {
             writeln!(
                 f,
-                "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
+                "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
                 group.rotation.name(),
                 group.rotations,
                 group.written,
@@ -308,6 +319,7 @@ impl fmt::Display for Outcome {
                 group.rejected,
                 group.repeated,
                 group.excused,
+                group.fragments,
                 group.torn,
                 group.unexplained_bytes,
                 group.unbalanced
