@@ -270,3 +270,88 @@ impl Bits {
         (word, 1 << (bit % 64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value};
+    use opentelemetry_proto::tonic::logs::v1::LogRecord;
+
+    use super::super::faults::{Fault, Mood};
+    use super::{Sink, record};
+    use crate::{Judge, Record};
+
+    fn sink(fault: Fault) -> Sink {
+        let mut mood = Mood::new(1);
+        (mood.fault, mood.percent) = (fault, 100);
+        Sink::new(2, vec!["a".to_owned()], mood)
+    }
+
+    fn records(texts: &[String]) -> Vec<Record> {
+        let of = |text: &String| Record {
+            log: LogRecord {
+                body: Some(AnyValue {
+                    value: Some(Value::StringValue(text.clone())),
+                }),
+                ..LogRecord::default()
+            },
+            resource: Arc::default(),
+            scope: Arc::default(),
+            request: 0,
+        };
+        texts.iter().map(of).collect()
+    }
+
+    fn lines(sequences: &[u64]) -> Vec<Record> {
+        let texts: Vec<String> = sequences.iter().map(|seq| record::line(1, *seq)).collect();
+        records(&texts)
+    }
+
+    #[test]
+    fn gaps_repeats_disorder_and_torn_records_are_seen() {
+        let sink = sink(Fault::None);
+        sink.accept(&lines(&[0, 1, 3]));
+        sink.accept(&lines(&[2, 3]));
+        let broken = &record::line(1, 4)[1..];
+        sink.accept(&records(&[broken.to_owned(), record::line(9, 0)]));
+        let state = sink.lock();
+        let tally = &state.streams[1];
+        assert_eq!((tally.low, tally.settled), (4, 4));
+        assert_eq!((tally.repeated, tally.excused, tally.disorder), (1, 0, 1));
+        assert_eq!(state.repeated_bytes, record::line(1, 3).len() as u64);
+        assert_eq!(state.torn, [2]);
+    }
+
+    #[test]
+    fn a_repeat_is_excused_once_when_the_answer_may_be_lost() {
+        let sink = sink(Fault::Half);
+        sink.accept(&lines(&[0, 1]));
+        sink.lock().mood.fault = Fault::None;
+        sink.accept(&lines(&[0]));
+        sink.accept(&lines(&[0]));
+        let state = sink.lock();
+        assert_eq!(
+            (state.streams[1].excused, state.streams[1].repeated),
+            (1, 1)
+        );
+    }
+
+    #[test]
+    fn rejected_records_are_settled_and_refused_ones_are_not() {
+        let sink = sink(Fault::Partial);
+        sink.accept(&lines(&[0, 1]));
+        assert!(sink.refuses().is_none());
+        sink.lock().mood.fault = Fault::Status(503);
+        assert!(sink.refuses().is_some());
+        let mut state = sink.lock();
+        let tally = &state.streams[1];
+        assert!(tally.rejected.get(1) && !tally.arrived.get(1) && tally.arrived.get(0));
+        assert_eq!((tally.low, tally.settled), (2, 2));
+        state.mood.fault = Fault::None;
+        state.mood.poison = Some(|of| of.sequence == 5);
+        drop(state);
+        sink.accept(&lines(&[4, 5]));
+        assert_eq!(sink.lock().streams[1].settled, 2);
+    }
+}
