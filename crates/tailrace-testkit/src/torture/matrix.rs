@@ -65,29 +65,39 @@ fn cells(outcome: &Outcome) -> String {
 }
 
 fn rows() -> Vec<Row> {
+    use Fault::{
+        Close, Delay, Half, Html, None, Partial, Refused, Reset, RetryAfter, Silence, Slow, Status,
+    };
     let row = |name: &str, faults: &[Fault], stops| Row {
         name: name.to_owned(),
         faults: faults.to_vec(),
         stops,
         disk: Vec::new(),
     };
-    let of = |fault: Fault| row(&fault.name(), &[fault, fault, Fault::None], Stops::None);
-    let mut rows = vec![
-        row("none", &[Fault::None], Stops::None),
-        row("kill -9", &[Fault::None], Stops::Kill),
-        row("SIGTERM", &[Fault::None], Stops::Terminate),
-        row("kill -9 and all faults", &Fault::ALL, Stops::Kill),
-    ];
-    let temporary = Fault::ALL.into_iter().filter(|fault| *fault != Fault::None);
-    rows.extend(temporary.map(of));
-    for (name, fault) in [
-        ("disk full", DiskFault::Full),
-        ("disk read-only", DiskFault::ReadOnly),
-    ] {
-        rows.push(Row {
-            disk: vec![fault],
-            ..row(&format!("{name}, kill -9"), &[Fault::None], Stops::Kill)
-        });
-    }
-    rows
+    let served = |name: &str, faults: &[Fault]| row(name, &[faults, &[None]].concat(), Stops::None);
+    let disk = |name: &str, fault| Row {
+        disk: vec![fault],
+        ..row(name, &[None], Stops::Kill)
+    };
+    vec![
+        row("none", &[None], Stops::None),
+        row("kill -9", &[None], Stops::Kill),
+        row("SIGTERM", &[None], Stops::Terminate),
+        served("429, 502, 503, 504", &[429, 502, 503, 504].map(Status)),
+        served("429 with Retry-After", &[RetryAfter]),
+        served("408", &[Status(408)]),
+        served("reset or closed connections", &[Reset, Close]),
+        served("half responses", &[Half]),
+        served("late answers, slow reads", &[Delay, Silence, Slow]),
+        served("refused connections", &[Refused]),
+        served("partial success", &[Partial]),
+        served("400", &[Status(400)]),
+        served("401, 403, 404", &[401, 403, 404].map(Status)),
+        served("413", &[Status(413)]),
+        served("500", &[Status(500)]),
+        served("200 with a web page", &[Html]),
+        row("all of these, kill -9", &Fault::ALL, Stops::Kill),
+        disk("disk full, kill -9", DiskFault::Full),
+        disk("disk read-only, kill -9", DiskFault::ReadOnly),
+    ]
 }

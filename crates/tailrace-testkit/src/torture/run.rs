@@ -14,7 +14,7 @@ use super::agent::{Agent, Kind, Process, Program, Setup};
 use super::disk::{Disk, DiskFault};
 use super::faults::{Fault, Mood};
 use super::rng::Rng;
-use super::sink::Sink;
+use super::sink::{Group, Sink};
 use super::stops::{How, Next, Stop};
 use super::stream::{FileWriter, Pace, Rotation, Truth};
 use super::verdict::{Outcome, judge};
@@ -144,9 +144,10 @@ pub fn run(plan: &Plan) -> io::Result<Outcome> {
 
 /// The checkpoint is written so often.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-/// What does not move for so long at the end is stuck: longer than the longest pause of an agent
-/// that was refused.
-const STUCK: Duration = Duration::from_secs(45);
+/// What does not move for so long at the end is stuck.
+const STUCK: Duration = Duration::from_secs(15);
+/// The same for an agent that holds: longer than its pause between two probes.
+const STUCK_HOLDING: Duration = Duration::from_secs(45);
 /// Longer than the grace period.
 const END_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -215,14 +216,16 @@ impl<'a> Harness<'a> {
                 .map_err(|why| notes.push(format!("skipped: faults of the disk: {why}")))
                 .ok(),
         };
-        let per_file = |rotation: &Rotation| rotation.streams() as usize * plan.files;
-        let streams = plan.rotations.iter().map(per_file).sum();
-        let groups = plan
-            .rotations
-            .iter()
-            .map(|of| of.name().to_owned())
-            .collect();
-        let sink = Arc::new(Sink::new(streams, groups, Mood::new(plan.seed)));
+        let files = u32::try_from(plan.files).unwrap_or(u32::MAX);
+        let mut end = 0;
+        let groups = plan.rotations.iter().map(|rotation| {
+            end += rotation.streams() * files;
+            Group {
+                name: rotation.name().to_owned(),
+                end,
+            }
+        });
+        let sink = Arc::new(Sink::new(groups.collect(), Mood::new(plan.seed)));
         let collector = Collector::judged(sink.clone());
         let program = Program::configure(
             &plan.agent,
@@ -401,8 +404,11 @@ impl<'a> Harness<'a> {
         let is_old = |at: Instant| at.elapsed() > Duration::from_secs(3);
         self.stops.push(Stop {
             how,
-            repeated_bytes: 0,
-            bound_bytes: (self.plan.replay_mib << 20) + recent,
+            repeated_bytes: Vec::new(),
+            bound_bytes: recent
+                .iter()
+                .map(|bytes| (self.plan.replay_mib << 20) + bytes)
+                .collect(),
             bounded: self.disk_fault.is_none() && self.disk_bad.is_none_or(is_old),
         });
         self.process = self.program.start()?;
@@ -411,12 +417,15 @@ impl<'a> Harness<'a> {
 
     /// What was repeated so far is the last stop's doing.
     fn close_stop(&mut self) {
-        let repeated = std::mem::take(&mut self.sink.lock().repeated_bytes);
-        if let Some(last) = self.stops.last_mut() {
-            last.repeated_bytes = repeated;
-        } else if repeated > 0 {
-            let note = format!("{repeated} bytes repeated before the first stop");
-            self.notes.push(note);
+        let nothing = vec![0; self.plan.rotations.len()];
+        let repeated = std::mem::replace(&mut self.sink.lock().repeated_bytes, nothing);
+        match self.stops.last_mut() {
+            Some(last) => last.repeated_bytes = repeated,
+            None if repeated.iter().any(|bytes| *bytes > 0) => {
+                let note = format!("bytes repeated before the first stop: {repeated:?}");
+                self.notes.push(note);
+            }
+            None => {}
         }
     }
 
@@ -432,10 +441,15 @@ impl<'a> Harness<'a> {
         if self.disk_fault.is_some() {
             self.turn_disk();
         }
+        let holds = self.plan.faults.iter().any(|fault| fault.is_hold());
+        let stuck = match self.plan.agent.kind {
+            Kind::Tailrace if holds => STUCK_HOLDING,
+            _ => STUCK,
+        };
         let began = Instant::now();
         let mut last_new = Instant::now();
         let mut arrived = 0;
-        while !self.is_complete() && last_new.elapsed() < STUCK {
+        while !self.is_complete() && last_new.elapsed() < stuck {
             self.tick()?;
             let wait = Instant::now() + Duration::from_millis(100);
             self.sink.wait(wait, |state| state.arrived > arrived + 1000);

@@ -196,6 +196,8 @@ fn poison(plan: Plan) -> io::Result<Outcome> {
     }
     let plan = Plan {
         records_max: 5 * POISON_EVERY,
+        // Refused, an agent may hold: it is given the time.
+        faults: vec![Fault::Status(400)],
         lines_per_second: 5000,
         ..plan
     };

@@ -30,14 +30,22 @@ pub(crate) struct State {
     /// Beginnings of records by group: what was read before the rest was destroyed.
     pub(crate) fragments: Vec<u64>,
     pub(crate) samples: Vec<String>,
-    groups: Vec<String>,
+    groups: Vec<Group>,
     recent: VecDeque<Arrival>,
-    /// Bytes repeated since the agent was last stopped.
-    pub(crate) repeated_bytes: u64,
+    /// Bytes repeated since the agent was last stopped, by group.
+    pub(crate) repeated_bytes: Vec<u64>,
     pub(crate) arrived: u64,
     pub(crate) requests: u64,
     pub(crate) refused: u64,
     pub(crate) last_new: Instant,
+}
+
+/// The streams of one directory and pipeline.
+pub(crate) struct Group {
+    /// The directory's name, by which a torn record is told where it came from.
+    pub(crate) name: String,
+    /// The first stream that is not of this group or one before it.
+    pub(crate) end: u32,
 }
 
 /// One stream's records.
@@ -60,23 +68,22 @@ pub(crate) struct Tally {
 
 struct Arrival {
     at: Instant,
-    bytes: u64,
     records: Vec<Identity>,
 }
 
 impl Sink {
-    /// `streams` counts them; `groups` are the names of the directories by which a torn record is
-    /// told where it came from.
-    pub(crate) fn new(streams: usize, groups: Vec<String>, mood: Mood) -> Sink {
+    /// `groups` in the order of their streams.
+    pub(crate) fn new(groups: Vec<Group>, mood: Mood) -> Sink {
+        let streams = groups.last().map_or(0, |group| group.end);
         let state = State {
             mood,
             streams: (0..streams).map(|_| Tally::default()).collect(),
             torn: vec![0; groups.len()],
             fragments: vec![0; groups.len()],
             samples: Vec::new(),
+            repeated_bytes: vec![0; groups.len()],
             groups,
             recent: VecDeque::new(),
-            repeated_bytes: 0,
             arrived: 0,
             requests: 0,
             refused: 0,
@@ -117,18 +124,26 @@ impl Sink {
 }
 
 impl State {
-    /// Bytes that arrived in the last `time`.
-    pub(crate) fn recent_bytes(&self, time: Duration) -> u64 {
+    /// Bytes that arrived in the last `time`, by group.
+    pub(crate) fn recent_bytes(&self, time: Duration) -> Vec<u64> {
+        let mut bytes = vec![0; self.groups.len()];
         let recent = self
             .recent
             .iter()
             .filter(|arrival| arrival.at.elapsed() < time);
-        recent.map(|arrival| arrival.bytes).sum()
+        for of in recent.flat_map(|arrival| &arrival.records) {
+            bytes[self.group(of.stream)] += of.bytes;
+        }
+        bytes
+    }
+
+    fn group(&self, stream: u32) -> usize {
+        self.groups.partition_point(|group| group.end <= stream)
     }
 
     fn torn(&mut self, record: &Record, text: String) {
         let path = record::path(record);
-        let place = |name: &String| path.contains(&format!("/{name}/"));
+        let place = |of: &Group| path.contains(&format!("/{}/", of.name));
         let group = self.groups.iter().position(place).unwrap_or(0);
         if record::is_beginning(&text) {
             self.fragments[group] += 1;
@@ -142,13 +157,14 @@ impl State {
     }
 
     fn arrived(&mut self, of: Identity) {
+        let group = self.group(of.stream);
         let tally = &mut self.streams[of.stream as usize];
         if !tally.arrived.set(of.sequence) {
             if tally.doubtful.clear(of.sequence) {
                 tally.excused += 1;
             } else {
                 tally.repeated += 1;
-                self.repeated_bytes += of.bytes;
+                self.repeated_bytes[group] += of.bytes;
             }
             return;
         }
@@ -221,7 +237,6 @@ impl Judge for Sink {
         state.recent.retain(|arrival| arrival.at.elapsed() < RECENT);
         state.recent.push_back(Arrival {
             at: Instant::now(),
-            bytes: identities.iter().map(|of| of.bytes).sum(),
             records: identities,
         });
         drop(state);
@@ -279,13 +294,17 @@ mod tests {
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
     use super::super::faults::{Fault, Mood};
-    use super::{Sink, record};
+    use super::{Group, Sink, record};
     use crate::{Judge, Record};
 
     fn sink(fault: Fault) -> Sink {
         let mut mood = Mood::new(1);
         (mood.fault, mood.percent) = (fault, 100);
-        Sink::new(2, vec!["a".to_owned()], mood)
+        let groups = [("a", 1), ("b", 2)].map(|(name, end)| Group {
+            name: name.to_owned(),
+            end,
+        });
+        Sink::new(groups.into(), mood)
     }
 
     fn records(texts: &[String]) -> Vec<Record> {
@@ -319,8 +338,8 @@ mod tests {
         let tally = &state.streams[1];
         assert_eq!((tally.low, tally.settled), (4, 4));
         assert_eq!((tally.repeated, tally.excused, tally.disorder), (1, 0, 1));
-        assert_eq!(state.repeated_bytes, record::line(1, 3).len() as u64);
-        assert_eq!(state.torn, [2]);
+        assert_eq!(state.repeated_bytes, [0, record::line(1, 3).len() as u64]);
+        assert_eq!(state.torn, [2, 0]);
     }
 
     #[test]

@@ -16,12 +16,20 @@ pub(crate) enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     pub(crate) how: How,
-    /// Bytes of records that arrived again between this stop and the next.
-    pub(crate) repeated_bytes: u64,
-    /// `limits.replay` and what arrived in one checkpoint interval before.
-    pub(crate) bound_bytes: u64,
+    /// Bytes of records that arrived again between this stop and the next, by pipeline.
+    pub(crate) repeated_bytes: Vec<u64>,
+    /// `limits.replay` and what arrived in one checkpoint interval before, by pipeline.
+    pub(crate) bound_bytes: Vec<u64>,
     /// False when no checkpoint could be written before.
     pub(crate) bounded: bool,
+}
+
+impl Stop {
+    /// What each pipeline repeated, and its bound.
+    pub(crate) fn repeats(&self) -> impl Iterator<Item = (u64, u64)> {
+        let bounds = self.bound_bytes.iter().copied();
+        self.repeated_bytes.iter().copied().zip(bounds)
+    }
 }
 
 /// The time of the next stop: at once when enough has arrived, at the latest when it is due.

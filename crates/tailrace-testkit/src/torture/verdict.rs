@@ -263,8 +263,7 @@ impl Outcome {
             }
         }
         for stop in self.stops.iter().filter(|stop| stop.bounded) {
-            if stop.repeated_bytes > stop.bound_bytes {
-                let (repeated, bound) = (stop.repeated_bytes, stop.bound_bytes);
+            for (repeated, bound) in stop.repeats().filter(|(repeated, bound)| repeated > bound) {
                 broken.push(format!(
                     "{repeated} bytes repeated after a stop, bound {bound}"
                 ));
@@ -326,7 +325,7 @@ impl fmt::Display for Outcome {
             )?;
         }
         let kills = self.kills();
-        let most = self.stops.iter().max_by_key(|stop| stop.repeated_bytes);
+        let repeats = || self.stops.iter().flat_map(Stop::repeats);
         writeln!(
             f,
             "{kills} kill -9, {} SIGTERM; {} requests, {} of them refused; drained in {:.1} s, {:.0} s in all; \
@@ -338,14 +337,12 @@ impl fmt::Display for Outcome {
             self.seconds,
             self.peak_bytes >> 20
         )?;
-        if let Some(most) = most {
-            let total: u64 = self.stops.iter().map(|stop| stop.repeated_bytes).sum();
+        if let Some((most, bound)) = repeats().max() {
+            let total: u64 = repeats().map(|(repeated, _)| repeated).sum();
             writeln!(
                 f,
-                "repeated after a stop: {} bytes at most (bound there {}), {} on the average",
-                most.repeated_bytes,
-                most.bound_bytes,
-                total / self.stops.len() as u64
+                "bytes repeated after a stop in one pipeline: {most} at most (bound there {bound}), {} on the average",
+                total / repeats().count() as u64
             )?;
         }
         for note in &self.notes {
