@@ -129,7 +129,7 @@ pub fn run(plan: &Plan) -> io::Result<Outcome> {
             phase_due = now + harness.rng.millis(100, 1500);
         }
         if now >= disk_due && !plan.disk.is_empty() {
-            harness.turn_disk();
+            harness.turn_disk()?;
             disk_due = now + harness.rng.millis(500, 3000);
         }
         if plan.stops != Stops::None && next.is_due(harness.sink.lock().arrived) {
@@ -312,21 +312,34 @@ impl<'a> Harness<'a> {
     }
 
     /// Breaks the disk, or heals it.
-    fn turn_disk(&mut self) {
-        let Some(disk) = &self.disk else { return };
-        let done = match self.disk_fault.take() {
-            Some(_) => disk.heal(),
-            None => {
-                let fault = *self.rng.pick(&self.plan.disk);
-                self.disk_fault = Some(fault);
-                disk.break_by(fault)
-            }
-        };
+    fn turn_disk(&mut self) -> io::Result<()> {
+        if self.disk.is_none() {
+            return Ok(());
+        }
         self.disk_bad = Some(Instant::now());
+        let next = match self.disk_fault {
+            Some(_) => None,
+            None => Some(*self.rng.pick(&self.plan.disk)),
+        };
+        // A disk on which a file is open for writing cannot be made read-only.
+        let is_between_lives = next == Some(DiskFault::ReadOnly) && self.restart_due.is_none();
+        if is_between_lives {
+            self.end_life(How::Kill);
+        }
+        let done = match (&self.disk, next) {
+            (Some(disk), Some(fault)) => disk.break_by(fault),
+            (Some(disk), None) => disk.heal(),
+            (None, _) => Ok(()),
+        };
+        self.disk_fault = next;
         if let Err(why) = done {
             self.notes
                 .push(format!("a fault of the disk could not be made: {why}"));
         }
+        if is_between_lives {
+            self.process = self.program.start()?;
+        }
+        Ok(())
     }
 
     /// Reads counters, and starts an agent that has ended by itself.
@@ -340,9 +353,9 @@ impl<'a> Harness<'a> {
                 self.restart_due = None;
             }
         } else if let Some(status) = self.process.ended() {
-            let excuse = match self.disk_fault {
-                Some(_) => " (disk broken)",
-                None => "",
+            let excuse = match self.is_disk_fit() {
+                false => " (disk broken)",
+                true => "",
             };
             let count = self
                 .own_ends
@@ -389,6 +402,12 @@ impl<'a> Harness<'a> {
         if self.restart_due.is_some() {
             return Ok(());
         }
+        self.end_life(how);
+        self.process = self.program.start()?;
+        Ok(())
+    }
+
+    fn end_life(&mut self, how: How) {
         self.scrape();
         match how {
             How::Kill => self.process.kill(),
@@ -401,18 +420,19 @@ impl<'a> Harness<'a> {
         self.life_ended();
         self.close_stop();
         let recent = self.sink.lock().recent_bytes(CHECKPOINT_EVERY);
-        let is_old = |at: Instant| at.elapsed() > Duration::from_secs(3);
+        let replay = self.plan.replay_mib << 20;
         self.stops.push(Stop {
             how,
             repeated_bytes: Vec::new(),
-            bound_bytes: recent
-                .iter()
-                .map(|bytes| (self.plan.replay_mib << 20) + bytes)
-                .collect(),
-            bounded: self.disk_fault.is_none() && self.disk_bad.is_none_or(is_old),
+            bound_bytes: recent.iter().map(|bytes| replay + bytes).collect(),
+            bounded: self.is_disk_fit(),
         });
-        self.process = self.program.start()?;
-        Ok(())
+    }
+
+    /// True when it has not been broken of late: checkpoints could be written.
+    fn is_disk_fit(&self) -> bool {
+        let is_old = |at: Instant| at.elapsed() > Duration::from_secs(3);
+        self.disk_fault.is_none() && self.disk_bad.is_none_or(is_old)
     }
 
     /// What was repeated so far is the last stop's doing.
@@ -439,7 +459,7 @@ impl<'a> Harness<'a> {
         }
         self.fault(Fault::None);
         if self.disk_fault.is_some() {
-            self.turn_disk();
+            self.turn_disk()?;
         }
         let holds = self.plan.faults.iter().any(|fault| fault.is_hold());
         let stuck = match self.plan.agent.kind {

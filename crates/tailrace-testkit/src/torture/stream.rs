@@ -186,14 +186,22 @@ impl FileWriter {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             }
+            let is_due = self.truth.rotation != Rotation::Steady && Instant::now() >= self.due;
+            // What is destroyed had some time to be read, mostly.
+            let is_race = !self.truth.rotation.destroys() || self.rng.chance(10);
+            if is_due && !is_race {
+                self.rotate();
+            }
             self.burst(burst);
             written += burst;
-            if self.truth.rotation != Rotation::Steady && Instant::now() >= self.due {
+            if is_due && is_race {
                 self.rotate();
-                self.due = Instant::now()
-                    + self
-                        .rng
-                        .millis(self.pace.rotate_ms.start, self.pace.rotate_ms.end);
+            }
+            if is_due {
+                let wait = self
+                    .rng
+                    .millis(self.pace.rotate_ms.start, self.pace.rotate_ms.end);
+                self.due = Instant::now() + wait;
             }
             self.clean();
         }
