@@ -260,10 +260,10 @@ fn otelcol_config(setup: &Setup<'_>) -> String {
             "cri" => "[{type: container, format: containerd, add_metadata_from_filepath: false}]",
             _ => "[]",
         };
-        let _ = write!(
+        let _ = writeln!(
             receivers,
             "  filelog/{name}: {{include: {include}, start_at: beginning, storage: file_storage, \
-             poll_interval: 100ms, include_file_path: true, max_log_size: 1MiB, operators: {operators}}}\n"
+             poll_interval: 100ms, include_file_path: true, max_log_size: 1MiB, operators: {operators}}}"
         );
         let _ = write!(
             exporters,
@@ -273,9 +273,9 @@ fn otelcol_config(setup: &Setup<'_>) -> String {
             setup.endpoint,
             TIMEOUT.as_millis()
         );
-        let _ = write!(
+        let _ = writeln!(
             pipelines,
-            "    logs/{name}: {{receivers: [filelog/{name}], exporters: [otlp_http/{name}]}}\n"
+            "    logs/{name}: {{receivers: [filelog/{name}], exporters: [otlp_http/{name}]}}"
         );
     }
     format!(
