@@ -117,7 +117,7 @@ fn torture(cli: &Cli) -> Result<bool, String> {
     let outcome = match cli.scenario {
         Some(scenario) => {
             let time = Duration::from_secs(60 * cli.minutes.unwrap_or(10));
-            scenario.run(&agent, cli.seed, time)
+            scenario.run(&plan(cli, agent)?, time)
         }
         None => run(&plan(cli, agent)?),
     };

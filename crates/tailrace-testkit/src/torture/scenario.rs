@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::agent::Agent;
 use super::faults::Fault;
 use super::record::Identity;
 use super::run::{Harness, Plan, Stops};
@@ -53,12 +52,13 @@ impl Scenario {
         }
     }
 
-    /// Plays it; `time` is how long the server of [`Scenario::Outage`] is down.
+    /// Plays it with the agent, seed and directory of `plan`; `time` is how long the server of
+    /// [`Scenario::Outage`] is down.
     ///
     /// # Errors
     ///
     /// The machine lets nothing be started.
-    pub fn run(self, agent: &Agent, seed: u64, time: Duration) -> io::Result<Outcome> {
+    pub fn run(self, plan: &Plan, time: Duration) -> io::Result<Outcome> {
         let plan = Plan {
             rotations: vec![Rotation::Rename],
             faults: vec![Fault::None],
@@ -66,7 +66,8 @@ impl Scenario {
             backlog_max: u64::MAX,
             // As by default: nobody is killed here.
             replay_mib: 16,
-            ..Plan::new(agent.clone(), seed)
+            dir: plan.dir.clone(),
+            ..Plan::new(plan.agent.clone(), plan.seed)
         };
         match self {
             Scenario::Burst => burst(plan),

@@ -105,8 +105,8 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
         {
             missing_bytes += group.add(truth, &state);
         }
-        let counted = lost_bytes(harness, rotation.name());
-        group.unexplained_bytes = missing_bytes.saturating_sub(counted);
+        let known = lost_bytes(harness, rotation.name()) + kept_bytes(last, rotation.name());
+        group.unexplained_bytes = missing_bytes.saturating_sub(known);
         group.unbalanced = unbalanced(last, rotation.name());
         groups.push(group);
     }
@@ -208,24 +208,47 @@ fn lost_bytes(harness: &Harness<'_>, pipeline: &str) -> u64 {
     lost as u64
 }
 
+/// What the agent says it has not read yet, or has in flight.
+fn kept_bytes(last: &BTreeMap<(String, String), f64>, pipeline: &str) -> u64 {
+    let unread = value(last, "input_unread_bytes", pipeline);
+    let (records, read) = (
+        value(last, "frame_records_total", pipeline),
+        value(last, "input_read_bytes_total", pipeline),
+    );
+    let in_flight = match value(last, "output_in_flight_requests", pipeline) {
+        0 => 0,
+        _ => (records - outcomes(last, pipeline)) * read / records.max(1),
+    };
+    u64::try_from(unread + in_flight).unwrap_or(0)
+}
+
+fn value(last: &BTreeMap<(String, String), f64>, family: &str, pipeline: &str) -> i64 {
+    let key = (format!("tailrace_{family}"), pipeline.to_owned());
+    last.get(&key).copied().unwrap_or(0.0) as i64
+}
+
 /// Records without an outcome although nothing is in flight.
 fn unbalanced(last: &BTreeMap<(String, String), f64>, pipeline: &str) -> i64 {
-    let value = |family: &str| {
-        let key = (format!("tailrace_{family}"), pipeline.to_owned());
-        last.get(&key).copied().unwrap_or(0.0) as i64
-    };
+    let value = |family: &str| value(last, family, pipeline);
     if value("output_in_flight_requests") != 0 || value("input_unread_bytes") != 0 {
         return 0;
     }
-    let outcomes = [
+    value("frame_records_total") - outcomes(last, pipeline)
+}
+
+/// Records that have an outcome.
+fn outcomes(last: &BTreeMap<(String, String), f64>, pipeline: &str) -> i64 {
+    let families = [
         "transform_filtered_records_total",
         "output_delivered_records_total",
         "output_rejected_records_total",
         "output_dead_lettered_records_total",
         "output_dropped_records_total",
     ];
-    let settled: i64 = outcomes.into_iter().map(value).sum();
-    value("frame_records_total") - settled
+    families
+        .into_iter()
+        .map(|family| value(last, family, pipeline))
+        .sum()
 }
 
 impl Outcome {
