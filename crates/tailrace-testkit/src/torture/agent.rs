@@ -121,6 +121,16 @@ impl Program {
         self.dir.join("agent.log")
     }
 
+    /// How long ago progress was last written to disk, if it ever was.
+    pub(crate) fn checkpoint_age(&self) -> Option<Duration> {
+        let files = std::fs::read_dir(self.dir.join("data")).ok()?;
+        let written = files.flatten().filter_map(|file| {
+            let is_checkpoint = file.file_name().to_string_lossy().starts_with("checkpoint");
+            is_checkpoint.then(|| file.metadata().ok()?.modified().ok())?
+        });
+        written.max()?.elapsed().ok()
+    }
+
     /// Counters and gauges by family and pipeline, summed over other labels; empty when the agent
     /// does not answer or has none.
     pub(crate) fn metrics(&self) -> BTreeMap<(String, String), f64> {

@@ -142,8 +142,10 @@ pub fn run(plan: &Plan) -> io::Result<Outcome> {
     harness.finish()
 }
 
-/// The checkpoint is written so often.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// From the moment whose state a checkpoint holds until it is on disk.
+const CHECKPOINT_TAKES: Duration = Duration::from_millis(300);
+/// Stands for the age of a checkpoint that was never written.
+const AGE_MAX: Duration = Duration::from_secs(8);
 /// What does not move for so long at the end is stuck.
 const STUCK: Duration = Duration::from_secs(15);
 /// The same for an agent that holds: longer than its pause between two probes.
@@ -167,6 +169,8 @@ pub(crate) struct Harness<'a> {
     /// The counters of this life, as last seen.
     pub(crate) present: BTreeMap<(String, String), f64>,
     pub(crate) peak_bytes: u64,
+    /// The oldest that a checkpoint was when the agent was stopped.
+    pub(crate) checkpoint_age: Duration,
     pub(crate) notes: Vec<String>,
     pub(crate) program: Program,
     pub(crate) rng: Rng,
@@ -249,6 +253,7 @@ impl<'a> Harness<'a> {
             past: BTreeMap::new(),
             present: BTreeMap::new(),
             peak_bytes: 0,
+            checkpoint_age: Duration::ZERO,
             notes,
             program,
             rng: Rng::fork(plan.seed, 2),
@@ -419,7 +424,9 @@ impl<'a> Harness<'a> {
         }
         self.life_ended();
         self.close_stop();
-        let recent = self.sink.lock().recent_bytes(CHECKPOINT_EVERY);
+        let age = self.program.checkpoint_age().unwrap_or(AGE_MAX);
+        self.checkpoint_age = self.checkpoint_age.max(age);
+        let recent = self.sink.lock().recent_bytes(age + CHECKPOINT_TAKES);
         let replay = self.plan.replay_mib << 20;
         self.stops.push(Stop {
             how,

@@ -18,7 +18,7 @@ pub(crate) struct Stop {
     pub(crate) how: How,
     /// Bytes of records that arrived again between this stop and the next, by pipeline.
     pub(crate) repeated_bytes: Vec<u64>,
-    /// `limits.replay` and what arrived in one checkpoint interval before, by pipeline.
+    /// `limits.replay` and what arrived since the last checkpoint, by pipeline.
     pub(crate) bound_bytes: Vec<u64>,
     /// False when no checkpoint could be written before.
     pub(crate) bounded: bool,

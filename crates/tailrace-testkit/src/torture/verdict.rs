@@ -124,6 +124,12 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
             .map(|(code, count)| format!("SIGTERM, {code}: {count} times")),
     );
     notes.extend(state.samples.iter().map(|text| format!("torn: {text}")));
+    if !harness.stops.is_empty() {
+        let age = harness.checkpoint_age.as_secs_f64();
+        notes.push(format!(
+            "the checkpoint was {age:.1} s old at most when the agent was stopped"
+        ));
+    }
     let mut outcome = Outcome {
         groups,
         broken: Vec::new(),
@@ -286,10 +292,13 @@ impl Outcome {
             }
         }
         for stop in self.stops.iter().filter(|stop| stop.bounded) {
-            for (repeated, bound) in stop.repeats().filter(|(repeated, bound)| repeated > bound) {
-                broken.push(format!(
-                    "{repeated} bytes repeated after a stop, bound {bound}"
-                ));
+            for (group, (repeated, bound)) in self.groups.iter().zip(stop.repeats()) {
+                if repeated > bound {
+                    let name = group.rotation.name();
+                    broken.push(format!(
+                        "{name}: {repeated} bytes repeated after a stop, bound {bound}"
+                    ));
+                }
             }
         }
         let unexcused = harness
