@@ -19,6 +19,7 @@ mod state;
 
 pub use answer::{Answer, Gate};
 pub use judge::Judge;
+pub(crate) use request::decode_plain as decode;
 pub use request::{Protocol, Record, Request};
 use state::{Counts, Shared};
 

@@ -131,6 +131,11 @@ fn unframe<'a>(encoding: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), Stri
     Ok((encoding, body.slice(5..)))
 }
 
+/// The records of an uncompressed request.
+pub(crate) fn decode_plain(body: &[u8]) -> Result<Vec<Record>, String> {
+    decode("identity", body).map(flatten)
+}
+
 fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, String> {
     let mut plain = Vec::new();
     match encoding {

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::agent::{Agent, Kind, Process, Program, Setup};
+use super::dead_letters;
 use super::disk::{Disk, DiskFault};
 use super::faults::{Fault, Mood};
 use super::rng::Rng;
@@ -480,6 +481,8 @@ impl<'a> Harness<'a> {
             self.tick()?;
             let wait = Instant::now() + Duration::from_millis(100);
             self.sink.wait(wait, |state| state.arrived > arrived + 1000);
+            let set_aside = dead_letters::read(&self.dir.path().join("data/dead-letter"));
+            self.sink.lock().set_aside(&set_aside);
             let now = self.sink.lock().arrived;
             if now > arrived {
                 (arrived, last_new) = (now, Instant::now());

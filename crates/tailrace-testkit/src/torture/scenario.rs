@@ -9,7 +9,7 @@ use super::faults::Fault;
 use super::record::Identity;
 use super::run::{Harness, Plan, Stops};
 use super::stream::Rotation;
-use super::verdict::Outcome;
+use super::verdict::{GroupVerdict, Outcome};
 
 /// A story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,15 +207,11 @@ fn poison(plan: Plan) -> io::Result<Outcome> {
     harness.until_written()?;
     let mut outcome = harness.finish()?;
     let poison = plan.records_max / POISON_EVERY;
-    let lost: u64 = outcome.groups.iter().map(|group| group.lost).sum();
-    outcome.notes.push(format!(
-        "{poison} records are poison; of the others {} did not arrive",
-        lost.saturating_sub(poison)
-    ));
-    if lost == poison {
-        // They never arrive; what counts is that the others do.
-        outcome.broken.retain(|what| !what.contains("lost"));
-    }
+    let sum = |of: fn(&GroupVerdict) -> u64| outcome.groups.iter().map(of).sum::<u64>();
+    let (lost, set_aside) = (sum(|group| group.lost), sum(|group| group.set_aside));
+    let note =
+        format!("{poison} records are poison: {set_aside} set aside, {lost} in all did not arrive");
+    outcome.notes.push(note);
     Ok(outcome)
 }
 

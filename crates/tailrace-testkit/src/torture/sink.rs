@@ -53,9 +53,11 @@ pub(crate) struct Group {
 pub(crate) struct Tally {
     pub(crate) arrived: Bits,
     pub(crate) rejected: Bits,
+    /// In the agent's dead-letter file.
+    pub(crate) set_aside: Bits,
     /// Accepted by an answer that the agent may not have seen.
     doubtful: Bits,
-    /// How many have arrived or were rejected.
+    /// How many have arrived, were rejected or set aside.
     pub(crate) settled: u64,
     pub(crate) repeated: u64,
     pub(crate) excused: u64,
@@ -141,6 +143,19 @@ impl State {
         self.groups.partition_point(|group| group.end <= stream)
     }
 
+    /// The agent has put these in its dead-letter file.
+    pub(crate) fn set_aside(&mut self, records: &[Identity]) {
+        for of in records {
+            let Some(tally) = self.streams.get_mut(of.stream as usize) else {
+                continue;
+            };
+            if !tally.is_settled(of.sequence) {
+                tally.set_aside.set(of.sequence);
+                tally.settle();
+            }
+        }
+    }
+
     fn torn(&mut self, record: &Record, text: String) {
         let path = record::path(record);
         let place = |of: &Group| path.contains(&format!("/{}/", of.name));
@@ -174,7 +189,7 @@ impl State {
             tally.disorder += 1;
         }
         tally.high = tally.high.max(of.sequence);
-        if !tally.rejected.get(of.sequence) {
+        if !tally.rejected.get(of.sequence) && !tally.set_aside.get(of.sequence) {
             tally.settle();
         }
     }
@@ -184,9 +199,15 @@ impl Tally {
     /// One more record is settled.
     fn settle(&mut self) {
         self.settled += 1;
-        while self.arrived.get(self.low) || self.rejected.get(self.low) {
+        while self.is_settled(self.low) {
             self.low += 1;
         }
+    }
+
+    pub(crate) fn is_settled(&self, sequence: u64) -> bool {
+        [&self.arrived, &self.rejected, &self.set_aside]
+            .iter()
+            .any(|bits| bits.get(sequence))
     }
 }
 
@@ -222,7 +243,8 @@ impl Judge for Sink {
                 Ok(of) if index < taken => state.arrived(of),
                 Ok(of) => {
                     let tally = &mut state.streams[of.stream as usize];
-                    if tally.rejected.set(of.sequence) && !tally.arrived.get(of.sequence) {
+                    if !tally.is_settled(of.sequence) {
+                        tally.rejected.set(of.sequence);
                         tally.settle();
                     }
                 }

@@ -28,6 +28,8 @@ pub struct GroupVerdict {
     pub destroyed: u64,
     /// Records the collector rejected.
     pub rejected: u64,
+    /// Records in the agent's dead-letter file.
+    pub set_aside: u64,
     /// Records that arrived again without need.
     pub repeated: u64,
     /// Records that arrived again after an answer that may have been lost.
@@ -75,7 +77,7 @@ impl Truth {
         let tally = &state.streams[self.stream as usize + which];
         let written = self.written[which].load(Ordering::Acquire);
         (tally.low..written)
-            .filter(|seq| !tally.arrived.get(*seq) && !tally.rejected.get(*seq))
+            .filter(|seq| !tally.is_settled(*seq))
             .map(move |seq| (seq, destroyed.iter().any(|range| range.contains(&seq))))
     }
 
@@ -154,6 +156,7 @@ impl GroupVerdict {
             lost: 0,
             destroyed: 0,
             rejected: 0,
+            set_aside: 0,
             repeated: 0,
             excused: 0,
             torn: 0,
@@ -179,6 +182,8 @@ impl GroupVerdict {
             self.disorder += tally.disorder;
             let is_rejected = |seq: &u64| tally.rejected.get(*seq) && !tally.arrived.get(*seq);
             self.rejected += (0..written).filter(is_rejected).count() as u64;
+            let is_set_aside = |seq: &u64| tally.set_aside.get(*seq) && !tally.arrived.get(*seq);
+            self.set_aside += (0..written).filter(is_set_aside).count() as u64;
             for (seq, gone) in truth.missing(state, which) {
                 missing_bytes += record::line(stream, seq).len() as u64 + 1;
                 if gone {
@@ -324,13 +329,14 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
+            "{:13} {:>9} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
             "rotation",
             "rotations",
             "written",
             "lost",
             "destroyed",
             "rejected",
+            "set aside",
             "repeated",
             "excused",
             "fragments",
@@ -341,13 +347,14 @@ impl fmt::Display for Outcome {
         for group in &self.groups {
             writeln!(
                 f,
-                "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
+                "{:13} {:>9} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
                 group.rotation.name(),
                 group.rotations,
                 group.written,
                 group.lost,
                 group.destroyed,
                 group.rejected,
+                group.set_aside,
                 group.repeated,
                 group.excused,
                 group.fragments,
