@@ -89,7 +89,7 @@ impl Fault {
 
     /// True for what makes a careful agent wait for long, and others throw data away.
     pub fn is_hold(self) -> bool {
-        let waits = [400, 401, 403, 404, 413, 500];
+        let waits = [400, 401, 403, 404, 408, 413, 500];
         self == Fault::Html || waits.iter().any(|code| self == Fault::Status(*code))
     }
 }
