@@ -11,8 +11,8 @@
 //! - *Accepted* is the evidence that the server takes requests as they are. The next suspect goes out
 //!   at once.
 //! - *Refused directly after another was accepted* is the fault of the request itself. It is cut in
-//!   halves, which become suspects; a single record is rejected. So a record is rejected only after
-//!   refused (it, or a request that held it), accepted (another one), refused (it alone), in this order.
+//!   halves, which become suspects. A single record is rejected, if three answers in a row were:
+//!   refused (it, or the request that it was cut from), accepted (another one), refused (it).
 //! - *Refused without such evidence* says nothing. After two different ones in a row the gate waits,
 //!   `Patience::hold` from one probe to the next, for as long as it takes. A suspect with nobody to
 //!   compare it to is cut once, so that its halves can be evidence for each other.
@@ -56,9 +56,11 @@ pub(crate) struct Piece<R> {
     suspect: bool,
     /// Sent while holding, alone on the wire.
     probe: bool,
-    /// It was never cut for want of evidence.
+    /// It was not cut for want of evidence since the last one was accepted.
     whole: bool,
     strikes: u32,
+    /// The answer in which it, or what it was cut from, was refused last.
+    refused_at: Option<u64>,
 }
 
 /// Why a request was not taken.
@@ -110,6 +112,8 @@ pub(crate) struct Gate<R> {
     /// What is larger is too large, in bytes before compression, and until when we think so.
     limit: Option<(u64, Instant)>,
     ids: u64,
+    /// Number of answers so far.
+    answers: u64,
 }
 
 struct Hold {
@@ -147,6 +151,7 @@ impl<R: Request> Gate<R> {
             hold: None,
             limit: None,
             ids: 0,
+            answers: 0,
         }
     }
 
@@ -158,21 +163,26 @@ impl<R: Request> Gate<R> {
     /// Takes a request from the queue; one that is known to be too large is cut.
     pub(crate) fn push(&mut self, request: R, now: Instant) {
         self.limit = self.limit.filter(|(_, until)| now < *until);
-        let mut uncut = vec![request];
+        for part in self.within_limit(request) {
+            let piece = self.piece(part, false);
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The request in parts that may not be too large.
+    fn within_limit(&self, request: R) -> Vec<R> {
+        let limit = self.limit.map_or(u64::MAX, |(limit, _)| limit);
+        let (mut uncut, mut parts) = (vec![request], Vec::new());
         while let Some(request) = uncut.pop() {
             let payload = request.payload();
-            let too_large = self
-                .limit
-                .is_some_and(|(limit, _)| payload.uncompressed_bytes > limit);
-            if too_large && payload.records > 1 {
+            if payload.uncompressed_bytes > limit && payload.records > 1 {
                 let (first, second) = request.halves();
-                uncut.push(second);
-                uncut.push(first);
+                uncut.extend([second, first]);
             } else {
-                let piece = self.piece(request, false);
-                self.pieces.push_back(piece);
+                parts.push(request);
             }
         }
+        parts
     }
 
     fn piece(&mut self, request: R, suspect: bool) -> Piece<R> {
@@ -188,12 +198,13 @@ impl<R: Request> Gate<R> {
             probe: false,
             whole: true,
             strikes: 0,
+            refused_at: None,
         }
     }
 
     /// The next step; `queued` says whether the queue holds a request.
     pub(crate) fn next(&mut self, now: Instant, queued: bool) -> Step<R> {
-        if self.on_wire == 0 && !self.pieces.iter().any(|piece| piece.suspect) {
+        if self.is_open() {
             self.hold = None;
         }
         let Some(hold) = &mut self.hold else {
@@ -309,18 +320,19 @@ impl<R: Request> Gate<R> {
         if let Some(hold) = &mut self.hold {
             (hold.last, hold.alike) = (None, 0);
         }
-        self.cut(piece.request, true);
+        self.cut(piece.request, true, piece.refused_at);
         for half in self.pieces.iter_mut().take(2) {
             half.whole = false;
         }
     }
 
     /// Puts both halves of a request to the front.
-    fn cut(&mut self, request: R, suspect: bool) {
+    fn cut(&mut self, request: R, suspect: bool, refused_at: Option<u64>) {
         let (first, second) = request.halves();
         let (first, second) = (self.piece(first, suspect), self.piece(second, suspect));
-        self.pieces.push_front(second);
-        self.pieces.push_front(first);
+        for half in [second, first] {
+            self.pieces.push_front(Piece { refused_at, ..half });
+        }
     }
 
     fn remove(&mut self, at: usize) -> Piece<R> {
@@ -348,12 +360,15 @@ impl<R: Request> Gate<R> {
 
     /// A piece was accepted.
     pub(crate) fn accepted(&mut self, piece: Piece<R>) -> R {
-        self.on_wire -= 1;
+        self.answer();
         if let Some(hold) = &mut self.hold
             && piece.probe
         {
             (hold.evidence, hold.alike) = (true, 0);
             (hold.last, hold.until) = (None, None);
+            for piece in &mut self.pieces {
+                piece.whole = true;
+            }
         }
         piece.request
     }
@@ -366,7 +381,7 @@ impl<R: Request> Gate<R> {
         after: Option<Duration>,
         now: Instant,
     ) -> Duration {
-        self.on_wire -= 1;
+        self.answer();
         let after = after.map(|after| after.min(self.patience.after_max));
         let delay = piece.backoff.next(after);
         piece.not_before = Some(now + delay);
@@ -392,11 +407,21 @@ impl<R: Request> Gate<R> {
         let limit = (payload.uncompressed_bytes / 2).max(LIMIT_BYTES_MIN);
         let known = self.limit.map_or(u64::MAX, |(known, _)| known);
         self.limit = Some((limit.min(known), now + LIMIT_MEMORY));
-        self.on_wire -= 1;
+        self.answer();
         if let Some(hold) = &mut self.hold {
             hold.evidence = false;
         }
-        self.cut(piece.request, piece.suspect);
+        self.cut(piece.request, piece.suspect, None);
+        for piece in std::mem::take(&mut self.pieces) {
+            if piece.suspect || piece.not_before.is_some() {
+                self.pieces.push_back(piece);
+                continue;
+            }
+            for part in self.within_limit(piece.request) {
+                let part = self.piece(part, false);
+                self.pieces.push_back(part);
+            }
+        }
         None
     }
 
@@ -407,7 +432,9 @@ impl<R: Request> Gate<R> {
         refusal: Refusal,
         now: Instant,
     ) -> Effect<R> {
-        self.on_wire -= 1;
+        self.answer();
+        let primed = piece.refused_at == self.answers.checked_sub(2);
+        piece.refused_at = Some(self.answers);
         piece.round = self.round.clone();
         piece.backoff.reset();
         let hold = self.hold.get_or_insert(Hold {
@@ -422,13 +449,25 @@ impl<R: Request> Gate<R> {
         piece.suspect = true;
         if on_evidence {
             (hold.last, hold.alike) = (None, 0);
-            return self.at_fault(piece, refusal, now);
+            if piece.request.payload().records > 1 {
+                hold.others_turn = false;
+                self.cut(piece.request, true, piece.refused_at);
+                return Effect::Kept;
+            }
+            if primed {
+                return self.at_fault(piece, refusal, now);
+            }
         }
+        hold.evidence = false;
         if hold.last != Some(piece.id) {
             (hold.last, hold.alike) = (Some(piece.id), hold.alike + 1);
         }
         if hold.alike < 2 {
-            self.pieces.push_back(piece);
+            match on_evidence {
+                // Again directly after the next evidence.
+                true => self.pieces.push_front(piece),
+                false => self.pieces.push_back(piece),
+            }
             return Effect::Kept;
         }
         if self.on_refused == OnRefused::Drop {
@@ -440,15 +479,8 @@ impl<R: Request> Gate<R> {
         Effect::Hold(delay)
     }
 
-    /// The piece itself is refused, others are not.
+    /// The single record itself is refused, others are not.
     fn at_fault(&mut self, mut piece: Piece<R>, refusal: Refusal, now: Instant) -> Effect<R> {
-        if piece.request.payload().records > 1 {
-            if let Some(hold) = &mut self.hold {
-                hold.others_turn = false;
-            }
-            self.cut(piece.request, true);
-            return Effect::Kept;
-        }
         piece.strikes += 1;
         if refusal == Refusal::Request || piece.strikes >= STRIKES {
             return Effect::Reject(piece);
@@ -467,7 +499,13 @@ impl<R: Request> Gate<R> {
 
     /// Whether nothing is suspected.
     pub(crate) fn is_open(&self) -> bool {
-        self.hold.is_none()
+        let is_suspect = |piece: &Piece<R>| piece.suspect;
+        self.hold.is_none() || (self.on_wire == 0 && !self.pieces.iter().any(is_suspect))
+    }
+
+    fn answer(&mut self) {
+        self.on_wire -= 1;
+        self.answers += 1;
     }
 }
 

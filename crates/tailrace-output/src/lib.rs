@@ -13,6 +13,7 @@
 //! redirect is followed.
 
 mod backoff;
+mod dead_letter;
 mod deliver;
 mod error;
 mod gate;
@@ -26,6 +27,9 @@ mod request;
 mod search;
 mod text;
 
+pub use dead_letter::{
+    DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
+};
 pub use deliver::{Delivered, DriveConfig, OnRefused, drive};
 pub use error::Error;
 pub use local::{DiscardOutput, FileOutput, StdoutOutput};

@@ -88,7 +88,7 @@ async fn a_poison_record_alone_in_its_request_stops_nothing() {
 #[tokio::test(start_paused = true)]
 async fn neighbours_that_are_poison_both_need_one_more() {
     for config in [ONE, FOUR] {
-        let poison = [3, 4, 5, 48];
+        let poison = [3, 4, 5, 30];
         let server = poisoned(&poison, refused);
         let book = check(&server, config, requests(50, 1), &()).await;
         assert_eq!(sorted(book.rejected), poison);
@@ -190,8 +190,8 @@ async fn an_answer_that_blames_the_server_needs_evidence_many_times() {
     assert_eq!(sorted(book.delivered), without(1000, &[3]));
     let seen = server.seen();
     let tries: Vec<_> = seen.iter().filter(|seen| seen.records == [3]).collect();
-    assert_eq!(tries.len(), 6);
-    assert!(tries[5].at - tries[1].at >= 4 * PATIENCE.hold);
+    let spent = tries[tries.len() - 1].at - tries[0].at;
+    assert!(tries.len() >= 6 && spent >= 4 * PATIENCE.hold, "{tries:?}");
     let last = seen[seen.len() - 1].at;
     assert!(
         last < Duration::from_secs(1010),
@@ -216,10 +216,9 @@ async fn what_is_too_large_is_cut_and_the_size_remembered() {
         let requests = server.requests();
         let too_large = |at: &usize| requests[*at].len() > LIMIT;
         let too_large: Vec<usize> = (0..requests.len()).filter(too_large).collect();
-        // 64, 32, 16, 8 and 4 by each that was under way, what that left half cut, and then none.
-        let bound = 5 + 1 + 10 * (config.concurrency - 1);
-        assert!(too_large.len() <= bound + 5, "{too_large:?}");
-        assert!(too_large[too_large.len() - 1] < 200, "{too_large:?}");
+        // 64, 32, 16, 8 and 4, by each that was under way, and then none.
+        assert!(too_large.len() <= 5 * config.concurrency, "{too_large:?}");
+        assert!(too_large[too_large.len() - 1] < 20, "{too_large:?}");
     }
 }
 
