@@ -85,10 +85,12 @@ impl DeadLetters {
     /// The file is full or cannot be written; nothing was added then.
     pub fn add(&self, letter: &DeadLetter) -> Result<(), DeadLetterError> {
         let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = self.append(letter).map_err(|source| DeadLetterError::Write {
-            path: self.path.clone(),
-            source,
-        })?;
+        let added = self
+            .append(letter)
+            .map_err(|source| DeadLetterError::Write {
+                path: self.path.clone(),
+                source,
+            })?;
         match added {
             true => Ok(()),
             false => Err(DeadLetterError::Full {
@@ -162,10 +164,7 @@ pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetter, Vec<u
 /// # Errors
 ///
 /// The file cannot be written; it is as it was then.
-pub fn write_dead_letters(
-    path: &Path,
-    letters: &[Result<DeadLetter, Vec<u8>>],
-) -> io::Result<()> {
+pub fn write_dead_letters(path: &Path, letters: &[Result<DeadLetter, Vec<u8>>]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     if letters.is_empty() {
         match fs::remove_file(path) {

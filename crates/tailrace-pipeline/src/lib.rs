@@ -27,6 +27,8 @@ mod worker;
 
 mod output_config;
 mod outputs;
+mod request;
+mod set_aside;
 
 mod checkpointer;
 mod delivery;

@@ -34,7 +34,7 @@ fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket
     BatchInFlight::start(
         Arc::clone(tracker),
         Vec::new(),
-        vec![span],
+        (vec![span], Places::default()),
         0,
         requests,
         None,
@@ -125,7 +125,14 @@ fn rejected_records_are_counted_once_and_exactly() {
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
     tracker.framed(&spans, &[(slot, 20, None)]);
-    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), spans, 4, &[2], None);
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        (spans, Places::default()),
+        4,
+        &[2],
+        None,
+    );
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
         ticket.ack(rejected);
     }
@@ -135,7 +142,8 @@ fn rejected_records_are_counted_once_and_exactly() {
         Counts {
             delivered: 8,
             filtered: 4,
-            rejected: 8
+            rejected: 8,
+            ..Counts::default()
         }
     );
 }
