@@ -1,5 +1,7 @@
 //! Any output, so that its user need not tell them apart. It adds nothing to them.
 
+use std::sync::Arc;
+
 use crate::deliver::{Patience, Way};
 use crate::local::PATIENCE;
 use crate::outcome::Answered;
@@ -9,7 +11,7 @@ use crate::{DiscardOutput, Encoding, FileOutput, Otlp, Payload, StdoutOutput};
 /// One way out.
 pub enum Output {
     /// An OTLP endpoint.
-    Otlp(Box<Otlp>),
+    Otlp(Arc<Otlp>),
     /// Standard output.
     Stdout(StdoutOutput),
     /// A file.

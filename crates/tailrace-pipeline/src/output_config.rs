@@ -1,5 +1,7 @@
 //! Opens an output as the config describes it.
 
+use std::sync::Arc;
+
 use tailrace_config::{self as config, OutputKind};
 use tailrace_output::{
     Compression, DiscardOutput, DriveConfig, FileOutput, OnRefused, Otlp, OtlpConfig, Output,
@@ -32,7 +34,7 @@ pub(crate) fn open(
             if otlp.on_refused == config::OnRefused::Drop {
                 drive.on_refused = OnRefused::Drop;
             }
-            Output::Otlp(Box::new(opened))
+            Output::Otlp(Arc::new(opened))
         }
         OutputKind::Stdout(_) => Output::Stdout(StdoutOutput::new()),
         OutputKind::File(file) => Output::File(FileOutput::new(&file.path)),

@@ -101,7 +101,7 @@ async fn respond(
     let (request, records) = request::read(&parts, &body.to_bytes(), connection.number);
     let protocol = request.protocol;
     let encoding = request.encoding.clone();
-    let (index, answer) = shared.seen(request);
+    let (index, answer) = shared.seen(request, &records);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
     }
