@@ -7,6 +7,7 @@ use reqwest::Url;
 
 mod answer;
 mod classify;
+mod client;
 mod config;
 mod endpoint;
 mod env;
@@ -102,7 +103,7 @@ impl Way for Otlp {
                 Transport::Grpc(grpc) => grpc.attempt(payload).await,
             }
         };
-        match tokio::time::timeout(self.timeout, attempt).await {
+        let answered = match tokio::time::timeout(self.timeout, attempt).await {
             Ok(answered) => answered,
             Err(_) => Outcome::Retry {
                 cause: RetryCause::Timeout,
@@ -110,7 +111,16 @@ impl Way for Otlp {
                 after: None,
             }
             .into(),
+        };
+        if let Outcome::Retry { cause, .. } = &answered.outcome
+            && *cause != RetryCause::Throttled
+        {
+            match &self.transport {
+                Transport::Http(http) => http.clients.renew(),
+                Transport::Grpc(grpc) => grpc.channels.renew(),
+            }
         }
+        answered
     }
 
     fn search(&self) -> &Search {

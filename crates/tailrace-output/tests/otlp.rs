@@ -285,6 +285,35 @@ async fn connections_are_kept() {
 }
 
 #[tokio::test]
+async fn a_connection_is_replaced_when_it_is_old_or_the_server_cannot_now() {
+    for (protocol, busy) in [
+        (Protocol::HttpProtobuf, Answer::status(503)),
+        (Protocol::Grpc, Answer::grpc(14, "later")),
+    ] {
+        let collector = Collector::start();
+        let otlp = otlp(&collector, protocol);
+        collector.script([Answer::ok(), busy]);
+        deliver(&otlp, payload("a", 1)).await;
+        deliver(&otlp, payload("b", 1)).await;
+        let connections = |collector: &Collector| -> Vec<usize> {
+            let requests = collector.requests();
+            requests.into_iter().map(|r| r.connection).collect()
+        };
+        assert_eq!(connections(&collector), [1, 1, 2], "{protocol:?}");
+
+        let collector = Collector::start();
+        let otlp = made(OtlpConfig {
+            max_connection_age: Some(Duration::ZERO),
+            ..config(collector.endpoint(), protocol)
+        });
+        for name in ["a", "b"] {
+            deliver(&otlp, payload(name, 1)).await;
+        }
+        assert_eq!(connections(&collector), [1, 2], "{protocol:?}");
+    }
+}
+
+#[tokio::test]
 async fn retryable_answers_are_repeated_until_it_arrives_once() {
     let collector = Collector::start();
     collector.script([429, 502, 503, 504].map(Answer::status));

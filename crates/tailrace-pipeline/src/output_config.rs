@@ -69,6 +69,7 @@ fn otlp_config(otlp: &config::OtlpOutput) -> OtlpConfig {
             server_name: otlp.tls.server_name.clone(),
         },
         insecure: None,
+        max_connection_age: Some(otlp.max_connection_age),
         retry: RetryConfig {
             initial: otlp.retry.initial,
             max: otlp.retry.max,

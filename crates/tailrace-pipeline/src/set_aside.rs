@@ -23,7 +23,7 @@ pub(crate) enum Place {
 }
 
 /// The dead-letter file of a pipeline.
-pub fn dead_letter_path(data_dir: &Path, pipeline: &str) -> PathBuf {
+pub(crate) fn dead_letter_path(data_dir: &Path, pipeline: &str) -> PathBuf {
     data_dir
         .join("dead-letter")
         .join(format!("{pipeline}.ndjson"))

@@ -9,3 +9,4 @@ mod bad_input;
 mod command_line;
 mod oracle;
 mod real_collector;
+mod refused;
