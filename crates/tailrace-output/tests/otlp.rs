@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
-use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +12,15 @@ use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use prost::Message;
 use tailrace_output::{
     Compression, Delivered, DriveConfig, Encoding, Observer, OnRefused, Otlp, OtlpConfig, Outcome,
-    Output, Payload, Protocol, Request, RetryCause, RetryConfig, TlsConfig, drive,
+    Output, Payload, Protocol, RetryCause, RetryConfig, TlsConfig, drive,
 };
 use tailrace_testkit::{Answer, Collector, Gate, Record, TestTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[path = "otlp/job.rs"]
+mod job;
+
+use job::{Book, Job, text};
 
 const BOTH: [Protocol; 2] = [Protocol::HttpProtobuf, Protocol::Grpc];
 
@@ -78,87 +82,6 @@ fn named(names: Vec<String>) -> Payload {
         bytes: Bytes::from(bytes),
         encoding: Encoding::Identity,
         records,
-    }
-}
-
-/// What became of a request: its parts as they were delivered, and what was rejected.
-#[derive(Default)]
-struct Book {
-    delivered: Vec<Delivered>,
-    rejected: Vec<(String, String)>,
-}
-
-/// The pipeline's part of a request: any encoding from an uncompressed one, halves, and a book.
-struct Job {
-    payload: Payload,
-    book: Arc<Mutex<Book>>,
-}
-
-impl Request for Job {
-    fn payload(&self) -> &Payload {
-        &self.payload
-    }
-
-    fn recode(&self, encoding: Encoding) -> Payload {
-        assert_eq!(self.payload.encoding, Encoding::Identity);
-        let plain = &self.payload.bytes;
-        let bytes = match encoding {
-            Encoding::Identity => plain.clone(),
-            Encoding::Zstd => Bytes::from(zstd::encode_all(&plain[..], 1).unwrap()),
-            Encoding::Gzip => {
-                let level = flate2::Compression::fast();
-                let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
-                writer.write_all(plain).unwrap();
-                Bytes::from(writer.finish().unwrap())
-            }
-        };
-        Payload {
-            bytes,
-            encoding,
-            ..self.payload.clone()
-        }
-    }
-
-    fn halves(self) -> (Job, Job) {
-        let mut names = texts(&self.payload);
-        let second = names.split_off(names.len() / 2);
-        let half = |names| Job {
-            payload: named(names),
-            book: Arc::clone(&self.book),
-        };
-        (half(names), half(second))
-    }
-
-    fn deliver(self, delivered: &Delivered) {
-        self.book.lock().unwrap().delivered.push(delivered.clone());
-    }
-
-    fn reject(&mut self, reason: &str) -> Result<(), String> {
-        let mut names = texts(&self.payload);
-        assert_eq!(names.len(), 1);
-        let rejected = (names.remove(0), reason.to_owned());
-        self.book.lock().unwrap().rejected.push(rejected);
-        Ok(())
-    }
-
-    fn give_up(self, _reason: &str) {
-        panic!("nothing is given up here");
-    }
-}
-
-fn texts(payload: &Payload) -> Vec<String> {
-    let request = ExportLogsServiceRequest::decode(&payload.bytes[..]).unwrap();
-    let scopes = request.resource_logs.into_iter().flat_map(|r| r.scope_logs);
-    scopes
-        .flat_map(|scope| scope.log_records)
-        .map(text)
-        .collect()
-}
-
-fn text(log: LogRecord) -> String {
-    match log.body.unwrap().value.unwrap() {
-        any_value::Value::StringValue(text) => text,
-        other => panic!("{other:?}"),
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
@@ -14,8 +13,8 @@ use tracing::{debug, error, info, warn};
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
 use crate::error::Error;
-use crate::fault::Faults;
 use crate::metrics::OutputMetrics;
+use crate::pipeline::Surroundings;
 use crate::request::Part;
 use crate::set_aside::SetAside;
 use crate::wake::Readers;
@@ -50,10 +49,9 @@ impl OutputHandle {
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
-        faults: &Faults,
-        runtime: &Handle,
+        around: &Surroundings<'_>,
     ) -> Result<(Self, JoinHandle<()>), Error> {
-        let (output, drive) = crate::output_config::open(pipeline, config, runtime)?;
+        let (output, drive) = crate::output_config::open(pipeline, config, around.runtime)?;
         let driver = Arc::new(Driver {
             pipeline: pipeline.to_owned(),
             name: config.name.clone(),
@@ -70,8 +68,8 @@ impl OutputHandle {
                                                       each batch; a worker must never wait here"
         )]
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (faults, watch) = (faults.clone(), Arc::clone(&driver));
-        let task = runtime.spawn(async move {
+        let (faults, watch) = (around.faults.clone(), Arc::clone(&driver));
+        let task = around.runtime.spawn(async move {
             // Aborted with this task: what is not resolved by then is a nack.
             let mut driving = JoinSet::new();
             driving.spawn(async move {

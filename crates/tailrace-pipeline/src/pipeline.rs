@@ -121,8 +121,7 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
             metrics,
             &waiting,
             &dead_letters,
-            around.faults,
-            around.runtime,
+            &around,
         )?;
         outputs.push(handle);
         sending.push(task);

@@ -97,7 +97,7 @@ impl Way for Server {
             on_wire.0 += 1;
             on_wire.1 = on_wire.1.max(on_wire.0);
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await; // tidy: paused time
         self.on_wire.lock().unwrap().0 -= 1;
         let words = payload.bytes.chunks(4);
         let seen = Seen {

@@ -61,7 +61,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
 
 /// What a script does with a ticket.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Fate {
+enum End {
     Ack,
     Drop,
 }
@@ -77,18 +77,18 @@ fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
             let mut tickets: Vec<Option<Ticket>> = tickets.into_iter().map(Some).collect();
             let fate = |n: usize| {
                 if fates >> n & 1 == 0 {
-                    Fate::Ack
+                    End::Ack
                 } else {
-                    Fate::Drop
+                    End::Drop
                 }
             };
             for (step, &n) in order.iter().enumerate() {
                 let ticket = tickets[n].take().expect("each ticket once");
                 match fate(n) {
-                    Fate::Ack => ticket.ack(0),
-                    Fate::Drop => drop(ticket),
+                    End::Ack => ticket.ack(0),
+                    End::Drop => drop(ticket),
                 }
-                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == Fate::Ack;
+                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == End::Ack;
                 let expected = match (acked(0) && acked(1), acked(2)) {
                     (false, _) => 20,
                     (true, false) => 10,

@@ -120,12 +120,12 @@ proptest! {
             let write = async {
                 for records in world.requests.clone() {
                     assert!(sender.send(Numbers::new(records, &book)).is_ok());
-                    tokio::time::sleep(Duration::from_millis(world.pause)).await;
+                    tokio::time::sleep(Duration::from_millis(world.pause)).await; // tidy: paused time
                 }
                 // Good ones, so that there is evidence to the end.
                 for n in 0..200 {
                     assert!(sender.send(Numbers::new(vec![1_000_000 + n], &book)).is_ok());
-                    tokio::time::sleep(Duration::from_secs(30)).await;
+                    tokio::time::sleep(Duration::from_secs(30)).await; // tidy: paused time
                 }
                 drop(sender);
             };
