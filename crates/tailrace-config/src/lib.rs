@@ -42,10 +42,10 @@ pub use crate::diagnostic::Diagnostic;
 pub use crate::input::{FileInput, Format, Input, StartAt, StdinInput, Timezone};
 pub use crate::load::load;
 pub use crate::output::{
-    Attributes, Compression, Fields, FileOutput, OtlpOutput, Output, OutputKind, Protocol, Retry,
-    StdoutFormat, StdoutOutput, Tls,
+    Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
+    Protocol, Retry, StdoutFormat, StdoutOutput, Tls,
 };
-pub use crate::pipeline::{Batch, ColumnType, Pipeline, PipelineLimits, Queue};
+pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::reference::reference_page;
 pub use crate::root::{Admin, Config, Limits, Shutdown};
 pub use crate::schema::json_schema;

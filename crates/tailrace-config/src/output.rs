@@ -74,6 +74,10 @@ section! {
         concurrency: usize = Integer<1, 256>, default("4");
         /// The size of a request before compression, at most. A single larger record still goes out alone.
         max_request_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("3584KiB");
+        /// What becomes of records while the server refuses everything, such as after its credentials were revoked.
+        on_refused: OnRefused = OnRefused, default("hold");
+        /// How long a connection is used. A new one looks the server's name up again, so that load spreads.
+        max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
         /// Pauses between attempts. There is no last attempt: the files hold the data.
         retry: Retry = Retry, nested();
         /// Certificates.
@@ -208,6 +212,16 @@ choice! {
         Gzip = "gzip",
         /// Not at all.
         None = "none",
+    }
+}
+
+choice! {
+    /// What becomes of records that a server refuses, where nothing shows that they are at fault.
+    pub enum OnRefused {
+        /// They wait until it accepts them. The files hold the data.
+        Hold = "hold",
+        /// They are dropped, and counted.
+        Drop = "drop",
     }
 }
 

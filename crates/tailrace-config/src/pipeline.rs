@@ -29,6 +29,8 @@ pub struct Pipeline {
     pub batch: Batch,
     /// What may wait to be sent.
     pub queue: Queue,
+    /// What no output will ever accept.
+    pub dead_letter: DeadLetter,
     /// Bounds.
     pub limits: PipelineLimits,
     /// Where the pipeline is written down.
@@ -55,6 +57,8 @@ section! {
         batch: Batch = Batch, nested();
         /// What may wait to be sent.
         queue: Queue = Queue, nested();
+        /// Records that a server will never accept.
+        dead_letter: DeadLetter = DeadLetter, nested();
         /// Bounds.
         limits: PipelineLimits = PipelineLimits, nested();
     }
@@ -81,6 +85,17 @@ section! {
 }
 
 section! {
+    /// Single records that a server refuses while it accepts others are set aside in the file
+    /// `dead-letter/PIPELINE.ndjson` of the data directory. `tailrace replay` sends them again.
+    pub struct DeadLetter {
+        /// The size of the file, at most.
+        max_bytes: u64 = Size<{ 64 * KIB }, { 16 * GIB }>, default("64MiB");
+        /// What becomes of such records when the file is full.
+        on_full: OnFull = OnFull, default("hold");
+    }
+}
+
+section! {
     /// Bounds of one pipeline.
     pub struct PipelineLimits {
         /// Bytes of one file that may be read but not yet delivered: what is sent again, at most, after a crash.
@@ -90,7 +105,17 @@ section! {
     }
 }
 
-section_defaults!(Batch, Queue, PipelineLimits);
+section_defaults!(Batch, Queue, DeadLetter, PipelineLimits);
+
+choice! {
+    /// What becomes of records that cannot be set aside.
+    pub enum OnFull {
+        /// They wait for space; reading pauses at `limits.replay`.
+        Hold = "hold",
+        /// They are dropped, and counted.
+        Drop = "drop",
+    }
+}
 
 choice! {
     /// The type of a column.
@@ -189,6 +214,7 @@ impl Kind for Pipeline {
                 .or_else(|| file.output.map(|output| vec![output]))?,
             batch: file.batch,
             queue: file.queue,
+            dead_letter: file.dead_letter,
             limits: file.limits,
             position: node.position.clone(),
         };

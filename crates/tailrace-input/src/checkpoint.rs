@@ -65,6 +65,8 @@ pub struct Counts {
     pub filtered: u64,
     /// Refused by the output for good.
     pub rejected: u64,
+    /// Set aside because the output will never accept them.
+    pub dead_lettered: u64,
     /// Given up, for any reason.
     pub dropped: u64,
 }
@@ -77,6 +79,7 @@ impl Counts {
             delivered: self.delivered + other.delivered,
             filtered: self.filtered + other.filtered,
             rejected: self.rejected + other.rejected,
+            dead_lettered: self.dead_lettered + other.dead_lettered,
             dropped: self.dropped + other.dropped,
         }
     }

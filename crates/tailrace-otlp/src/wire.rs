@@ -308,6 +308,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Number of bytes behind the last field that was read.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The bytes were not a message.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken

@@ -32,6 +32,15 @@ impl Backoff {
         })
     }
 
+    /// The same bounds, no failures, other random times.
+    pub(crate) fn another(&mut self) -> Backoff {
+        Backoff {
+            failures: 0,
+            random: self.bits(),
+            ..*self
+        }
+    }
+
     /// The delay after one more failure; at least `after`, which the caller has capped, plus up to a
     /// tenth of it.
     pub(crate) fn next(&mut self, after: Option<Duration>) -> Duration {
@@ -58,13 +67,17 @@ impl Backoff {
         self.failures = 0;
     }
 
-    fn between(&mut self, low: Duration, high: Duration) -> Duration {
-        // splitmix64 (Steele, Lea, Flood 2014): enough to spread, not to hide anything.
+    /// splitmix64 (Steele, Lea, Flood 2014): enough to spread, not to hide anything.
+    fn bits(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        bits ^ (bits >> 31)
+    }
+
+    fn between(&mut self, low: Duration, high: Duration) -> Duration {
+        let bits = self.bits();
         let span = u64::try_from((high - low).as_nanos()).unwrap_or(u64::MAX);
         let part = (u128::from(bits) * u128::from(span)) >> 64;
         low + Duration::from_nanos(u64::try_from(part).unwrap_or(span))

@@ -1,23 +1,28 @@
-//! The delivery loop, the same for every output: attempt, then wait or recode, until the payload is
-//! accepted. Takes one way to make an attempt, gives [`Delivered`]; it never gives up, never skips,
-//! and reads no clock but tokio's, so that paused-time tests hold.
+//! The delivery loop, the same for every output: takes requests from a queue, sends what the [`Gate`]
+//! says, and resolves each request with what became of it. It never skips one, gives up only what it
+//! was told to, and reads no clock but tokio's, so that paused-time tests hold.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backoff::Backoff;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use crate::gate::{Effect, Gate, Piece, Refusal, Step};
 use crate::outcome::{Answered, Outcome};
 use crate::search::Search;
-use crate::{Encoding, Observer, Payload, Recode};
+use crate::{Encoding, Observer, Output, Payload, Request};
 
-/// A payload that was accepted.
+/// A request that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// How many of its records were rejected (partial success).
     pub rejected: u64,
     /// What the server said about it, rejections or a warning.
     pub message: Option<String>,
-    /// How many attempts it took, the last one included.
+    /// How many attempts it took, the last one included; a part that was cut off begins anew.
     pub attempts: u64,
     /// The encoding in which it was accepted.
     pub encoding: Encoding,
@@ -25,11 +30,30 @@ pub struct Delivered {
     pub wire_bytes: u64,
 }
 
+/// How an output is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveConfig {
+    /// Requests under way at once, at most.
+    pub concurrency: usize,
+    /// What becomes of requests while everything is refused.
+    pub on_refused: OnRefused,
+}
+
+/// What becomes of requests while everything is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRefused {
+    /// They wait, for as long as it takes.
+    Hold,
+    /// They are given up.
+    Drop,
+}
+
 /// The checked times of a delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct Patience {
-    /// A fresh backoff; each delivery clones it.
+    /// The shortest delay before another attempt.
     pub(crate) min: Duration,
+    /// The longest delay.
     pub(crate) max: Duration,
     /// The longest wait a server may ask for.
     pub(crate) after_max: Duration,
@@ -37,70 +61,211 @@ pub(crate) struct Patience {
     pub(crate) hold: Duration,
 }
 
-/// One way to send one payload once.
-pub(crate) trait Attempt {
+/// One way to send one payload once, and what all payloads sent so share.
+pub(crate) trait Way: Send + Sync + 'static {
     fn attempt(&self, payload: &Payload) -> impl Future<Output = Answered> + Send;
+    fn search(&self) -> &Search;
+    fn patience(&self) -> &Patience;
 }
 
-/// Sends `payload` until it is accepted.
-pub(crate) async fn deliver<A: Attempt + Sync>(
-    way: &A,
-    search: &Search,
-    patience: &Patience,
-    payload: Payload,
-    recode: &Recode<'_>,
+/// Delivers all requests of a queue; ends when the queue is closed and every request is resolved.
+/// Dropping the future stops it: what is under way is dropped unresolved, and whether it arrives is
+/// unknown.
+///
+/// # Panics
+///
+/// Where an attempt panicked.
+pub async fn drive<R: Request>(
+    output: Arc<Output>,
+    requests: UnboundedReceiver<R>,
+    config: DriveConfig,
     observer: &dyn Observer,
-) -> Delivered {
-    let mut backoff = Backoff::try_new(patience.min, patience.max)
-        .expect("the bounds were checked when the output was made");
-    let mut round = search.round();
-    let mut sent = payload.clone();
-    let mut attempts = 0;
-    loop {
-        let encoding = search.encoding(&round);
-        if sent.encoding != encoding {
-            sent = recode(&payload, encoding);
-            debug_assert_eq!(sent.encoding, encoding, "recode gives what was asked for");
+) {
+    run(output, requests, config, observer).await;
+}
+
+pub(crate) async fn run<W: Way, R: Request>(
+    way: Arc<W>,
+    mut requests: UnboundedReceiver<R>,
+    config: DriveConfig,
+    observer: &dyn Observer,
+) {
+    let DriveConfig {
+        concurrency,
+        on_refused,
+    } = config;
+    let gate = Gate::new(
+        way.patience().clone(),
+        concurrency,
+        on_refused,
+        way.search().round(),
+    );
+    let mut drive = Drive {
+        way,
+        gate,
+        on_wire: JoinSet::new(),
+        observer,
+        reason: String::new(),
+        held: false,
+    };
+    let mut closed = false;
+    while !(closed && drive.gate.is_empty()) {
+        let now = Instant::now();
+        match drive.gate.next(now, !requests.is_empty()) {
+            Step::Send(piece) => drive.send(piece),
+            Step::Take => match requests.recv().await {
+                Some(request) => drive.gate.push(request, now),
+                None => closed = true,
+            },
+            Step::Pause(delay) => drive.pause(delay),
+            Step::GiveUp(piece) => piece.request.give_up(&drive.reason),
+            Step::Wait { until, take } => {
+                tokio::select! {
+                    Some(answer) = drive.on_wire.join_next() => drive.answered(answer),
+                    request = requests.recv(), if take && !closed => match request {
+                        Some(request) => drive.gate.push(request, now),
+                        None => closed = true,
+                    },
+                    () = sleep_until(until.unwrap_or(now)), if until.is_some() => {}
+                    else => debug_assert!(closed, "a wait that nothing ends"),
+                }
+            }
         }
-        attempts += 1;
-        let wire_bytes = sent.bytes.len() as u64;
-        observer.sending(wire_bytes, encoding);
-        let Answered { outcome, doubt } = way.attempt(&sent).await;
-        let delay = match outcome {
+        drive.look_at_gate();
+    }
+}
+
+/// What is known of one output.
+struct Drive<'a, W, R> {
+    way: Arc<W>,
+    gate: Gate<R>,
+    on_wire: JoinSet<Answer<R>>,
+    observer: &'a dyn Observer,
+    /// What the last refusal said.
+    reason: String,
+    /// The observer was told that the output holds.
+    held: bool,
+}
+
+/// One attempt, made.
+struct Answer<R> {
+    piece: Piece<R>,
+    encoding: Encoding,
+    wire_bytes: u64,
+    answered: Answered,
+}
+
+impl<W: Way, R: Request> Drive<'_, W, R> {
+    fn send(&mut self, piece: Piece<R>) {
+        let encoding = self.way.search().encoding(&piece.round);
+        let payload = match piece.request.payload() {
+            payload if payload.encoding == encoding => payload.clone(),
+            _ => piece.request.recode(encoding),
+        };
+        debug_assert_eq!(
+            payload.encoding, encoding,
+            "recode gives what was asked for"
+        );
+        let wire_bytes = payload.bytes.len() as u64;
+        self.observer.sending(wire_bytes, encoding);
+        let way = Arc::clone(&self.way);
+        self.on_wire.spawn(async move {
+            let answered = way.attempt(&payload).await;
+            Answer {
+                piece,
+                encoding,
+                wire_bytes,
+                answered,
+            }
+        });
+    }
+
+    fn answered(&mut self, answer: Result<Answer<R>, JoinError>) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => return,
+            },
+        };
+        let now = Instant::now();
+        let Answer {
+            mut piece,
+            encoding,
+            wire_bytes,
+            answered,
+        } = answer;
+        let Answered { outcome, doubt } = answered;
+        let (refusal, reason) = match outcome {
             Outcome::Delivered { rejected, message } => {
-                search.accepted(encoding);
+                self.way.search().accepted(encoding);
                 let delivered = Delivered {
                     rejected,
                     message,
-                    attempts,
+                    attempts: piece.attempts,
                     encoding,
                     wire_bytes,
                 };
-                observer.delivered(&delivered);
-                return delivered;
+                self.observer.delivered(&delivered);
+                self.gate.accepted(piece).deliver(&delivered);
+                return;
             }
             Outcome::Retry {
                 cause,
                 reason,
                 after,
             } => {
-                let delay = backoff.next(after.map(|after| after.min(patience.after_max)));
-                observer.retrying(cause, &reason, delay);
-                delay
+                let delay = self.gate.retry(piece, cause, after, now);
+                self.observer.retrying(cause, &reason, delay);
+                return;
             }
-            Outcome::Hold { reason } => {
-                backoff.reset();
-                if let Some(next) = search.refused(&mut round, encoding, doubt) {
-                    observer.recoding(encoding, next, &reason);
-                    continue;
+            Outcome::TooLarge { reason } => {
+                let bytes = piece.request.payload().uncompressed_bytes;
+                match self.gate.too_large(piece, now) {
+                    Some(single) => piece = single,
+                    None => return self.observer.cut(bytes, &reason),
                 }
-                round = search.round();
-                let delay = backoff.spread(patience.hold);
-                observer.holding(&reason, delay);
-                delay
+                (Refusal::Request, reason)
             }
+            Outcome::Refused { reason } => (Refusal::Request, reason),
+            Outcome::Hold { reason } => (Refusal::Other, reason),
         };
-        tokio::time::sleep(delay).await;
+        let search = self.way.search();
+        if let Some(next) = search.refused(&mut piece.round, encoding, doubt) {
+            self.observer.recoding(encoding, next, &reason);
+            piece.attempts += 1;
+            return self.send(piece);
+        }
+        self.reason = reason;
+        let effect = self.gate.refused(piece, refusal, now);
+        self.apply(effect, now);
+    }
+
+    fn apply(&mut self, effect: Effect<R>, now: Instant) {
+        match effect {
+            Effect::Kept => {}
+            Effect::Hold(delay) => self.pause(delay),
+            Effect::GiveUp(piece) => piece.request.give_up(&self.reason),
+            Effect::Reject(mut piece) => {
+                if let Err(reason) = piece.request.reject(&self.reason) {
+                    let delay = self.gate.park(piece, now);
+                    self.held = true;
+                    self.observer.holding(&reason, delay);
+                }
+            }
+        }
+    }
+
+    fn pause(&mut self, delay: Duration) {
+        self.held = true;
+        self.observer.holding(&self.reason, delay);
+    }
+
+    fn look_at_gate(&mut self) {
+        if self.held && self.gate.is_open() {
+            self.held = false;
+            self.observer.released();
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use crate::deliver::Patience;
 use crate::outcome::{Outcome, RetryCause};
 
-const PATIENCE: Patience = Patience {
+/// Between two tries to write.
+pub(crate) const PATIENCE: Patience = Patience {
     min: Duration::from_secs(1),
     max: Duration::from_secs(30),
     after_max: Duration::ZERO,

@@ -1,11 +1,11 @@
-//! Who is told what happens while a payload is on its way: metrics, own logs, health. The calls come
+//! Who is told what happens while requests are on their way: metrics, own logs, health. The calls come
 //! from the sending task and must not block.
 
 use std::time::Duration;
 
 use crate::{Delivered, Encoding, RetryCause};
 
-/// Told of each step of a delivery. Every method does nothing unless it is overridden.
+/// Told of each step of an output. Every method does nothing unless it is overridden.
 pub trait Observer: Send + Sync {
     /// An attempt begins; `bytes` go over the wire in `encoding`.
     fn sending(&self, bytes: u64, encoding: Encoding) {
@@ -17,9 +17,18 @@ pub trait Observer: Send + Sync {
         let _ = (cause, reason, delay);
     }
 
-    /// The request was refused: the output holds, and probes with it again after `delay`.
+    /// A request was refused and nothing shows that others would be accepted: the output holds, and
+    /// probes again after `delay`.
     fn holding(&self, reason: &str, delay: Duration) {
         let _ = (reason, delay);
+    }
+
+    /// What was refused before is accepted, rejected or given up.
+    fn released(&self) {}
+
+    /// A request was too large and goes out again in two halves.
+    fn cut(&self, bytes: u64, reason: &str) {
+        let _ = (bytes, reason);
     }
 
     /// The request was refused as `from` and goes out again at once as `to`.
@@ -27,7 +36,7 @@ pub trait Observer: Send + Sync {
         let _ = (from, to, reason);
     }
 
-    /// The request was accepted; what was held or retried before is over.
+    /// A request, or a part of one, was accepted.
     fn delivered(&self, delivered: &Delivered) {
         let _ = delivered;
     }

@@ -7,6 +7,7 @@ use reqwest::Url;
 
 mod answer;
 mod classify;
+mod client;
 mod config;
 mod endpoint;
 mod env;
@@ -18,10 +19,10 @@ mod tls;
 pub use config::{Compression, Origin, OtlpConfig, Protocol, RetryConfig, Setting, TlsConfig};
 
 use crate::backoff::Backoff;
-use crate::deliver::{Attempt, Patience, deliver};
+use crate::deliver::{Patience, Way};
 use crate::outcome::{Answered, Outcome, RetryCause};
 use crate::search::Search;
-use crate::{Delivered, Encoding, Error, Observer, Payload, Recode};
+use crate::{Encoding, Error, Payload};
 
 const USER_AGENT: &str = concat!("Tailrace/", env!("CARGO_PKG_VERSION"));
 
@@ -90,23 +91,11 @@ impl Otlp {
 
     /// Sends `payload` once, as it is.
     pub async fn attempt(&self, payload: &Payload) -> Outcome {
-        Attempt::attempt(self, payload).await.outcome
-    }
-
-    /// Sends `payload` until it is accepted. Dropping the future stops it; whether the request under
-    /// way arrives is then unknown.
-    pub async fn deliver(
-        &self,
-        payload: Payload,
-        recode: &Recode<'_>,
-        observer: &dyn Observer,
-    ) -> Delivered {
-        let (search, patience) = (&self.search, &self.patience);
-        deliver(self, search, patience, payload, recode, observer).await
+        Way::attempt(self, payload).await.outcome
     }
 }
 
-impl Attempt for Otlp {
+impl Way for Otlp {
     async fn attempt(&self, payload: &Payload) -> Answered {
         let attempt = async {
             match &self.transport {
@@ -114,7 +103,7 @@ impl Attempt for Otlp {
                 Transport::Grpc(grpc) => grpc.attempt(payload).await,
             }
         };
-        match tokio::time::timeout(self.timeout, attempt).await {
+        let answered = match tokio::time::timeout(self.timeout, attempt).await {
             Ok(answered) => answered,
             Err(_) => Outcome::Retry {
                 cause: RetryCause::Timeout,
@@ -122,6 +111,23 @@ impl Attempt for Otlp {
                 after: None,
             }
             .into(),
+        };
+        if let Outcome::Retry { cause, .. } = &answered.outcome
+            && *cause != RetryCause::Throttled
+        {
+            match &self.transport {
+                Transport::Http(http) => http.clients.renew(),
+                Transport::Grpc(grpc) => grpc.channels.renew(),
+            }
         }
+        answered
+    }
+
+    fn search(&self) -> &Search {
+        &self.search
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.patience
     }
 }

@@ -23,8 +23,20 @@ pub enum Outcome {
         /// The least time to wait, if the server named one, not capped.
         after: Option<Duration>,
     },
-    /// The other side refuses the request, or the answer cannot be understood. Nobody knows whether
-    /// the request, the configuration or the server is at fault, so nothing is skipped.
+    /// The request is too large for the other side: smaller ones may be accepted.
+    TooLarge {
+        /// What happened, for people.
+        reason: String,
+    },
+    /// The other side says that the request is wrong. That may be so, or not: see the evidence that is
+    /// asked for before a record is rejected.
+    Refused {
+        /// What happened and what to look at, for people.
+        reason: String,
+    },
+    /// The other side refuses, and blames something else than the request, or the answer cannot be
+    /// understood. Nobody knows whether the request, the configuration or the server is at fault, so
+    /// nothing is skipped.
     Hold {
         /// What happened and what to look at, for people.
         reason: String,
@@ -36,7 +48,7 @@ pub enum Outcome {
 pub enum RetryCause {
     /// The server asked for less: 429, or RESOURCE_EXHAUSTED with a time to wait.
     Throttled,
-    /// The server said that it cannot now: 502, 503, 504 and the retryable gRPC codes.
+    /// The server said that it cannot now: 408, 502, 503, 504 and the retryable gRPC codes.
     Unavailable,
     /// No connection could be made: name, network, TLS.
     Connect,
@@ -72,7 +84,7 @@ impl RetryCause {
     }
 }
 
-/// An outcome, and whether the encoding of the request may be why it is a [`Outcome::Hold`].
+/// An outcome, and whether the encoding of the request may be why it is a refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) outcome: Outcome,

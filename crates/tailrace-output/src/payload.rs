@@ -36,7 +36,3 @@ impl Encoding {
         }
     }
 }
-
-/// Gives the same request in another encoding. It is called with the payload handed to `deliver`,
-/// which may be in any encoding, and must give one in the encoding asked for.
-pub type Recode<'a> = dyn Fn(&Payload, Encoding) -> Payload + Send + Sync + 'a;

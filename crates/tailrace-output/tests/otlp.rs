@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
-use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,11 +11,16 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use prost::Message;
 use tailrace_output::{
-    Compression, Delivered, Encoding, Observer, Otlp, OtlpConfig, Outcome, Payload, Protocol,
-    RetryCause, RetryConfig, TlsConfig,
+    Compression, Delivered, DriveConfig, Encoding, Observer, OnRefused, Otlp, OtlpConfig, Outcome,
+    Output, Payload, Protocol, RetryCause, RetryConfig, TlsConfig, drive,
 };
-use tailrace_testkit::{Answer, Collector, Gate, TestTls};
+use tailrace_testkit::{Answer, Collector, Gate, Record, TestTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[path = "otlp/job.rs"]
+mod job;
+
+use job::{Book, Job, text};
 
 const BOTH: [Protocol; 2] = [Protocol::HttpProtobuf, Protocol::Grpc];
 
@@ -36,20 +40,33 @@ fn config(endpoint: String, protocol: Protocol) -> OtlpConfig {
     }
 }
 
-fn otlp(collector: &Collector, protocol: Protocol) -> Otlp {
-    Otlp::new(config(collector.endpoint(), protocol)).unwrap()
+fn otlp(collector: &Collector, protocol: Protocol) -> Arc<Otlp> {
+    made(config(collector.endpoint(), protocol))
+}
+
+fn made(config: OtlpConfig) -> Arc<Otlp> {
+    Arc::new(Otlp::new(config).unwrap())
 }
 
 /// A request of `records` records whose bodies are `name-0`, `name-1` and so on, uncompressed.
 fn payload(name: &str, records: usize) -> Payload {
-    let record = |index| LogRecord {
+    named(
+        (0..records)
+            .map(|index| format!("{name}-{index}"))
+            .collect(),
+    )
+}
+
+fn named(names: Vec<String>) -> Payload {
+    let records = names.len() as u64;
+    let record = |name| LogRecord {
         body: Some(AnyValue {
-            value: Some(any_value::Value::StringValue(format!("{name}-{index}"))),
+            value: Some(any_value::Value::StringValue(name)),
         }),
         ..LogRecord::default()
     };
     let scope_logs = ScopeLogs {
-        log_records: (0..records).map(record).collect(),
+        log_records: names.into_iter().map(record).collect(),
         ..ScopeLogs::default()
     };
     let resource_logs = ResourceLogs {
@@ -64,39 +81,45 @@ fn payload(name: &str, records: usize) -> Payload {
         uncompressed_bytes: bytes.len() as u64,
         bytes: Bytes::from(bytes),
         encoding: Encoding::Identity,
-        records: records as u64,
+        records,
     }
 }
 
-/// The pipeline's part: from an uncompressed payload to any encoding.
-fn recode(payload: &Payload, encoding: Encoding) -> Payload {
-    assert_eq!(payload.encoding, Encoding::Identity);
-    let bytes = match encoding {
-        Encoding::Identity => payload.bytes.clone(),
-        Encoding::Zstd => Bytes::from(zstd::encode_all(&payload.bytes[..], 1).unwrap()),
-        Encoding::Gzip => {
-            let level = flate2::Compression::fast();
-            let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
-            writer.write_all(&payload.bytes).unwrap();
-            Bytes::from(writer.finish().unwrap())
-        }
-    };
-    Payload {
-        bytes,
-        encoding,
-        ..payload.clone()
+const ONE: DriveConfig = DriveConfig {
+    concurrency: 1,
+    on_refused: OnRefused::Hold,
+};
+
+/// Drives these requests to their end.
+async fn drive_all(
+    otlp: &Arc<Otlp>,
+    payloads: impl IntoIterator<Item = Payload>,
+    observer: &dyn Observer,
+) -> Book {
+    let book = Arc::<Mutex<Book>>::default();
+    #[allow(clippy::disallowed_methods, reason = "as the pipeline does")]
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+    for payload in payloads {
+        let book = Arc::clone(&book);
+        assert!(sender.send(Job { payload, book }).is_ok());
     }
+    drop(sender);
+    let output = Arc::new(Output::Otlp(Arc::clone(otlp)));
+    drive(output, receiver, ONE, observer).await;
+    std::mem::take(&mut *book.lock().unwrap())
 }
 
-async fn deliver(otlp: &Otlp, payload: Payload) -> Delivered {
-    otlp.deliver(payload, &recode, &()).await
+async fn deliver_told(otlp: &Arc<Otlp>, payload: Payload, observer: &dyn Observer) -> Delivered {
+    let mut book = drive_all(otlp, [payload], observer).await;
+    assert_eq!((book.delivered.len(), book.rejected.len()), (1, 0));
+    book.delivered.remove(0)
+}
+
+async fn deliver(otlp: &Arc<Otlp>, payload: Payload) -> Delivered {
+    deliver_told(otlp, payload, &()).await
 }
 
 fn bodies(collector: &Collector) -> Vec<String> {
-    let text = |log: LogRecord| match log.body.unwrap().value.unwrap() {
-        any_value::Value::StringValue(text) => text,
-        other => panic!("{other:?}"),
-    };
     let records = collector.records();
     records.into_iter().map(|record| text(record.log)).collect()
 }
@@ -139,7 +162,7 @@ async fn a_request_arrives_whole_in_each_encoding() {
                 headers: vec![("authorization".to_owned(), "Bearer x".to_owned())],
                 ..config(collector.endpoint(), protocol)
             };
-            let otlp = Otlp::new(config).unwrap();
+            let otlp = made(config);
             let delivered = deliver(&otlp, payload("a", 100)).await;
             assert_eq!((delivered.attempts, delivered.rejected), (1, 0));
             assert_eq!(bodies(&collector).len(), 100);
@@ -163,7 +186,7 @@ async fn a_large_request_arrives_whole() {
             compression: Some(Compression::None),
             ..config(collector.endpoint(), protocol)
         };
-        let otlp = Otlp::new(config).unwrap();
+        let otlp = made(config);
         let large = payload("large", 200_000);
         assert!(large.bytes.len() > 3 << 20);
         deliver(&otlp, large).await;
@@ -181,6 +204,35 @@ async fn connections_are_kept() {
         }
         let requests = collector.requests();
         assert!(requests.iter().all(|r| r.connection == 1), "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_replaced_when_it_is_old_or_the_server_cannot_now() {
+    for (protocol, busy) in [
+        (Protocol::HttpProtobuf, Answer::status(503)),
+        (Protocol::Grpc, Answer::grpc(14, "later")),
+    ] {
+        let collector = Collector::start();
+        let otlp = otlp(&collector, protocol);
+        collector.script([Answer::ok(), busy]);
+        deliver(&otlp, payload("a", 1)).await;
+        deliver(&otlp, payload("b", 1)).await;
+        let connections = |collector: &Collector| -> Vec<usize> {
+            let requests = collector.requests();
+            requests.into_iter().map(|r| r.connection).collect()
+        };
+        assert_eq!(connections(&collector), [1, 1, 2], "{protocol:?}");
+
+        let collector = Collector::start();
+        let otlp = made(OtlpConfig {
+            max_connection_age: Some(Duration::ZERO),
+            ..config(collector.endpoint(), protocol)
+        });
+        for name in ["a", "b"] {
+            deliver(&otlp, payload(name, 1)).await;
+        }
+        assert_eq!(connections(&collector), [1, 2], "{protocol:?}");
     }
 }
 
@@ -232,8 +284,8 @@ async fn the_time_to_wait_is_read_from_headers_and_trailers() {
         assert_eq!(after, Some(delay));
         assert_eq!(reason, "the server answered RESOURCE_EXHAUSTED: qu\u{f6}ta");
     }
-    let reason = hold_of(grpc.attempt(&payload("a", 1)).await);
-    assert!(reason.contains("max_request_bytes"), "{reason}");
+    let outcome = grpc.attempt(&payload("a", 1)).await;
+    assert!(matches!(outcome, Outcome::TooLarge { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -292,7 +344,7 @@ async fn a_server_that_is_down_is_waited_for() {
         collector.stop();
         let otlp = otlp(&collector, protocol);
         let start = Start(Mutex::new(Some(collector)), Mutex::default());
-        let delivered = otlp.deliver(payload("a", 1), &recode, &start).await;
+        let delivered = deliver_told(&otlp, payload("a", 1), &start).await;
         assert_eq!(delivered.attempts, 4);
         assert_eq!(
             *start.1.lock().unwrap(),
@@ -317,7 +369,7 @@ async fn a_server_that_answers_too_late_or_too_slowly_is_cut_off() {
             timeout: Some(Duration::from_millis(300)),
             ..config(collector.endpoint(), protocol)
         };
-        let otlp = Otlp::new(config).unwrap();
+        let otlp = made(config);
         for _ in 0..2 {
             let (cause, reason, _) = retry_of(otlp.attempt(&payload("a", 1)).await);
             assert_eq!(cause, RetryCause::Timeout, "{protocol:?}: {reason}");
@@ -389,10 +441,76 @@ async fn a_held_request_is_probed_until_it_is_accepted() {
         collector.script([refusal.clone(), refusal]);
         let held = Held::default();
         let otlp = otlp(&collector, protocol);
-        let delivered = otlp.deliver(payload("a", 2), &recode, &held).await;
+        let delivered = deliver_told(&otlp, payload("a", 1), &held).await;
         assert_eq!(delivered.attempts, 3);
         assert_eq!(held.0.lock().unwrap().len(), 2);
-        assert_eq!(bodies(&collector), ["a-0", "a-1"]);
+        assert_eq!(bodies(&collector), ["a-0"]);
+    }
+}
+
+fn holds(name: &'static str) -> impl Fn(&[Record]) -> bool + Send + 'static {
+    move |records| {
+        records
+            .iter()
+            .any(|record| text(record.log.clone()) == name)
+    }
+}
+
+#[tokio::test]
+async fn one_poison_record_in_ten_thousand_is_rejected_and_no_other() {
+    for (protocol, refusal) in [
+        (Protocol::HttpProtobuf, Answer::status(400).message("bad")),
+        (Protocol::HttpProtobuf, Answer::status(422).message("bad")),
+        (Protocol::Grpc, Answer::grpc(3, "bad")),
+    ] {
+        let collector = Collector::start();
+        collector.answer_if(holds("a-7777"), refusal);
+        let book = drive_all(&otlp(&collector, protocol), [payload("a", 10_000)], &()).await;
+        assert_eq!(book.rejected.len(), 1);
+        let (name, reason) = &book.rejected[0];
+        assert_eq!(name, "a-7777");
+        assert!(reason.ends_with(": bad"), "{reason}");
+        let mut bodies = bodies(&collector);
+        bodies.sort_unstable();
+        bodies.dedup();
+        assert_eq!((bodies.len(), collector.records().len()), (9_999, 9_999));
+    }
+}
+
+#[tokio::test]
+async fn a_poison_record_alone_in_its_request_is_rejected_after_another_was_accepted() {
+    let collector = Collector::start();
+    collector.answer_if(holds("b-0"), Answer::status(400));
+    let payloads = ["a", "b", "c"].map(|name| payload(name, 1));
+    let book = drive_all(&otlp(&collector, Protocol::HttpProtobuf), payloads, &()).await;
+    assert_eq!(book.rejected.len(), 1);
+    assert_eq!(bodies(&collector), ["a-0", "c-0"]);
+}
+
+#[tokio::test]
+async fn a_request_above_the_limit_is_cut_until_it_fits() {
+    for (protocol, refusal) in [
+        (Protocol::HttpProtobuf, Answer::status(413)),
+        (
+            Protocol::HttpProtobuf,
+            Answer::status(400).message("http: request body too large"),
+        ),
+        (
+            Protocol::Grpc,
+            Answer::grpc(8, "grpc: received message larger than max (5 vs. 4)"),
+        ),
+        (Protocol::Grpc, Answer::status(413)),
+    ] {
+        let collector = Collector::start();
+        collector.answer_if(|records| records.len() > 3000, refusal);
+        let otlp = otlp(&collector, protocol);
+        let payloads = ["a", "b", "c"].map(|name| payload(name, 10_000));
+        let book = drive_all(&otlp, payloads, &()).await;
+        assert_eq!(book.rejected.len(), 0);
+        assert_eq!(collector.records().len(), 30_000);
+        // 10,000 and 5,000 are too many; then the size is known.
+        let (seen, taken) = (collector.requests().len(), book.delivered.len());
+        assert_eq!(seen - taken, 2, "{protocol:?}");
     }
 }
 
@@ -464,10 +582,10 @@ async fn deliveries_side_by_side_arrive_once_each() {
             Protocol::HttpProtobuf => Answer::status(503),
             Protocol::Grpc => Answer::grpc(14, "later"),
         }));
-        let otlp = std::sync::Arc::new(otlp(&collector, protocol));
+        let otlp = otlp(&collector, protocol);
         let mut tasks = tokio::task::JoinSet::new();
         for index in 0..16 {
-            let otlp = std::sync::Arc::clone(&otlp);
+            let otlp = Arc::clone(&otlp);
             tasks.spawn(async move { deliver(&otlp, payload(&index.to_string(), 2)).await });
         }
         tasks.join_all().await;
@@ -493,7 +611,7 @@ async fn tls_trusts_the_given_authority_and_shows_the_client() {
             tls,
             ..config(collector.endpoint(), protocol)
         };
-        let otlp = Otlp::new(with(tls.clone())).unwrap();
+        let otlp = made(with(tls.clone()));
         deliver(&otlp, payload("a", 3)).await;
         assert_eq!(bodies(&collector).len(), 3);
         // TLS agrees on HTTP/2 for both.
@@ -535,11 +653,10 @@ async fn a_server_name_is_asked_for_and_checked() {
                 server_name: Some(name.to_owned()),
                 ..TlsConfig::default()
             };
-            Otlp::new(OtlpConfig {
+            made(OtlpConfig {
                 tls,
                 ..config(collector.endpoint(), protocol)
             })
-            .unwrap()
         };
         deliver(&with("collector.test"), payload("a", 1)).await;
         assert_eq!(bodies(&collector), ["a-0"]);

@@ -110,6 +110,7 @@ impl Agent {
                 faults: &faults,
                 fingerprint_key: restored.fingerprint_key,
                 first_start: resumed.first_start,
+                data_dir: &config.data_dir,
                 resume: resumed.resume,
             };
             built.push(pipeline::build(plan, around)?);

@@ -271,6 +271,8 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
                         delivered: at.counts.delivered,
                         filtered: at.counts.filtered,
                         rejected: at.counts.rejected,
+                        dead_lettered: at.counts.dead_lettered,
+                        dropped: at.counts.dropped,
                     },
                 })
         };
@@ -284,11 +286,14 @@ fn stored(counts: Counts) -> Stored {
         delivered,
         filtered,
         rejected,
+        dead_lettered,
+        dropped,
     } = counts;
     Stored {
         delivered,
         filtered,
         rejected,
-        dropped: 0,
+        dead_lettered,
+        dropped,
     }
 }

@@ -9,12 +9,15 @@
 //!
 //! Takes spans and outcomes, gives settlements. Never sends, never encodes.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::credit::Reserved;
 use crate::metrics::OutputMetrics;
-use crate::watermark::{Counts, Span, Tracker};
+use crate::watermark::{Counts, Slot, Span, Tracker};
 
 /// What is shared by all tickets of one batch.
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub(crate) struct BatchInFlight {
     /// One per output, or none.
     metrics: Vec<OutputMetrics>,
     spans: Vec<Span>,
+    places: Places,
     /// Records that no branch of the query kept.
     filtered: u64,
     outputs: Vec<OutputInFlight>,
@@ -35,6 +39,29 @@ struct OutputInFlight {
     unresolved: AtomicU32,
     nacked: AtomicBool,
     rejected: AtomicU64,
+    /// The records that were neither delivered nor rejected in a partial success; a record has the
+    /// worst fate of its rows.
+    fates: Mutex<BTreeMap<u32, Fate>>,
+}
+
+/// What became of a record that is not delivered; the worse, the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fate {
+    /// It is in the dead-letter file.
+    DeadLettered,
+    /// The server refused everything, and `on_refused` is `drop`.
+    Refused,
+    /// The dead-letter file was full, and `on_full` is `drop`.
+    DeadLetterFull,
+}
+
+/// Where the records of a batch were read, for records that are set aside.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// Records of one source, and the offset that its bytes are counted from.
+    runs: Vec<(Range<u32>, Slot, u64)>,
+    /// Per record: its first byte and the one behind its last, from its run's offset.
+    bytes: Vec<(u32, u32)>,
 }
 
 /// The duty to resolve one request of one batch for one output. Dropping it is a nack.
@@ -62,7 +89,7 @@ impl BatchInFlight {
     pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
-        spans: Vec<Span>,
+        (spans, places): (Vec<Span>, Places),
         filtered: u64,
         requests: &[u32],
         credit: Option<Reserved>,
@@ -71,12 +98,14 @@ impl BatchInFlight {
             unresolved: AtomicU32::new(count),
             nacked: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
+            fates: Mutex::default(),
         };
         let outputs = requests.iter().map(output).collect();
         let batch = Arc::new(Self {
             tracker,
             metrics,
             spans,
+            places,
             filtered,
             outputs,
             credit: Mutex::new(credit),
@@ -121,19 +150,30 @@ impl BatchInFlight {
 
     fn settle(&self, output: usize) {
         let mut rejected = self.outputs[output].rejected.load(Ordering::Relaxed);
+        let fates = self.outputs[output].fates();
+        let of = |fate| fates.values().filter(|known| **known == fate).count() as u64;
+        let refused = of(Fate::Refused);
+        let full = of(Fate::DeadLetterFull);
+        let (mut dead_lettered, mut dropped) = (of(Fate::DeadLettered), refused + full);
+        drop(fates);
         let mut filtered = self.filtered;
         // Only sums reach the checkpoint, and a partial success does not say which records it
         // rejected: outcomes are charged to the spans in order, so that the sums are exact.
         let outcome = |span: &Span| {
             let filtered_here = filtered.min(span.records);
             filtered -= filtered_here;
-            let rejected_here = rejected.min(span.records - filtered_here);
-            rejected -= rejected_here;
-            let delivered = span.records - filtered_here - rejected_here;
+            let mut delivered = span.records - filtered_here;
+            let mut charge = |left: &mut u64| {
+                let here = (*left).min(delivered);
+                (*left, delivered) = (*left - here, delivered - here);
+                here
+            };
             let counts = Counts {
-                delivered,
                 filtered: filtered_here,
-                rejected: rejected_here,
+                dropped: charge(&mut dropped),
+                dead_lettered: charge(&mut dead_lettered),
+                rejected: charge(&mut rejected),
+                delivered,
             };
             (*span, counts)
         };
@@ -142,7 +182,10 @@ impl BatchInFlight {
             for (_, counts) in &settled {
                 metrics.delivered.inc_by(counts.delivered);
                 metrics.rejected.inc_by(counts.rejected);
+                metrics.dead_lettered.inc_by(counts.dead_lettered);
             }
+            metrics.dropped_refused.inc_by(refused);
+            metrics.dropped_full.inc_by(full);
         }
         self.tracker.settle(output, &settled);
     }
@@ -153,6 +196,19 @@ impl Ticket {
     pub(crate) fn ack(mut self, rejected: u64) {
         self.resolved = true;
         self.batch.resolve(self.output, true, rejected);
+    }
+
+    /// A record of the batch is not delivered.
+    pub(crate) fn note(&self, record: u32, fate: Fate) {
+        let mut fates = self.batch.outputs[self.output].fates();
+        let worst = fates.entry(record).or_insert(fate);
+        *worst = fate.max(*worst);
+    }
+
+    /// Where a record was read: the file, and its bytes there.
+    pub(crate) fn place(&self, record: u32) -> Option<(PathBuf, (u64, u64))> {
+        let (slot, bytes) = self.batch.places.of(record)?;
+        Some((self.batch.tracker.path(slot)?, bytes))
     }
 
     /// Where the records of this ticket's batch came from, for people.
@@ -185,13 +241,44 @@ impl Drop for Ticket {
     }
 }
 
-impl RequestTable {
-    /// The records of the batch that it holds rows of: first and last.
-    pub(crate) fn record_range(&self) -> (u32, u32) {
-        let first = self.records.first().copied().unwrap_or(0);
-        (first, self.records.last().copied().unwrap_or(first))
+impl OutputInFlight {
+    fn fates(&self) -> MutexGuard<'_, BTreeMap<u32, Fate>> {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    /// Adds the records that follow, of one source: the bytes of each.
+    pub(crate) fn add(&mut self, slot: Slot, records: impl Iterator<Item = (u64, u64)>) {
+        let start = self.len();
+        let mut base = None;
+        for (first, end) in records {
+            let base = *base.get_or_insert(first);
+            // A chain of partial lines may begin before the record that came first; then only its end is known well.
+            let from_base =
+                |offset: u64| u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX);
+            self.bytes.push((from_base(first), from_base(end)));
+        }
+        self.runs.push((start..self.len(), slot, base.unwrap_or(0)));
     }
 
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        8 * self.bytes.len()
+    }
+
+    fn len(&self) -> u32 {
+        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
+    }
+
+    fn of(&self, record: u32) -> Option<(Slot, (u64, u64))> {
+        let (_, slot, base) = self.runs.iter().find(|(run, ..)| run.contains(&record))?;
+        let (first, end) = self.bytes.get(record as usize)?;
+        Some((*slot, (base + u64::from(*first), base + u64::from(*end))))
+    }
+}
+
+impl RequestTable {
     /// Number of LogRecords.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()

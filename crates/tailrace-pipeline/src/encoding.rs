@@ -2,6 +2,7 @@
 //! mapping, or lines for `stdout` and `file`. Keeps the encoder and the compressor between
 //! batches. Never sends.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -145,12 +146,45 @@ pub(crate) fn compression_of(encoding: Encoding) -> Compression {
     }
 }
 
+/// Part of a request: some of its LogRecords, or lines, as a request of their own, and where each ends.
+/// `ends` are those of the whole request.
+pub(crate) fn part(
+    payload: &Payload,
+    ends: &[u32],
+    records: Range<usize>,
+    is_otlp: bool,
+) -> (Payload, Vec<u32>) {
+    let plain = plain(payload);
+    let (plain, ends) = if is_otlp {
+        let cut = tailrace_otlp::extract(&plain, records.clone());
+        let cut = cut.expect("a request this process encoded");
+        (cut.bytes, cut.ends)
+    } else {
+        let start = records.start.checked_sub(1).map_or(0, |last| ends[last]);
+        let end = records.end.checked_sub(1).map_or(0, |last| ends[last]);
+        let ends = ends[records.clone()].iter().map(|end| end - start);
+        (plain[start as usize..end as usize].to_vec(), ends.collect())
+    };
+    debug_assert_eq!(ends.len(), records.len(), "every record is in the part");
+    let payload = Payload {
+        bytes: Bytes::from(compressor(payload.encoding).compress(&plain)),
+        encoding: payload.encoding,
+        records: ends.len() as u64,
+        uncompressed_bytes: plain.len() as u64,
+    };
+    (payload, ends)
+}
+
+/// The request without compression.
+pub(crate) fn plain(payload: &Payload) -> Vec<u8> {
+    let max = usize::try_from(payload.uncompressed_bytes).unwrap_or(usize::MAX);
+    tailrace_otlp::decompress(compression_of(payload.encoding), &payload.bytes, max)
+        .expect("a payload this process compressed")
+}
+
 /// The same request in another content encoding; for a server that does not know the first one.
 pub(crate) fn recode(payload: &Payload, encoding: Encoding) -> Payload {
-    let max = usize::try_from(payload.uncompressed_bytes).unwrap_or(usize::MAX);
-    let plain = tailrace_otlp::decompress(compression_of(payload.encoding), &payload.bytes, max)
-        .expect("a payload this process compressed");
-    let bytes = Bytes::from(compressor(encoding).compress(&plain));
+    let bytes = Bytes::from(compressor(encoding).compress(&plain(payload)));
     Payload {
         bytes,
         encoding,

@@ -34,4 +34,9 @@ pub(crate) enum Kind {
     },
     #[error("no thread could be started")]
     Thread { source: std::io::Error },
+    #[error("the dead-letter file {} cannot be used", path.display())]
+    DeadLetters {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 }

@@ -11,6 +11,7 @@ use tailrace_frame::{Framer, Frames};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
+use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
 use crate::watermark::{Slot, Span, Tracker};
 
@@ -52,6 +53,8 @@ pub(crate) struct Framed {
     pub runs: Vec<SourceRun>,
     /// Byte spans of the batch, registered with the tracker.
     pub spans: Vec<Span>,
+    /// Where each record was read.
+    pub places: Places,
     /// Records that an earlier run had read already.
     pub replayed: u64,
     /// Credit of the chunk.
@@ -207,6 +210,12 @@ impl Framed {
         if records.is_empty() {
             return;
         }
+        let bytes = records.clone().map(|record| {
+            let pieces = frames.pieces_of(record);
+            let first = pieces.first().map_or(0, |piece| piece.start);
+            (first, pieces.last().map_or(first, |piece| piece.end))
+        });
+        self.places.add(slot, bytes);
         let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
         let records = index(records.start)..index(records.end);
         match self.runs.last_mut() {

@@ -45,6 +45,11 @@ pub struct OutputLedger {
     pub delivered: u64,
     /// Records the server rejected for good.
     pub rejected: u64,
+    /// Records set aside in the dead-letter file.
+    pub dead_lettered: u64,
+    /// Records given up because the server refused everything and `on_refused` is `drop`, or the
+    /// dead-letter file was full and `dead_letter.on_full` is `drop`.
+    pub dropped: u64,
     /// Requests accepted.
     pub requests: u64,
     /// Compressed bytes of accepted requests.
@@ -83,6 +88,8 @@ impl PipelineLedger {
             output: output.name.clone(),
             delivered: output.delivered.get(),
             rejected: output.rejected.get(),
+            dead_lettered: output.dead_lettered.get(),
+            dropped: output.dropped_refused.get() + output.dropped_full.get(),
             requests: output.requests.get(),
             payload_bytes: output.payload_bytes.get(),
             in_flight_requests: gauge(output.in_flight.get()),
@@ -114,7 +121,8 @@ impl PipelineLedger {
 
     /// Records that have their final outcome at an output.
     fn settled(&self, output: &OutputLedger) -> u64 {
-        self.filtered + output.delivered + output.rejected
+        let refused = output.rejected + output.dead_lettered + output.dropped;
+        self.filtered + output.delivered + refused
     }
 
     /// The outputs whose records do not add up although nothing is in flight: how many records

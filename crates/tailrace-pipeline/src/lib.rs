@@ -27,6 +27,9 @@ mod worker;
 
 mod output_config;
 mod outputs;
+mod replay;
+mod request;
+mod set_aside;
 
 mod checkpointer;
 mod delivery;
@@ -42,4 +45,5 @@ pub use agent::{Agent, Phase, Summary, View};
 pub use error::Error;
 pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
+pub use replay::{Replayed, replay};
 pub use sample::{Sampled, sample};

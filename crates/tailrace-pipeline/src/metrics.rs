@@ -37,6 +37,8 @@ pub(crate) struct Metrics {
     in_flight: Family<OutputLabels, Gauge>,
     delivered: Family<OutputLabels, Counter>,
     rejected: Family<OutputReasonLabels, Counter>,
+    dead_lettered: Family<OutputLabels, Counter>,
+    dropped: Family<OutputReasonLabels, Counter>,
     retries: Family<OutputCauseLabels, Counter>,
     holding: Family<OutputLabels, Gauge>,
     payload_bytes: Family<OutputLabels, Counter>,
@@ -98,6 +100,12 @@ pub(crate) struct OutputMetrics {
     pub delivered: Counter,
     /// Records the server rejected in a partial success.
     pub rejected: Counter,
+    /// Records set aside in the dead-letter file.
+    pub dead_lettered: Counter,
+    /// Records dropped because the server refused everything.
+    pub dropped_refused: Counter,
+    /// Records dropped because the dead-letter file was full.
+    pub dropped_full: Counter,
     /// 1 while the output holds because the server refuses it.
     pub holding: Gauge,
     /// Compressed bytes of accepted requests.
@@ -242,6 +250,16 @@ impl Metrics {
             "records refused by the output",
             m.rejected,
         );
+        r.register(
+            "output_dead_lettered_records",
+            "records set aside in the dead-letter file",
+            m.dead_lettered,
+        );
+        r.register(
+            "output_dropped_records",
+            "records given up, as configured",
+            m.dropped,
+        );
         r.register("output_retries", "attempts that were repeated", m.retries);
         r.register(
             "output_holding",
@@ -312,17 +330,21 @@ impl Metrics {
             pipeline: pipeline.to_owned(),
             output: name.to_owned(),
         };
-        let rejected = OutputReasonLabels {
+        let of = |reason| OutputReasonLabels {
             pipeline: pipeline.to_owned(),
             output: name.to_owned(),
-            reason: "partial_success",
+            reason,
         };
+        let dropped = |reason| self.dropped.get_or_create_owned(&of(reason));
         OutputMetrics {
             families: self.clone(),
             name: name.to_owned(),
             in_flight: self.in_flight.get_or_create_owned(&labels),
             delivered: self.delivered.get_or_create_owned(&labels),
-            rejected: self.rejected.get_or_create_owned(&rejected),
+            rejected: self.rejected.get_or_create_owned(&of("partial_success")),
+            dead_lettered: self.dead_lettered.get_or_create_owned(&labels),
+            dropped_refused: dropped("refused"),
+            dropped_full: dropped("dead_letter_full"),
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),

@@ -1,21 +1,28 @@
 //! Opens an output as the config describes it.
 
+use std::sync::Arc;
+
 use tailrace_config::{self as config, OutputKind};
 use tailrace_output::{
-    Compression, DiscardOutput, FileOutput, Otlp, OtlpConfig, Output, Protocol, RetryConfig,
-    StdoutOutput, TlsConfig,
+    Compression, DiscardOutput, DriveConfig, FileOutput, OnRefused, Otlp, OtlpConfig, Output,
+    Protocol, RetryConfig, StdoutOutput, TlsConfig,
 };
 use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind};
 
-/// The output and how many of its requests may be on the wire at once.
+/// The output and how it is driven.
 pub(crate) fn open(
     pipeline: &str,
     output: &config::Output,
     runtime: &Handle,
-) -> Result<(Output, usize), Error> {
-    Ok(match &output.kind {
+) -> Result<(Output, DriveConfig), Error> {
+    // Lines stay in order: one at a time.
+    let mut drive = DriveConfig {
+        concurrency: 1,
+        on_refused: OnRefused::Hold,
+    };
+    let opened = match &output.kind {
         OutputKind::Otlp(otlp) => {
             let _entered = runtime.enter();
             let opened = Otlp::new(otlp_config(otlp)).map_err(|source| Kind::Output {
@@ -23,13 +30,17 @@ pub(crate) fn open(
                 output: output.name.clone(),
                 source,
             })?;
-            (Output::Otlp(Box::new(opened)), otlp.concurrency)
+            drive.concurrency = otlp.concurrency;
+            if otlp.on_refused == config::OnRefused::Drop {
+                drive.on_refused = OnRefused::Drop;
+            }
+            Output::Otlp(Arc::new(opened))
         }
-        // Lines stay in order: one at a time.
-        OutputKind::Stdout(_) => (Output::Stdout(StdoutOutput::new()), 1),
-        OutputKind::File(file) => (Output::File(FileOutput::new(&file.path)), 1),
-        OutputKind::Discard => (Output::Discard(DiscardOutput), 1),
-    })
+        OutputKind::Stdout(_) => Output::Stdout(StdoutOutput::new()),
+        OutputKind::File(file) => Output::File(FileOutput::new(&file.path)),
+        OutputKind::Discard => Output::Discard(DiscardOutput),
+    };
+    Ok((opened, drive))
 }
 
 /// The config crate has filled in the environment and the defaults already.
@@ -58,6 +69,7 @@ fn otlp_config(otlp: &config::OtlpOutput) -> OtlpConfig {
             server_name: otlp.tls.server_name.clone(),
         },
         insecure: None,
+        max_connection_age: Some(otlp.max_connection_age),
         retry: RetryConfig {
             initial: otlp.retry.initial,
             max: otlp.retry.max,

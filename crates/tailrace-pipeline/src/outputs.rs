@@ -1,45 +1,43 @@
-//! Drives an output: takes requests from the workers, keeps at most `concurrency` of them on the
-//! wire, and resolves each ticket with what became of it. Never looks into a payload.
+//! Starts an output and hands it the requests of the workers; says in metrics and in the own log what
+//! happens to them. Never looks into a payload.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tailrace_output::{Delivered, Encoding, Observer, Output, Payload, RetryCause};
-use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, mpsc};
+use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::delivery::Ticket;
-use crate::encoding::{EncodedRequest, EncodingPlan, SharedEncoding, recode};
+use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
 use crate::error::Error;
-use crate::fault::Faults;
 use crate::metrics::OutputMetrics;
+use crate::pipeline::Surroundings;
+use crate::request::Part;
+use crate::set_aside::SetAside;
 use crate::wake::Readers;
 
 /// The workers' end of an output.
-#[derive(Debug)]
 pub(crate) struct OutputHandle {
-    sender: Mutex<Option<mpsc::UnboundedSender<InFlight>>>,
-    metrics: OutputMetrics,
-}
-
-/// A request on its way and the duty to resolve it.
-#[derive(Debug)]
-struct InFlight {
-    request: EncodedRequest,
-    ticket: Ticket,
+    sender: Mutex<Option<mpsc::UnboundedSender<Part>>>,
+    driver: Arc<Driver>,
+    requests: AtomicU64,
 }
 
 /// What all requests of one output share.
-struct Driver {
-    pipeline: String,
-    name: String,
-    output: Output,
+pub(crate) struct Driver {
+    pub(crate) pipeline: String,
+    pub(crate) name: String,
+    pub(crate) metrics: OutputMetrics,
+    pub(crate) waiting: Arc<Readers>,
+    pub(crate) dead_letters: Arc<SetAside>,
+    /// Requests are OTLP; else they are lines.
+    pub(crate) is_otlp: bool,
     encoding: Arc<SharedEncoding>,
-    metrics: OutputMetrics,
-    waiting: Arc<Readers>,
+    /// The server refuses everything.
+    held: AtomicBool,
 }
 
 impl OutputHandle {
@@ -50,37 +48,43 @@ impl OutputHandle {
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
-        faults: &Faults,
-        runtime: &Handle,
+        dead_letters: &Arc<SetAside>,
+        around: &Surroundings<'_>,
     ) -> Result<(Self, JoinHandle<()>), Error> {
-        let (output, concurrency) = crate::output_config::open(pipeline, config, runtime)?;
-        let driver = Driver {
+        let (output, drive) = crate::output_config::open(pipeline, config, around.runtime)?;
+        let driver = Arc::new(Driver {
             pipeline: pipeline.to_owned(),
             name: config.name.clone(),
-            output,
-            encoding: Arc::clone(&encoding.compression),
-            metrics: metrics.clone(),
+            metrics,
             waiting: Arc::clone(waiting),
-        };
+            dead_letters: Arc::clone(dead_letters),
+            is_otlp: matches!(encoding.format, FormatPlan::Otlp(_)),
+            encoding: Arc::clone(&encoding.compression),
+            held: AtomicBool::new(false),
+        });
         #[allow(
             clippy::disallowed_methods,
             reason = "bounded by the pipeline's credit, which charges \
                                                       each batch; a worker must never wait here"
         )]
         let (sender, receiver) = mpsc::unbounded_channel();
-        let task = runtime.spawn(drive(
-            faults.clone(),
-            Arc::new(driver),
-            receiver,
-            concurrency,
-        ));
-        Ok((
-            Self {
-                sender: Mutex::new(Some(sender)),
-                metrics,
-            },
-            task,
-        ))
+        let (faults, watch) = (around.faults.clone(), Arc::clone(&driver));
+        let task = around.runtime.spawn(async move {
+            // Aborted with this task: what is not resolved by then is a nack.
+            let mut driving = JoinSet::new();
+            driving.spawn(async move {
+                tailrace_output::drive(Arc::new(output), receiver, drive, &*watch).await;
+            });
+            while let Some(ended) = driving.join_next().await {
+                faults.check(ended);
+            }
+        });
+        let handle = Self {
+            sender: Mutex::new(Some(sender)),
+            driver,
+            requests: AtomicU64::new(0),
+        };
+        Ok((handle, task))
     }
 
     /// Hands a request over. After [`Self::close`] it is dropped, which is a nack.
@@ -91,9 +95,11 @@ impl OutputHandle {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if let Some(sender) = sender {
-            self.metrics.in_flight.inc();
-            if sender.send(InFlight { request, ticket }).is_err() {
-                self.metrics.in_flight.dec();
+            self.driver.metrics.in_flight.inc();
+            let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+            let request = Part::whole(&self.driver, number, request, ticket);
+            if sender.send(request).is_err() {
+                self.driver.metrics.in_flight.dec();
             }
         }
     }
@@ -107,85 +113,20 @@ impl OutputHandle {
     }
 }
 
-async fn drive(
-    faults: Faults,
-    driver: Arc<Driver>,
-    mut requests: mpsc::UnboundedReceiver<InFlight>,
-    concurrency: usize,
-) {
-    let permits = Arc::new(Semaphore::new(concurrency));
-    // Dropped with this task: what is not resolved by then is a nack.
-    let mut sending = JoinSet::new();
-    while let Some(in_flight) = requests.recv().await {
-        let permit = Arc::clone(&permits).acquire_owned().await;
-        let driver = Arc::clone(&driver);
-        sending.spawn(async move {
-            driver.deliver(in_flight).await;
-            drop(permit);
-        });
-        while let Some(ended) = sending.try_join_next() {
-            faults.check(ended);
-        }
-    }
-    while let Some(ended) = sending.join_next().await {
-        faults.check(ended);
+impl std::fmt::Debug for OutputHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutputHandle")
+            .field("name", &self.driver.name)
+            .finish_non_exhaustive()
     }
 }
 
-impl Driver {
-    async fn deliver(&self, in_flight: InFlight) {
-        let InFlight { request, ticket } = in_flight;
-        let payload = request.payload;
-        let (first, last) = request.table.record_range();
-        let records = payload.records;
-        let watch = Watch {
-            driver: self,
-            held: AtomicBool::new(false),
-        };
-        let recode = |payload: &Payload, encoding| {
-            // It decompresses and compresses megabytes: not on the thread of all requests.
-            tokio::task::block_in_place(|| recode(payload, encoding))
-        };
-        let delivered = self.output.deliver(payload, &recode, &watch).await;
-        if delivered.rejected > 0 {
-            warn!(
-                pipeline = self.pipeline,
-                output = self.name,
-                rejected = delivered.rejected,
-                records,
-                from = %ticket.origin(),
-                first,
-                last,
-                message = delivered.message.as_deref().unwrap_or(""),
-                "the server rejected records for good; they are counted and not sent again"
-            );
-        } else if let Some(message) = &delivered.message {
-            warn!(
-                pipeline = self.pipeline,
-                output = self.name,
-                message,
-                "the server says"
-            );
-        }
-        self.metrics.in_flight.dec();
-        ticket.ack(delivered.rejected);
-        self.waiting.settled();
-    }
-}
-
-/// Watches one request on its way.
-struct Watch<'a> {
-    driver: &'a Driver,
-    /// The server refuses this request.
-    held: AtomicBool,
-}
-
-impl Observer for Watch<'_> {
+impl Observer for Driver {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        self.driver.metrics.retried(cause.as_str());
+        self.metrics.retried(cause.as_str());
         warn!(
-            pipeline = self.driver.pipeline,
-            output = self.driver.name,
+            pipeline = self.pipeline,
+            output = self.name,
             cause = cause.as_str(),
             reason,
             delay_ms = delay.as_millis() as u64,
@@ -195,11 +136,11 @@ impl Observer for Watch<'_> {
 
     fn holding(&self, reason: &str, delay: Duration) {
         if !self.held.swap(true, Ordering::Relaxed) {
-            self.driver.metrics.holding.inc();
+            self.metrics.holding.inc();
         }
         error!(
-            pipeline = self.driver.pipeline,
-            output = self.driver.name,
+            pipeline = self.pipeline,
+            output = self.name,
             reason,
             next_probe_ms = delay.as_millis() as u64,
             "the server refuses this output; it holds and nothing is skipped: \
@@ -207,10 +148,31 @@ impl Observer for Watch<'_> {
         );
     }
 
+    fn released(&self) {
+        if self.held.swap(false, Ordering::Relaxed) {
+            self.metrics.holding.dec();
+            info!(
+                pipeline = self.pipeline,
+                output = self.name,
+                "the output holds no longer: what was refused before is accepted or set aside"
+            );
+        }
+    }
+
+    fn cut(&self, bytes: u64, reason: &str) {
+        info!(
+            pipeline = self.pipeline,
+            output = self.name,
+            bytes,
+            reason,
+            "a request was too large for the server and goes out in two; later ones are cut before"
+        );
+    }
+
     fn recoding(&self, from: Encoding, to: Encoding, reason: &str) {
         info!(
-            pipeline = self.driver.pipeline,
-            output = self.driver.name,
+            pipeline = self.pipeline,
+            output = self.name,
             from = from.as_str(),
             to = to.as_str(),
             reason,
@@ -219,25 +181,14 @@ impl Observer for Watch<'_> {
     }
 
     fn delivered(&self, delivered: &Delivered) {
-        if self.held.swap(false, Ordering::Relaxed) {
-            self.driver.metrics.holding.dec();
-            info!(
-                pipeline = self.driver.pipeline,
-                output = self.driver.name,
-                "the server accepts a request that it refused before"
-            );
+        if delivered.encoding != self.encoding.get() {
+            self.encoding.set(delivered.encoding);
         }
-        if delivered.encoding != self.driver.encoding.get() {
-            self.driver.encoding.set(delivered.encoding);
-        }
-        self.driver.metrics.requests.inc();
-        self.driver
-            .metrics
-            .payload_bytes
-            .inc_by(delivered.wire_bytes);
+        self.metrics.requests.inc();
+        self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
         debug!(
-            pipeline = self.driver.pipeline,
-            output = self.driver.name,
+            pipeline = self.pipeline,
+            output = self.name,
             bytes = delivered.wire_bytes,
             attempts = delivered.attempts,
             "request delivered"

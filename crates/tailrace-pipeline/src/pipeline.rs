@@ -1,6 +1,7 @@
 //! The one file that names all stages, in flow order: read, frame, scan, transform, encode, send,
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::pool::Pool;
 use crate::reader::{Reader, Source};
 use crate::resume::ResumeTable;
 use crate::seen::ColumnsSeen;
+use crate::set_aside::SetAside;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
 
@@ -56,6 +58,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) resume: ResumeTable,
     pub(crate) first_start: bool,
+    pub(crate) data_dir: &'a Path,
 }
 
 /// A pipeline and what still has to be started or awaited.
@@ -101,6 +104,11 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
     let lanes: Vec<Lane> = plan.config.inputs.iter().map(lane).collect();
     // scan, transform, encode: the workers, from the plan
     // send, ack
+    let dead_letters = Arc::new(SetAside::new(
+        around.data_dir,
+        &plan.name,
+        &plan.config.dead_letter,
+    ));
     let mut outputs = Vec::new();
     let mut sending = Vec::new();
     for (n, output) in plan.config.outputs.iter().enumerate() {
@@ -112,8 +120,8 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
             encoding,
             metrics,
             &waiting,
-            around.faults,
-            around.runtime,
+            &dead_letters,
+            &around,
         )?;
         outputs.push(handle);
         sending.push(task);
@@ -172,7 +180,7 @@ impl Pipeline {
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
-            framed.spans,
+            (framed.spans, framed.places),
             0,
             &requests,
             framed.credit,

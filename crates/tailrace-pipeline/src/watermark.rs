@@ -47,8 +47,12 @@ pub(crate) struct Counts {
     pub delivered: u64,
     /// Removed by `WHERE`.
     pub filtered: u64,
-    /// Refused by the output for good.
+    /// Rejected by the output in a partial success.
     pub rejected: u64,
+    /// Set aside in the dead-letter file.
+    pub dead_lettered: u64,
+    /// Given up as configured.
+    pub dropped: u64,
 }
 
 impl Counts {
@@ -57,6 +61,8 @@ impl Counts {
         self.delivered += other.delivered;
         self.filtered += other.filtered;
         self.rejected += other.rejected;
+        self.dead_lettered += other.dead_lettered;
+        self.dropped += other.dropped;
     }
 }
 

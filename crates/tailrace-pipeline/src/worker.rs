@@ -191,10 +191,11 @@ fn hand_over(
         .clone()
         .map(|output| u32::try_from(of_output(&output).len()).unwrap_or(u32::MAX))
         .collect();
+    let places = framed.places.held_bytes();
     let (batch, tickets) = BatchInFlight::start(
         Arc::clone(&pipeline.tracker),
         pipeline.metrics.outputs.clone(),
-        framed.spans,
+        (framed.spans, framed.places),
         filtered,
         &counts,
         framed.credit,
@@ -204,7 +205,7 @@ fn hand_over(
         .flatten()
         .map(EncodedRequest::held_bytes)
         .sum();
-    batch.shrink_credit((held as u64).max(BATCH_CREDIT_MIN));
+    batch.shrink_credit(((held + places) as u64).max(BATCH_CREDIT_MIN));
     for (output, tickets) in tickets.into_iter().enumerate() {
         for (request, ticket) in of_output(&output).iter().zip(tickets) {
             pipeline.outputs[output].submit(request.clone(), ticket);

@@ -94,6 +94,16 @@ impl Collector {
         state.refused.push((encoding.to_owned(), answer));
     }
 
+    /// Answers `answer` to every request whose records are such, without using up the script.
+    pub fn answer_if(&self, such: impl Fn(&[Record]) -> bool + Send + 'static, answer: Answer) {
+        self.shared.lock().judged.push((Box::new(such), answer));
+    }
+
+    /// Forgets what [`Collector::answer_if`] said.
+    pub fn answer_all(&self) {
+        self.shared.lock().judged.clear();
+    }
+
     /// Treats all encodings alike again.
     pub fn accept_all_encodings(&self) {
         self.shared.lock().refused.clear();

@@ -98,6 +98,8 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "output": output.output,
                 "delivered_records": output.delivered,
                 "rejected_records": output.rejected,
+                "dead_lettered_records": output.dead_lettered,
+                "dropped_records": output.dropped,
                 "in_flight_records": ledger.in_flight(output),
                 "in_flight_requests": output.in_flight_requests,
                 "requests": output.requests,
@@ -173,7 +175,13 @@ fn print(report: &Value, out: &mut dyn Write) -> std::io::Result<()> {
         ]);
         for output in pipeline["outputs"].as_array().into_iter().flatten() {
             let name = text(&output["output"]);
-            for kind in ["delivered", "rejected", "in_flight"] {
+            for kind in [
+                "delivered",
+                "rejected",
+                "dead_lettered",
+                "dropped",
+                "in_flight",
+            ] {
                 let records = count(&output[format!("{kind}_records")]);
                 let held = kind == "in_flight" && output["holding"] == json!(true);
                 let note = if held {

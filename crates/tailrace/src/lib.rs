@@ -10,6 +10,7 @@ mod demo;
 mod explain;
 pub mod generate;
 mod ledger;
+mod replay;
 mod run;
 mod validate;
 

@@ -20,6 +20,7 @@ fn watermark(offset: u64, delivered: u64) -> Watermark {
         delivered,
         filtered: 2,
         rejected: 1,
+        dead_lettered: 0,
         dropped: 0,
     };
     Watermark { offset, counts }

@@ -71,8 +71,15 @@ struct WireCounts {
     delivered: u64,
     filtered: u64,
     rejected: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    dead_lettered: u64,
     #[serde(default)]
     dropped: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
@@ -213,6 +220,7 @@ impl From<Counts> for WireCounts {
             delivered: counts.delivered,
             filtered: counts.filtered,
             rejected: counts.rejected,
+            dead_lettered: counts.dead_lettered,
             dropped: counts.dropped,
         }
     }
@@ -224,6 +232,7 @@ impl From<WireCounts> for Counts {
             delivered: counts.delivered,
             filtered: counts.filtered,
             rejected: counts.rejected,
+            dead_lettered: counts.dead_lettered,
             dropped: counts.dropped,
         }
     }

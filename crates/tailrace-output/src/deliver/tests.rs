@@ -1,17 +1,21 @@
-//! The loop against scripted attempts, with paused time: what is waited for, and what is sent.
+//! The loop against scripted servers, with paused time: what is sent, waited for, and resolved how.
+
+mod model;
+mod refusals;
+mod retries;
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proptest::prelude::*;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Attempt, Delivered, Patience, deliver};
+use super::{DriveConfig, OnRefused, Patience, Way, run};
 use crate::outcome::{Answered, Doubt, Outcome, RetryCause};
 use crate::search::Search;
-use crate::{Encoding, Observer, Payload};
+use crate::{Delivered, Encoding, Observer, Payload, Request};
 
 const PATIENCE: Patience = Patience {
     min: Duration::from_secs(1),
@@ -20,41 +24,174 @@ const PATIENCE: Patience = Patience {
     hold: Duration::from_secs(40),
 };
 
-/// Answers in order, and keeps when it was asked in which encoding.
-struct Script {
-    start: Instant,
-    answers: Mutex<VecDeque<Answered>>,
-    asked: Mutex<Vec<(Duration, Encoding)>>,
+/// A record is a number, and takes this many bytes.
+const RECORD_BYTES: u64 = 20 * 1024;
+
+/// One attempt, as the server sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    at: Duration,
+    encoding: Encoding,
+    records: Vec<u32>,
 }
 
-impl Script {
-    fn new(answers: impl IntoIterator<Item = Answered>) -> Script {
-        Script {
+type Answers = dyn FnMut(&Seen) -> Answered + Send;
+
+/// A server made of a function.
+struct Server {
+    start: Instant,
+    search: Search,
+    answers: Mutex<Box<Answers>>,
+    seen: Mutex<Vec<Seen>>,
+    /// How many attempts are on the wire, and the most there ever were.
+    on_wire: Mutex<(usize, usize)>,
+}
+
+impl Server {
+    fn new(answers: impl FnMut(&Seen) -> Answered + Send + 'static) -> Arc<Server> {
+        Server::with(Search::fixed(Encoding::Zstd), answers)
+    }
+
+    fn with(
+        search: Search,
+        answers: impl FnMut(&Seen) -> Answered + Send + 'static,
+    ) -> Arc<Server> {
+        Arc::new(Server {
             start: Instant::now(),
-            answers: Mutex::new(answers.into_iter().collect()),
-            asked: Mutex::default(),
-        }
+            search,
+            answers: Mutex::new(Box::new(answers)),
+            seen: Mutex::default(),
+            on_wire: Mutex::default(),
+        })
+    }
+
+    /// Answers in order, and then accepts.
+    fn script(search: Search, answers: impl IntoIterator<Item = Answered>) -> Arc<Server> {
+        let mut answers: VecDeque<Answered> = answers.into_iter().collect();
+        Server::with(search, move |_| answers.pop_front().unwrap_or_else(ok))
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn requests(&self) -> Vec<Vec<u32>> {
+        self.seen().into_iter().map(|seen| seen.records).collect()
     }
 
     fn encodings(&self) -> Vec<Encoding> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().map(|(_, encoding)| *encoding).collect()
+        self.seen().into_iter().map(|seen| seen.encoding).collect()
     }
 
     /// The time between each attempt and the next, in seconds.
     fn pauses(&self) -> Vec<f64> {
-        let asked = self.asked.lock().unwrap();
-        let pause = |pair: &[(Duration, Encoding)]| (pair[1].0 - pair[0].0).as_secs_f64();
-        asked.windows(2).map(pause).collect()
+        let pause = |pair: &[Seen]| (pair[1].at - pair[0].at).as_secs_f64();
+        self.seen().windows(2).map(pause).collect()
     }
 }
 
-impl Attempt for Script {
+impl Way for Server {
     async fn attempt(&self, payload: &Payload) -> Answered {
-        let asked = (self.start.elapsed(), payload.encoding);
-        self.asked.lock().unwrap().push(asked);
-        let mut answers = self.answers.lock().unwrap();
-        answers.pop_front().expect("the script is long enough")
+        {
+            let mut on_wire = self.on_wire.lock().unwrap();
+            on_wire.0 += 1;
+            on_wire.1 = on_wire.1.max(on_wire.0);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await; // tidy: paused time
+        self.on_wire.lock().unwrap().0 -= 1;
+        let words = payload.bytes.chunks(4);
+        let seen = Seen {
+            at: self.start.elapsed(),
+            encoding: payload.encoding,
+            records: words
+                .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+                .collect(),
+        };
+        self.seen.lock().unwrap().push(seen.clone());
+        (self.answers.lock().unwrap())(&seen)
+    }
+
+    fn search(&self) -> &Search {
+        &self.search
+    }
+
+    fn patience(&self) -> &Patience {
+        &PATIENCE
+    }
+}
+
+/// What became of records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Book {
+    delivered: Vec<u32>,
+    rejected: Vec<u32>,
+    given_up: Vec<u32>,
+    /// One per request or part that was delivered.
+    deliveries: Vec<Delivered>,
+    /// So many rejections fail first.
+    dead_letter_full: usize,
+}
+
+struct Numbers {
+    records: Vec<u32>,
+    payload: Payload,
+    book: Arc<Mutex<Book>>,
+}
+
+impl Numbers {
+    fn new(records: Vec<u32>, book: &Arc<Mutex<Book>>) -> Numbers {
+        let bytes: Vec<u8> = records.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let payload = Payload {
+            bytes: Bytes::from(bytes),
+            encoding: Encoding::Zstd,
+            records: records.len() as u64,
+            uncompressed_bytes: records.len() as u64 * RECORD_BYTES,
+        };
+        Numbers {
+            records,
+            payload,
+            book: Arc::clone(book),
+        }
+    }
+}
+
+impl Request for Numbers {
+    fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    fn recode(&self, encoding: Encoding) -> Payload {
+        Payload {
+            encoding,
+            ..self.payload.clone()
+        }
+    }
+
+    fn halves(self) -> (Numbers, Numbers) {
+        let (first, second) = self.records.split_at(self.records.len() / 2);
+        let half = |records: &[u32]| Numbers::new(records.to_vec(), &self.book);
+        (half(first), half(second))
+    }
+
+    fn deliver(self, delivered: &Delivered) {
+        let mut book = self.book.lock().unwrap();
+        book.delivered.extend(self.records);
+        book.deliveries.push(delivered.clone());
+    }
+
+    fn reject(&mut self, _reason: &str) -> Result<(), String> {
+        assert_eq!(self.records.len(), 1, "a single record is rejected");
+        let mut book = self.book.lock().unwrap();
+        if book.dead_letter_full > 0 {
+            book.dead_letter_full -= 1;
+            return Err("full".to_owned());
+        }
+        book.rejected.extend(&self.records);
+        Ok(())
+    }
+
+    fn give_up(self, _reason: &str) {
+        self.book.lock().unwrap().given_up.extend(self.records);
     }
 }
 
@@ -65,6 +202,11 @@ struct Diary(Mutex<Vec<String>>);
 impl Diary {
     fn write(&self, line: String) {
         self.0.lock().unwrap().push(line);
+    }
+
+    fn count(&self, text: &str) -> usize {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).count()
     }
 }
 
@@ -79,6 +221,10 @@ impl Observer for Diary {
 
     fn holding(&self, reason: &str, _delay: Duration) {
         self.write(format!("hold {reason}"));
+    }
+
+    fn released(&self) {
+        self.write("released".to_owned());
     }
 
     fn recoding(&self, from: Encoding, to: Encoding, reason: &str) {
@@ -114,173 +260,63 @@ fn hold(doubt: Doubt) -> Answered {
     Answered { outcome, doubt }
 }
 
-fn payload(encoding: Encoding) -> Payload {
-    Payload {
-        bytes: Bytes::from_static(b"request"),
-        encoding,
-        records: 3,
-        uncompressed_bytes: 7,
+fn refused() -> Answered {
+    Outcome::Refused {
+        reason: "bad".to_owned(),
     }
+    .into()
 }
 
-fn recode(payload: &Payload, encoding: Encoding) -> Payload {
-    let bytes = Bytes::from(format!("{} as {}", payload.records, encoding.as_str()));
-    Payload {
-        bytes,
-        encoding,
-        ..payload.clone()
+fn too_large() -> Answered {
+    Outcome::TooLarge {
+        reason: "large".to_owned(),
     }
+    .into()
 }
 
-async fn run(script: &Script, search: &Search, observer: &dyn Observer) -> Delivered {
-    let payload = payload(Encoding::Zstd);
-    deliver(script, search, &PATIENCE, payload, &recode, observer).await
+const ONE: DriveConfig = DriveConfig {
+    concurrency: 1,
+    on_refused: OnRefused::Hold,
+};
+
+const FOUR: DriveConfig = DriveConfig {
+    concurrency: 4,
+    ..ONE
+};
+
+/// Delivers these requests, all there from the start.
+async fn check(
+    server: &Arc<Server>,
+    config: DriveConfig,
+    requests: impl IntoIterator<Item = Vec<u32>>,
+    observer: &dyn Observer,
+) -> Book {
+    let book = Arc::<Mutex<Book>>::default();
+    check_with(server, config, requests, observer, &book).await;
+    let book = book.lock().unwrap();
+    book.clone()
 }
 
-#[tokio::test(start_paused = true)]
-async fn it_backs_off_and_starts_anew_after_a_hold() {
-    let mut answers = vec![retry(None); 7];
-    answers.push(hold(Doubt::None));
-    answers.extend([retry(None), ok()]);
-    let script = Script::new(answers);
-    let delivered = run(&script, &Search::auto(), &()).await;
-    assert_eq!(delivered.attempts, 10);
-    let bounds = [
-        (1, 2),
-        (2, 4),
-        (4, 8),
-        (8, 16),
-        (15, 30),
-        (15, 30),
-        (15, 30),
-        (40, 44),
-        (1, 2),
-    ];
-    for (pause, (low, high)) in script.pauses().into_iter().zip(bounds) {
-        // Paused time moves in whole milliseconds, upwards.
-        let within = pause >= f64::from(low) && pause <= f64::from(high) + 0.01;
-        assert!(within, "{pause} is not in {low}..={high}");
+async fn check_with(
+    server: &Arc<Server>,
+    config: DriveConfig,
+    requests: impl IntoIterator<Item = Vec<u32>>,
+    observer: &dyn Observer,
+    book: &Arc<Mutex<Book>>,
+) {
+    let (sender, receiver) = queue();
+    for records in requests {
+        let request = Numbers::new(records, book);
+        assert!(sender.send(request).is_ok());
     }
+    drop(sender);
+    run(Arc::clone(server), receiver, config, observer).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_server_is_waited_for_as_long_as_it_says_but_not_for_ever() {
-    let after = [Some(0), Some(100), Some(1_000_000_000)];
-    let script = Script::new(after.map(retry).into_iter().chain([ok()]));
-    run(&script, &Search::auto(), &()).await;
-    let pauses = script.pauses();
-    assert!(pauses[0] >= 1.0 && pauses[0] < 2.01, "{pauses:?}");
-    assert!(pauses[1] >= 100.0 && pauses[1] < 110.01, "{pauses:?}");
-    assert!(pauses[2] >= 300.0 && pauses[2] < 330.01, "{pauses:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_encoding_is_replaced_at_once_and_remembered() {
-    let script = Script::new([hold(Doubt::Possible), retry(None), ok(), ok()]);
-    let search = Search::auto();
-    let diary = Diary::default();
-    let delivered = run(&script, &search, &diary).await;
-    assert_eq!(delivered.encoding, Encoding::Gzip);
-    assert_eq!(delivered.wire_bytes, "3 as gzip".len() as u64);
-    assert_eq!(search.preferred(), Encoding::Gzip);
-    assert!(script.pauses()[0] < 0.01, "{:?}", script.pauses());
-    run(&script, &search, &diary).await;
-    let expected = [
-        Encoding::Zstd,
-        Encoding::Gzip,
-        Encoding::Gzip,
-        Encoding::Gzip,
-    ];
-    assert_eq!(script.encodings(), expected);
-    let expected = [
-        "send 7 zstd",
-        "recode zstd gzip no",
-        "send 9 gzip",
-        "retry unavailable busy",
-        "send 9 gzip",
-        "delivered 3",
-        "send 9 gzip",
-        "delivered 1",
-    ];
-    assert_eq!(*diary.0.lock().unwrap(), expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_every_encoding_is_refused_it_holds_and_searches_again() {
-    let refused = || [const { Doubt::Possible }; 3].map(hold);
-    let script = Script::new(refused().into_iter().chain(refused()).chain([ok()]));
-    let diary = Diary::default();
-    let delivered = run(&script, &Search::auto(), &diary).await;
-    assert_eq!(
-        (delivered.attempts, delivered.encoding),
-        (7, Encoding::Zstd)
-    );
-    let held = diary.0.lock().unwrap();
-    let held = held.iter().filter(|line| *line == "hold no").count();
-    assert_eq!(held, 2);
-    let pauses = script.pauses();
-    for (index, pause) in pauses.iter().enumerate() {
-        let waited = *pause >= 40.0;
-        assert_eq!(waited, index % 3 == 2, "{pauses:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_configured_encoding_is_recoded_to_but_never_left() {
-    let script = Script::new([hold(Doubt::Named), ok()]);
-    let search = Search::fixed(Encoding::Identity);
-    let delivered = run(&script, &search, &()).await;
-    assert_eq!(delivered.attempts, 2);
-    assert_eq!(script.encodings(), [Encoding::Identity; 2]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dropping_the_future_ends_it() {
-    let script = Script::new([retry(None)]);
-    let search = Search::auto();
-    let limit = Duration::from_millis(500);
-    let cut = tokio::time::timeout(limit, run(&script, &search, &())).await;
-    assert!(cut.is_err());
-    assert_eq!(script.asked.lock().unwrap().len(), 1);
-}
-
-/// Anything that an endpoint may answer before it accepts.
-fn failure() -> impl Strategy<Value = Answered> {
-    prop_oneof![
-        Just(hold(Doubt::None)),
-        Just(hold(Doubt::Possible)),
-        Just(hold(Doubt::Named)),
-        prop::option::of(0u64..400).prop_map(retry),
-    ]
-}
-
-proptest! {
-    /// Whatever the endpoint answers: every answer is followed by exactly one attempt until one is
-    /// accepted, no wait is longer than the longest, and between two waits no encoding comes twice.
-    #[test]
-    fn nothing_is_skipped_and_no_loop_is_hot(answers in prop::collection::vec(failure(), 0..40)) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let count = answers.len();
-            let script = Script::new(answers.into_iter().chain([ok()]));
-            let delivered = run(&script, &Search::auto(), &()).await;
-            prop_assert_eq!(delivered.attempts, count as u64 + 1);
-            prop_assert!(script.answers.lock().unwrap().is_empty());
-            let (encodings, mut tried) = (script.encodings(), Vec::new());
-            for (index, encoding) in encodings.iter().enumerate() {
-                let pause = index.checked_sub(1).map_or(f64::MAX, |before| script.pauses()[before]);
-                if pause > 0.5 {
-                    tried.clear();
-                }
-                prop_assert!(index == 0 || pause < 331.0, "{}", pause);
-                prop_assert!(!tried.contains(encoding), "{:?}", encodings);
-                tried.push(*encoding);
-            }
-            Ok(())
-        })?;
-    }
+#[allow(clippy::disallowed_methods, reason = "as the pipeline does")]
+fn queue() -> (
+    mpsc::UnboundedSender<Numbers>,
+    mpsc::UnboundedReceiver<Numbers>,
+) {
+    mpsc::unbounded_channel()
 }

@@ -7,11 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{PATIENCE, WRITTEN, failed};
-use crate::deliver::{Attempt, deliver};
+use super::{WRITTEN, failed};
+use crate::Payload;
 use crate::outcome::Answered;
-use crate::search::Search;
-use crate::{Delivered, Encoding, Observer, Payload, Recode};
 
 /// Appends payloads to one file, one after the other. Delivered means synced to disk.
 pub struct FileOutput {
@@ -38,21 +36,11 @@ impl FileOutput {
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
-
-    /// Writes until all is written.
-    pub async fn deliver(
-        &self,
-        payload: Payload,
-        recode: &Recode<'_>,
-        observer: &dyn Observer,
-    ) -> Delivered {
-        let search = Search::fixed(Encoding::Identity);
-        deliver(self, &search, &PATIENCE, payload, recode, observer).await
-    }
 }
 
-impl Attempt for FileOutput {
-    async fn attempt(&self, payload: &Payload) -> Answered {
+impl FileOutput {
+    /// Writes `payload` once.
+    pub(crate) async fn attempt(&self, payload: &Payload) -> Answered {
         let (inner, bytes) = (Arc::clone(&self.inner), payload.bytes.clone());
         let written = tokio::task::spawn_blocking(move || inner.append(&bytes)).await;
         let path = self.inner.path.display().to_string();
@@ -119,28 +107,20 @@ fn write_whole(
 mod tests {
     use std::fs::File;
     use std::io::{self, Write};
-    use std::sync::Mutex;
-    use std::time::Duration;
 
     use bytes::Bytes;
 
-    use super::{FileOutput, write_whole};
-    use crate::{Delivered, Encoding, Observer, Payload};
+    use super::{FileOutput, WRITTEN, write_whole};
+    use crate::{Encoding, Outcome, Payload};
 
-    async fn deliver(
-        output: &FileOutput,
-        text: &'static str,
-        observer: &dyn Observer,
-    ) -> Delivered {
+    async fn write(output: &FileOutput, text: &'static str) -> Outcome {
         let payload = Payload {
             bytes: Bytes::from_static(text.as_bytes()),
             encoding: Encoding::Identity,
             records: 1,
             uncompressed_bytes: text.len() as u64,
         };
-        output
-            .deliver(payload, &|payload, _| payload.clone(), observer)
-            .await
+        output.attempt(&payload).await.outcome
     }
 
     #[tokio::test]
@@ -148,41 +128,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/out.ndjson");
         let output = FileOutput::new(&path);
-        deliver(&output, "1\n", &()).await;
-        deliver(&output, "2\n", &()).await;
+        assert_eq!(write(&output, "1\n").await, WRITTEN);
+        assert_eq!(write(&output, "2\n").await, WRITTEN);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n");
         let moved = folder.path().join("out.old");
         std::fs::rename(&path, &moved).unwrap();
-        deliver(&output, "3\n", &()).await;
+        assert_eq!(write(&output, "3\n").await, WRITTEN);
         assert_eq!(std::fs::read_to_string(&moved).unwrap(), "1\n2\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "3\n");
         std::fs::remove_file(&path).unwrap();
-        deliver(&output, "4\n", &()).await;
+        assert_eq!(write(&output, "4\n").await, WRITTEN);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "4\n");
     }
 
-    /// Puts the folder that stands in the way aside once it is held.
-    struct Repair<'a>(&'a std::path::Path, Mutex<Vec<String>>);
-
-    impl Observer for Repair<'_> {
-        fn holding(&self, reason: &str, _: Duration) {
-            self.1.lock().unwrap().push(reason.to_owned());
-            std::fs::remove_dir(self.0).unwrap();
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_path_that_cannot_be_written_is_held_until_it_can() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.ndjson");
         std::fs::create_dir(&path).unwrap();
         let output = FileOutput::new(&path);
-        let repair = Repair(&path, Mutex::default());
-        let delivered = deliver(&output, "1\n", &repair).await;
-        assert_eq!(delivered.attempts, 2);
+        match write(&output, "1\n").await {
+            Outcome::Hold { reason } => assert!(reason.contains("out.ndjson"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+        std::fs::remove_dir(&path).unwrap();
+        assert_eq!(write(&output, "1\n").await, WRITTEN);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
-        let reasons = repair.1.lock().unwrap();
-        assert!(reasons[0].contains("out.ndjson"), "{reasons:?}");
     }
 
     #[test]
@@ -201,6 +172,6 @@ mod tests {
     #[tokio::test]
     async fn a_device_is_written_too() {
         let output = FileOutput::new("/dev/null");
-        assert_eq!(deliver(&output, "1\n", &()).await.attempts, 1);
+        assert_eq!(write(&output, "1\n").await, WRITTEN);
     }
 }

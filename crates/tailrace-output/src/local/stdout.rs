@@ -3,11 +3,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{PATIENCE, WRITTEN, failed};
-use crate::deliver::{Attempt, deliver};
+use super::{WRITTEN, failed};
+use crate::Payload;
 use crate::outcome::Answered;
-use crate::search::Search;
-use crate::{Delivered, Encoding, Observer, Payload, Recode};
 
 /// Writes payloads one after the other and flushes after each. A reader that went away is held, as
 /// nothing may be skipped.
@@ -27,17 +25,6 @@ impl StdoutOutput {
             to: Arc::new(Mutex::new(writer)),
         }
     }
-
-    /// Writes until all is written.
-    pub async fn deliver(
-        &self,
-        payload: Payload,
-        recode: &Recode<'_>,
-        observer: &dyn Observer,
-    ) -> Delivered {
-        let search = Search::fixed(Encoding::Identity);
-        deliver(self, &search, &PATIENCE, payload, recode, observer).await
-    }
 }
 
 impl Default for StdoutOutput {
@@ -46,8 +33,9 @@ impl Default for StdoutOutput {
     }
 }
 
-impl Attempt for StdoutOutput {
-    async fn attempt(&self, payload: &Payload) -> Answered {
+impl StdoutOutput {
+    /// Writes `payload` once.
+    pub(crate) async fn attempt(&self, payload: &Payload) -> Answered {
         let (to, bytes) = (Arc::clone(&self.to), payload.bytes.clone());
         let written = tokio::task::spawn_blocking(move || {
             let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,8 +58,8 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::StdoutOutput;
-    use crate::{Encoding, Observer, Payload};
+    use super::{StdoutOutput, WRITTEN};
+    use crate::{Encoding, Outcome, Payload, RetryCause};
 
     /// Fails as it is told, then keeps what it is given.
     #[derive(Clone, Default)]
@@ -93,21 +81,7 @@ mod tests {
         }
     }
 
-    #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
-
-    impl Observer for Heard {
-        fn retrying(&self, cause: crate::RetryCause, reason: &str, _: std::time::Duration) {
-            let text = format!("retry {}: {reason}", cause.as_str());
-            self.0.lock().unwrap().push(text);
-        }
-
-        fn holding(&self, reason: &str, _: std::time::Duration) {
-            self.0.lock().unwrap().push(format!("hold: {reason}"));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_closed_reader_is_held_and_other_errors_are_retried() {
         let pipe = Pipe::default();
         let failures = [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe];
@@ -119,20 +93,20 @@ mod tests {
             records: 1,
             uncompressed_bytes: 8,
         };
-        let heard = Heard::default();
-        let delivered = output
-            .deliver(payload, &|payload, _| payload.clone(), &heard)
-            .await;
-        assert_eq!(delivered.attempts, 3);
+        match output.attempt(&payload).await.outcome {
+            Outcome::Hold { reason } => {
+                assert!(
+                    reason.starts_with("cannot write to standard output"),
+                    "{reason}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+        match output.attempt(&payload).await.outcome {
+            Outcome::Retry { cause, .. } => assert_eq!(cause, RetryCause::Write),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(output.attempt(&payload).await.outcome, WRITTEN);
         assert_eq!(*pipe.written.lock().unwrap(), b"{\"a\":1}\n");
-        let heard = heard.0.lock().unwrap();
-        assert!(
-            heard[0].starts_with("hold: cannot write to standard output"),
-            "{heard:?}"
-        );
-        assert!(
-            heard[1].starts_with("retry write: cannot write to"),
-            "{heard:?}"
-        );
     }
 }

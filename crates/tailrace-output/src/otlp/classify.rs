@@ -1,4 +1,4 @@
-//! Turns one complete answer into its outcome (OTLP specification, Failures and Retry; D12). Takes
+//! Turns one complete answer into its outcome (OTLP specification, Failures and Retry). Takes
 //! status, headers, body and trailers, gives [`Answered`]; it never touches a socket and reads no
 //! clock but the one handed in.
 
@@ -36,7 +36,7 @@ pub(super) fn http(response: &HttpResponse<'_>, records: u64, now: SystemTime) -
     let reason = join(&format!("the server answered {status}"), &said);
     let cause = match status.as_u16() {
         429 => RetryCause::Throttled,
-        502..=504 => RetryCause::Unavailable,
+        408 | 502..=504 => RetryCause::Unavailable,
         _ => return http_refusal(response, &reason, &said),
     };
     let after = response.headers.get(header::RETRY_AFTER);
@@ -85,7 +85,6 @@ fn http_refusal(response: &HttpResponse<'_>, reason: &str, said: &str) -> Answer
         },
         401 | 403 => "check the credentials in headers or tls".to_owned(),
         404 | 405 => "check the path of the endpoint".to_owned(),
-        413 => "the request is too large for it: lower max_request_bytes".to_owned(),
         _ => String::new(),
     };
     let doubt = if status.as_u16() == 415 || names_encoding(said) {
@@ -95,12 +94,14 @@ fn http_refusal(response: &HttpResponse<'_>, reason: &str, said: &str) -> Answer
     } else {
         Doubt::None
     };
-    Answered {
-        outcome: Outcome::Hold {
-            reason: join(reason, &hint),
-        },
-        doubt,
-    }
+    let reason = join(reason, &hint);
+    let outcome = match status.as_u16() {
+        413 => Outcome::TooLarge { reason },
+        400 if names_size(said) => Outcome::TooLarge { reason },
+        400 | 422 => Outcome::Refused { reason },
+        _ => Outcome::Hold { reason },
+    };
+    Answered { outcome, doubt }
 }
 
 /// What the body of a failure says, on one line: the message of a `google.rpc.Status`, or its text.
@@ -186,6 +187,10 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
     };
     let reason = join(&format!("the server answered {}", code_name(code)), &said);
     let (after, cause) = match (code, details.retry_after) {
+        // Servers disagree on the code for a message above their limit.
+        (3 | 8 | 11, None) if names_size(&said) => {
+            return Outcome::TooLarge { reason }.into();
+        }
         // CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS
         (1 | 4 | 10 | 11 | 14 | 15, after) => (after, RetryCause::Unavailable),
         // RESOURCE_EXHAUSTED says "later" only with a time; without one it is a size limit or quota.
@@ -254,7 +259,7 @@ fn inflate<'a>(encoding: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
 fn grpc_refusal(code: i32, reason: &str, said: &str) -> Answered {
     let hint = match code {
         7 | 16 => "check the credentials in headers or tls",
-        8 => "if the request is too large for it, lower max_request_bytes",
+        8 => "a quota, perhaps; if the request is too large for it, lower max_request_bytes",
         12 => "does the endpoint lead to an OTLP server for logs?",
         _ => "",
     };
@@ -263,12 +268,12 @@ fn grpc_refusal(code: i32, reason: &str, said: &str) -> Answered {
         12 => Doubt::Possible,
         _ => Doubt::None,
     };
-    Answered {
-        outcome: Outcome::Hold {
-            reason: join(reason, hint),
-        },
-        doubt,
-    }
+    let reason = join(reason, hint);
+    let outcome = match code {
+        3 => Outcome::Refused { reason },
+        _ => Outcome::Hold { reason },
+    };
+    Answered { outcome, doubt }
 }
 
 /// What stands between us and the server answered in its place: the gRPC mapping of HTTP statuses
@@ -285,7 +290,8 @@ fn grpc_without_status(response: &GrpcResponse<'_>) -> Answered {
     let reason = format!("something that speaks no gRPC answered {status}");
     let cause = match status.as_u16() {
         429 => RetryCause::Throttled,
-        502..=504 => RetryCause::Unavailable,
+        408 | 502..=504 => RetryCause::Unavailable,
+        413 => return Outcome::TooLarge { reason }.into(),
         code => {
             let doubt = match code {
                 415 => Doubt::Named,
@@ -358,6 +364,23 @@ fn names_encoding(said: &str) -> bool {
     ]
     .iter()
     .any(|word| said.contains(word))
+}
+
+/// Whether a server's text is about the size of the request.
+fn names_size(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    [
+        "too large",
+        "too big",
+        "larger than max",
+        "larger than the max",
+        "exceeds maximum",
+        "exceeds the maximum",
+        "exceeds max",
+        "exceeds the limit",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }
 
 fn join(text: &str, more: &str) -> String {

@@ -28,6 +28,8 @@ pub struct OtlpConfig {
     pub insecure: Option<bool>,
     /// When to try again.
     pub retry: RetryConfig,
+    /// How long a connection is used for new requests. Default 5 min.
+    pub max_connection_age: Option<Duration>,
 }
 
 /// How requests travel.
@@ -115,6 +117,10 @@ impl OtlpConfig {
         self.protocol.unwrap_or(Protocol::HttpProtobuf)
     }
 
+    pub(super) fn max_connection_age(&self) -> Duration {
+        self.max_connection_age.unwrap_or(Duration::from_secs(300))
+    }
+
     pub(super) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(10))
     }
@@ -133,6 +139,7 @@ impl fmt::Debug for OtlpConfig {
             .field("tls", &self.tls)
             .field("insecure", &self.insecure)
             .field("retry", &self.retry)
+            .field("max_connection_age", &self.max_connection_age)
             .finish()
     }
 }

@@ -3,7 +3,6 @@
 //! compressed already. It never compresses, and keeps no time (its caller cuts it off).
 
 use std::pin::Pin;
-use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 use super::classify::{self, GrpcResponse, RESPONSE_BYTES_MAX};
+use super::client::Renewed;
 use super::config::OtlpConfig;
 use super::{USER_AGENT, headers, tls};
 use crate::outcome::{Answered, Outcome, RetryCause};
@@ -35,12 +35,9 @@ type Connector = HttpsConnector<HttpConnector<Resolver>>;
 
 /// One channel to one server.
 pub(super) struct Grpc {
-    /// The scheme and authority of requests; what is connected to.
-    origin: Uri,
-    connector: Connector,
     headers: HeaderMap,
-    /// Made at the first attempt, because making it needs the runtime.
-    channel: OnceLock<Channel>,
+    /// Made at an attempt, because making one needs the runtime.
+    pub(super) channels: Renewed<Channel>,
 }
 
 impl Grpc {
@@ -62,11 +59,12 @@ impl Grpc {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         headers.insert("grpc-timeout", grpc_timeout(config.timeout()));
+        let connector = connector(host, tls, config.timeout());
         Ok(Grpc {
-            origin,
-            connector: connector(host, tls, config.timeout()),
             headers,
-            channel: OnceLock::new(),
+            channels: Renewed::new(config.max_connection_age(), move || {
+                connect(&connector, &origin)
+            }),
         })
     }
 
@@ -75,7 +73,7 @@ impl Grpc {
             Ok(request) => request,
             Err(reason) => return Outcome::Hold { reason }.into(),
         };
-        let channel = self.channel.get_or_init(|| self.connect()).clone();
+        let channel = self.channels.get();
         let response = match channel.oneshot(request).await {
             Ok(response) => response,
             Err(error) => return failure(&error).into(),
@@ -129,18 +127,19 @@ impl Grpc {
         }
         Ok(request)
     }
+}
 
-    fn connect(&self) -> Channel {
-        let (connector, target) = (self.connector.clone(), self.origin.clone());
-        // The channel's own idea of TLS is left out: it always dials "http", the connector knows better.
-        let dial = tower::service_fn(move |_: Uri| {
-            let (connector, target) = (connector.clone(), target.clone());
-            async move { connector.oneshot(target).await as Result<_, BoxError> }
-        });
-        Endpoint::from(Uri::from_static("http://channel"))
-            .origin(self.origin.clone())
-            .connect_with_connector_lazy(dial)
-    }
+/// A channel that connects to `origin`, the scheme and authority of requests, when it is used.
+fn connect(connector: &Connector, origin: &Uri) -> Channel {
+    let (connector, target) = (connector.clone(), origin.clone());
+    // The channel's own idea of TLS is left out: it always dials "http", the connector knows better.
+    let dial = tower::service_fn(move |_: Uri| {
+        let (connector, target) = (connector.clone(), target.clone());
+        async move { connector.oneshot(target).await as Result<_, BoxError> }
+    });
+    Endpoint::from(Uri::from_static("http://channel"))
+        .origin(origin.clone())
+        .connect_with_connector_lazy(dial)
 }
 
 /// Connects over TCP, and TLS for `https`, to the addresses of `host`, whatever name is asked for.

@@ -10,6 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url, redirect};
 
 use super::classify::{self, HttpResponse, RESPONSE_BYTES_MAX};
+use super::client::Renewed;
 use super::config::OtlpConfig;
 use super::{USER_AGENT, headers, tls};
 use crate::error::Kind;
@@ -19,7 +20,7 @@ use crate::{Encoding, Error, Payload};
 
 /// A pooled client for one URL.
 pub(super) struct Http {
-    client: Client,
+    pub(super) clients: Renewed<Client>,
     url: Url,
     headers: HeaderMap,
 }
@@ -28,27 +29,39 @@ impl Http {
     pub(super) fn new(mut url: Url, config: &OtlpConfig) -> Result<Http, Error> {
         let mut tls = tls::client_config(&config.tls, url.scheme() == "https")?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .user_agent(USER_AGENT)
-            .connect_timeout(config.timeout());
+        let mut resolver = None;
         if let (Some(name), Some(host)) = (&config.tls.server_name, url.host_str()) {
             let host = host.trim_matches(['[', ']']).to_owned();
-            builder = builder.dns_resolver(Arc::new(Always { host }));
+            resolver = Some(Arc::new(Always { host }));
             let taken = url.set_host(Some(name));
             taken.map_err(|error| Error::value("tls.server_name", error.to_string()))?;
         }
-        let client = builder.build().map_err(|source| Kind::Client {
+        let timeout = config.timeout();
+        let make = move || {
+            let builder = Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .no_proxy()
+                .user_agent(USER_AGENT)
+                .connect_timeout(timeout);
+            match resolver.clone() {
+                Some(resolver) => builder.dns_resolver(resolver),
+                None => builder,
+            }
+        };
+        // A builder can be used once, and is not cloned: what it is made of is.
+        make().build().map_err(|source| Kind::Client {
             source: source.without_url(),
         })?;
         let mut headers = headers::check(&config.headers)?;
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         headers.insert(header::CONTENT_TYPE, protobuf);
+        let clients = Renewed::new(config.max_connection_age(), move || {
+            make().build().expect("a client was made of this before")
+        });
         Ok(Http {
-            client,
+            clients,
             url,
             headers,
         })
@@ -60,7 +73,7 @@ impl Http {
             let encoding = HeaderValue::from_static(payload.encoding.as_str());
             headers.insert(header::CONTENT_ENCODING, encoding);
         }
-        let request = self.client.post(self.url.clone()).headers(headers);
+        let request = self.clients.get().post(self.url.clone()).headers(headers);
         let mut response = match request.body(payload.bytes.clone()).send().await {
             Ok(response) => response,
             Err(error) => return failure(error).into(),

@@ -34,7 +34,7 @@ fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket
     BatchInFlight::start(
         Arc::clone(tracker),
         Vec::new(),
-        vec![span],
+        (vec![span], Places::default()),
         0,
         requests,
         None,
@@ -61,7 +61,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
 
 /// What a script does with a ticket.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Fate {
+enum End {
     Ack,
     Drop,
 }
@@ -77,18 +77,18 @@ fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
             let mut tickets: Vec<Option<Ticket>> = tickets.into_iter().map(Some).collect();
             let fate = |n: usize| {
                 if fates >> n & 1 == 0 {
-                    Fate::Ack
+                    End::Ack
                 } else {
-                    Fate::Drop
+                    End::Drop
                 }
             };
             for (step, &n) in order.iter().enumerate() {
                 let ticket = tickets[n].take().expect("each ticket once");
                 match fate(n) {
-                    Fate::Ack => ticket.ack(0),
-                    Fate::Drop => drop(ticket),
+                    End::Ack => ticket.ack(0),
+                    End::Drop => drop(ticket),
                 }
-                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == Fate::Ack;
+                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == End::Ack;
                 let expected = match (acked(0) && acked(1), acked(2)) {
                     (false, _) => 20,
                     (true, false) => 10,
@@ -125,7 +125,14 @@ fn rejected_records_are_counted_once_and_exactly() {
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
     tracker.framed(&spans, &[(slot, 20, None)]);
-    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), spans, 4, &[2], None);
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        (spans, Places::default()),
+        4,
+        &[2],
+        None,
+    );
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
         ticket.ack(rejected);
     }
@@ -135,7 +142,64 @@ fn rejected_records_are_counted_once_and_exactly() {
         Counts {
             delivered: 8,
             filtered: 4,
-            rejected: 8
+            rejected: 8,
+            ..Counts::default()
         }
     );
+}
+
+#[test]
+fn a_record_has_one_outcome_the_worst_of_its_rows() {
+    let (tracker, slot) = tracker(1);
+    let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
+    tracker.read(slot, 20);
+    tracker.framed(&spans, &[(slot, 20, None)]);
+    let parts = (spans, Places::default());
+    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), parts, 1, &[2], None);
+    let mut tickets = tickets.into_iter().flatten();
+    let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
+    for (record, fate) in [
+        (3, Fate::DeadLettered),
+        (3, Fate::DeadLettered),
+        (4, Fate::DeadLettered),
+        (5, Fate::DeadLetterFull),
+    ] {
+        first.note(record, fate);
+    }
+    for (record, fate) in [
+        (4, Fate::Refused),
+        (5, Fate::DeadLettered),
+        (6, Fate::Refused),
+    ] {
+        second.note(record, fate);
+    }
+    first.ack(2);
+    assert_eq!(tracker.unsettled_bytes(slot), 20);
+    second.ack(0);
+    assert_eq!(tracker.unsettled_bytes(slot), 0);
+    let expected = Counts {
+        delivered: 13,
+        filtered: 1,
+        rejected: 2,
+        dead_lettered: 1,
+        dropped: 3,
+    };
+    assert_eq!(tracker.totals(0), expected);
+}
+
+#[test]
+fn a_record_is_found_where_it_was_read() {
+    let mut places = Places::default();
+    let far = 5_000_000_000;
+    places.add(Slot(1), [(10, 20), (20, 25)].into_iter());
+    places.add(Slot(2), [(far, far + 7), (far + 9, far + 30)].into_iter());
+    let found: Vec<_> = (0..5).map(|record| places.of(record)).collect();
+    let expected = [
+        Some((Slot(1), (10, 20))),
+        Some((Slot(1), (20, 25))),
+        Some((Slot(2), (far, far + 7))),
+        Some((Slot(2), (far + 9, far + 30))),
+        None,
+    ];
+    assert_eq!(found, expected);
 }

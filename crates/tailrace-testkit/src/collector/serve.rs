@@ -107,7 +107,7 @@ async fn respond(
     let (request, records) = request::read(&parts, &body, connection.number);
     let protocol = request.protocol;
     let encoding = request.encoding.clone();
-    let (index, answer) = shared.seen(request);
+    let (index, answer) = shared.seen(request, &records);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
     }

@@ -17,12 +17,17 @@ pub(crate) struct Shared {
     counts: watch::Sender<Counts>,
 }
 
+/// Looks at the records of a request.
+pub(crate) type Judge = Box<dyn Fn(&[Record]) -> bool + Send>;
+
 pub(crate) struct State {
     pub(crate) script: VecDeque<Answer>,
     /// What is answered when the script is at its end.
     pub(crate) otherwise: Answer,
     /// What is answered to requests in these encodings, before the script is asked.
     pub(crate) refused: Vec<(String, Answer)>,
+    /// What is answered to requests whose records are such, before the script is asked.
+    pub(crate) judged: Vec<(Judge, Answer)>,
     pub(crate) requests: Vec<Request>,
     pub(crate) records: Vec<Record>,
 }
@@ -43,6 +48,7 @@ impl Shared {
                 script: VecDeque::new(),
                 otherwise: Answer::ok(),
                 refused: Vec::new(),
+                judged: Vec::new(),
                 requests: Vec::new(),
                 records: Vec::new(),
             }),
@@ -73,10 +79,10 @@ impl Shared {
     }
 
     /// A whole request was read: gives its index and what to answer.
-    pub(crate) fn seen(&self, request: Request) -> (usize, Answer) {
+    pub(crate) fn seen(&self, request: Request, records: &[Record]) -> (usize, Answer) {
         let mut state = self.lock();
         let index = state.requests.len();
-        let answer = state.answer(&request);
+        let answer = state.answer(&request, records);
         state.requests.push(request);
         drop(state);
         self.counts.send_modify(|counts| counts.requests += 1);
@@ -100,7 +106,7 @@ impl Shared {
 }
 
 impl State {
-    fn answer(&mut self, request: &Request) -> Answer {
+    fn answer(&mut self, request: &Request, records: &[Record]) -> Answer {
         let path = match request.protocol {
             Protocol::Http => "/v1/logs",
             Protocol::Grpc => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -121,6 +127,11 @@ impl State {
                 Protocol::Http => Answer::status(400).message(error),
                 Protocol::Grpc => Answer::grpc(3, error),
             };
+        }
+        for (judge, answer) in &self.judged {
+            if judge(records) {
+                return answer.clone();
+            }
         }
         self.script
             .pop_front()

@@ -10,3 +10,4 @@ mod command_line;
 mod oracle;
 mod real_collector;
 mod torture;
+mod refused;

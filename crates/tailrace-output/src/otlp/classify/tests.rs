@@ -36,14 +36,18 @@ fn check_grpc(trailers: &[(&str, &str)], body: &[u8]) -> Answered {
 }
 
 #[test]
-fn every_http_status_is_delivered_retried_or_held() {
+fn every_http_status_has_its_outcome() {
     for status in 100..1000 {
         let Answered { outcome, doubt } = check_http(status, &[], b"");
         let right = match (&outcome, status) {
             (Outcome::Delivered { .. }, 200..=299) => true,
             (Outcome::Retry { cause, .. }, 429) => *cause == RetryCause::Throttled,
-            (Outcome::Retry { cause, .. }, 502..=504) => *cause == RetryCause::Unavailable,
-            (Outcome::Hold { reason }, status) => reason.contains(&status.to_string()),
+            (Outcome::Retry { cause, .. }, 408 | 502..=504) => *cause == RetryCause::Unavailable,
+            (Outcome::TooLarge { .. }, 413) | (Outcome::Refused { .. }, 400 | 422) => true,
+            (Outcome::Hold { reason }, status) => {
+                ![400, 408, 413, 422, 429, 502, 503, 504].contains(&status)
+                    && reason.contains(&status.to_string())
+            }
             _ => false,
         };
         assert!(right, "{status}: {outcome:?}");
@@ -57,7 +61,7 @@ fn every_http_status_is_delivered_retried_or_held() {
 }
 
 #[test]
-fn every_grpc_code_is_delivered_retried_or_held() {
+fn every_grpc_code_has_its_outcome() {
     for code in 0..20 {
         let Answered { outcome, doubt } = check_grpc(&[("grpc-status", &code.to_string())], b"");
         let right = match outcome {
@@ -65,7 +69,9 @@ fn every_grpc_code_is_delivered_retried_or_held() {
             Outcome::Retry { cause, .. } => {
                 [1, 4, 10, 11, 14, 15].contains(&code) && cause == RetryCause::Unavailable
             }
-            Outcome::Hold { .. } => ![0, 1, 4, 10, 11, 14, 15].contains(&code),
+            Outcome::Refused { .. } => code == 3,
+            Outcome::TooLarge { .. } => false,
+            Outcome::Hold { .. } => ![0, 1, 3, 4, 10, 11, 14, 15].contains(&code),
         };
         assert!(right, "{code}");
         let expected = if code == 12 {
@@ -75,6 +81,35 @@ fn every_grpc_code_is_delivered_retried_or_held() {
         };
         assert_eq!(doubt, expected, "{code}");
     }
+}
+
+#[test]
+fn a_request_above_the_limit_is_told_from_a_bad_one_and_from_a_quota() {
+    // As grpc-go, grpc-java, tonic and Go's net/http say it.
+    let grpc = [
+        (
+            8,
+            "grpc: received message larger than max (5000000 vs. 4194304)",
+        ),
+        (8, "gRPC message exceeds maximum size 4194304: 5000000"),
+        (
+            11,
+            "Error, decoded message length too large: found 9 bytes, the limit is: 4 bytes",
+        ),
+    ];
+    for (code, said) in grpc {
+        let code = code.to_string();
+        let trailers = [("grpc-status", code.as_str()), ("grpc-message", said)];
+        let outcome = check_grpc(&trailers, b"").outcome;
+        assert!(matches!(outcome, Outcome::TooLarge { .. }), "{outcome:?}");
+    }
+    let quota = [("grpc-status", "8"), ("grpc-message", "quota exceeded")];
+    let outcome = check_grpc(&quota, b"").outcome;
+    assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
+    let outcome = check_http(400, &[], b"http: request body too large").outcome;
+    assert!(matches!(outcome, Outcome::TooLarge { .. }), "{outcome:?}");
+    let outcome = check_http(400, &[], b"bad timestamp").outcome;
+    assert!(matches!(outcome, Outcome::Refused { .. }), "{outcome:?}");
 }
 
 #[test]

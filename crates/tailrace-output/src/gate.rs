@@ -1,0 +1,516 @@
+//! Which request goes out next, and what a refusal means (D12). All requests of one output pass it.
+//! Pure: it takes outcomes and the time, gives the next step; it never sends and never sleeps.
+//!
+//! *Open.* Up to `concurrency` requests are under way; one that is to be repeated keeps its place.
+//!
+//! *Holding.* A refusal says that something is wrong, and not what: the request, the configuration
+//! or the server. From then on one request at a time is on the wire. The refused ones are *suspects*.
+//! As long as there are any, the gate alternates between a suspect and another request, and every
+//! answer is read in the light of the one before it:
+//!
+//! - *Accepted* is the evidence that the server takes requests as they are. The next suspect goes out
+//!   at once.
+//! - *Refused directly after another was accepted* is the fault of the request itself. It is cut in
+//!   halves, which become suspects. A single record is rejected, if three answers in a row were:
+//!   refused (it, or the request that it was cut from), accepted (another one), refused (it).
+//! - *Refused without such evidence* says nothing. After two different ones in a row the gate waits,
+//!   `Patience::hold` from one probe to the next, for as long as it takes. A suspect with nobody to
+//!   compare it to is cut once, so that its halves can be evidence for each other.
+//!
+//! An answer that blames the configuration or the server (401, 404, 500, a web page) needs the
+//! same evidence [`STRIKES`] times, a hold apart, before its single record is rejected: a server that answers
+//! so now and then must not cost records. Other requests flow meanwhile.
+//!
+//! *Too large* is no refusal: the request is cut in halves, and for [`LIMIT_MEMORY`] larger ones are cut
+//! before they are sent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Request;
+use crate::backoff::Backoff;
+use crate::deliver::{OnRefused, Patience};
+use crate::outcome::RetryCause;
+use crate::search::Round;
+
+/// How often a single record must be refused on evidence, if the answer blames something else.
+const STRIKES: u32 = 5;
+/// How long a size that was too large is remembered.
+const LIMIT_MEMORY: Duration = Duration::from_secs(3600);
+/// Requests are never cut below this before they were refused, in bytes before compression.
+const LIMIT_BYTES_MIN: u64 = 16 * 1024;
+
+/// A request, or a part of one, that is under way.
+pub(crate) struct Piece<R> {
+    pub(crate) request: R,
+    /// In which encodings it was refused since it last waited.
+    pub(crate) round: Round,
+    /// How often it was sent.
+    pub(crate) attempts: u64,
+    id: u64,
+    backoff: Backoff,
+    /// It is not sent before.
+    not_before: Option<Instant>,
+    suspect: bool,
+    /// Sent while holding, alone on the wire.
+    probe: bool,
+    /// It was not cut for want of evidence since the last one was accepted.
+    whole: bool,
+    strikes: u32,
+    /// The answer in which it, or what it was cut from, was refused last.
+    refused_at: Option<u64>,
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The answer blames the request.
+    Request,
+    /// The answer blames something else.
+    Other,
+}
+
+/// What to do now.
+pub(crate) enum Step<R> {
+    /// Send it.
+    Send(Piece<R>),
+    /// Take the next request from the queue, which is not empty.
+    Take,
+    /// Wait for an answer, for this moment, or, if `take`, for the next request.
+    Wait { until: Option<Instant>, take: bool },
+    /// A pause begins that only another request can shorten.
+    Pause(Duration),
+    /// Give it up: nothing is waited for.
+    GiveUp(Piece<R>),
+}
+
+/// What a refusal leads to.
+pub(crate) enum Effect<R> {
+    /// It is kept and sent again.
+    Kept,
+    /// The output waits so long before it probes again.
+    Hold(Duration),
+    /// A single record is to be rejected.
+    Reject(Piece<R>),
+    /// It is given up.
+    GiveUp(Piece<R>),
+}
+
+/// All requests of one output that are under way.
+pub(crate) struct Gate<R> {
+    patience: Patience,
+    concurrency: usize,
+    on_refused: OnRefused,
+    backoff: Backoff,
+    round: Round,
+    /// Not on the wire; those taken first are at the front.
+    pieces: VecDeque<Piece<R>>,
+    on_wire: usize,
+    hold: Option<Hold>,
+    /// What is larger is too large, in bytes before compression, and until when we think so.
+    limit: Option<(u64, Instant)>,
+    ids: u64,
+    /// Number of answers so far.
+    answers: u64,
+}
+
+struct Hold {
+    /// The last probe was accepted.
+    evidence: bool,
+    /// How many different requests in a row were refused without evidence.
+    alike: u32,
+    /// The one refused last.
+    last: Option<u64>,
+    /// The next probe is one that is no suspect.
+    others_turn: bool,
+    /// Nothing is sent before.
+    until: Option<Instant>,
+    /// But for another request: the suspect waits only for want of one.
+    alone: bool,
+}
+
+impl<R: Request> Gate<R> {
+    pub(crate) fn new(
+        patience: Patience,
+        concurrency: usize,
+        on_refused: OnRefused,
+        round: Round,
+    ) -> Gate<R> {
+        let backoff = Backoff::try_new(patience.min, patience.max)
+            .expect("the bounds were checked when the output was made");
+        Gate {
+            patience,
+            concurrency,
+            on_refused,
+            backoff,
+            round,
+            pieces: VecDeque::new(),
+            on_wire: 0,
+            hold: None,
+            limit: None,
+            ids: 0,
+            answers: 0,
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.on_wire == 0
+    }
+
+    /// Takes a request from the queue; one that is known to be too large is cut.
+    pub(crate) fn push(&mut self, request: R, now: Instant) {
+        self.limit = self.limit.filter(|(_, until)| now < *until);
+        for part in self.within_limit(request) {
+            let piece = self.piece(part, false);
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The request in parts that may not be too large.
+    fn within_limit(&self, request: R) -> Vec<R> {
+        let limit = self.limit.map_or(u64::MAX, |(limit, _)| limit);
+        let (mut uncut, mut parts) = (vec![request], Vec::new());
+        while let Some(request) = uncut.pop() {
+            let payload = request.payload();
+            if payload.uncompressed_bytes > limit && payload.records > 1 {
+                let (first, second) = request.halves();
+                uncut.extend([second, first]);
+            } else {
+                parts.push(request);
+            }
+        }
+        parts
+    }
+
+    fn piece(&mut self, request: R, suspect: bool) -> Piece<R> {
+        self.ids += 1;
+        Piece {
+            request,
+            round: self.round.clone(),
+            attempts: 0,
+            id: self.ids,
+            backoff: self.backoff.another(),
+            not_before: None,
+            suspect,
+            probe: false,
+            whole: true,
+            strikes: 0,
+            refused_at: None,
+        }
+    }
+
+    /// The next step; `queued` says whether the queue holds a request.
+    pub(crate) fn next(&mut self, now: Instant, queued: bool) -> Step<R> {
+        if self.is_open() {
+            self.hold = None;
+        }
+        let Some(hold) = &mut self.hold else {
+            return self.next_open(now, queued);
+        };
+        if self.on_wire > 0 {
+            return Step::Wait {
+                until: None,
+                take: false,
+            };
+        }
+        let paused = hold.until.is_some_and(|until| now < until);
+        if paused && !hold.alone {
+            return Step::Wait {
+                until: hold.until,
+                take: false,
+            };
+        }
+        if hold.evidence {
+            return self.next_on_evidence(now, queued);
+        }
+        self.next_probe(now, queued, paused)
+    }
+
+    fn next_open(&mut self, now: Instant, queued: bool) -> Step<R> {
+        if self.on_wire < self.concurrency {
+            let under_way = self.pieces.iter().take(self.concurrency);
+            if let Some(at) = under_way.into_iter().position(|piece| piece.is_due(now)) {
+                return self.send(at);
+            }
+        }
+        let take = self.on_wire + self.pieces.len() < self.concurrency;
+        match take && queued {
+            true => Step::Take,
+            false => Step::Wait {
+                until: self.next_due(now),
+                take,
+            },
+        }
+    }
+
+    /// The server takes requests: suspects show whether it takes them, too.
+    fn next_on_evidence(&mut self, now: Instant, queued: bool) -> Step<R> {
+        let due = |suspect| {
+            let fits = move |piece: &Piece<R>| piece.suspect == suspect && piece.is_due(now);
+            self.pieces.iter().position(fits)
+        };
+        match due(true).or_else(|| due(false)) {
+            Some(at) => self.send(at),
+            None if queued => Step::Take,
+            None => Step::Wait {
+                until: self.next_due(now),
+                take: true,
+            },
+        }
+    }
+
+    /// Nobody knows whose fault it is: suspects and others take turns.
+    fn next_probe(&mut self, now: Instant, queued: bool, paused: bool) -> Step<R> {
+        let Some(hold) = &mut self.hold else {
+            return self.next_open(now, queued);
+        };
+        let (last, others_turn) = (hold.last, hold.others_turn);
+        let another = |suspect| {
+            let fits = move |piece: &Piece<R>| {
+                piece.suspect == suspect && Some(piece.id) != last && piece.is_due(now)
+            };
+            self.pieces.iter().position(fits)
+        };
+        let (suspect, other) = (another(true), another(false));
+        if others_turn || suspect.is_none() {
+            if let Some(at) = other {
+                return self.send(at);
+            }
+            if queued {
+                return Step::Take;
+            }
+        }
+        if let Some(at) = suspect.or(other) {
+            return self.send(at);
+        }
+        let alone = self.pieces.iter().position(|piece| piece.is_due(now));
+        let Some(at) = alone else {
+            return Step::Wait {
+                until: self.next_due(now),
+                take: true,
+            };
+        };
+        if self.pieces[at].whole && self.pieces[at].request.payload().records > 1 {
+            self.cut_alone(at);
+            return self.next(now, queued);
+        }
+        if paused {
+            return Step::Wait {
+                until: hold.until,
+                take: true,
+            };
+        }
+        if hold.until.is_some() {
+            return self.send(at);
+        }
+        if self.on_refused == OnRefused::Drop {
+            return Step::GiveUp(self.remove(at));
+        }
+        let delay = self.backoff.spread(self.patience.hold);
+        (hold.until, hold.alone) = (Some(now + delay), true);
+        Step::Pause(delay)
+    }
+
+    /// Cuts the suspect that nothing can be compared to.
+    fn cut_alone(&mut self, at: usize) {
+        let piece = self.remove(at);
+        if let Some(hold) = &mut self.hold {
+            (hold.last, hold.alike) = (None, 0);
+        }
+        self.cut(piece.request, true, piece.refused_at);
+        for half in self.pieces.iter_mut().take(2) {
+            half.whole = false;
+        }
+    }
+
+    /// Puts both halves of a request to the front.
+    fn cut(&mut self, request: R, suspect: bool, refused_at: Option<u64>) {
+        let (first, second) = request.halves();
+        let (first, second) = (self.piece(first, suspect), self.piece(second, suspect));
+        for half in [second, first] {
+            self.pieces.push_front(Piece { refused_at, ..half });
+        }
+    }
+
+    fn remove(&mut self, at: usize) -> Piece<R> {
+        self.pieces.remove(at).expect("a piece at this place")
+    }
+
+    fn send(&mut self, at: usize) -> Step<R> {
+        let mut piece = self.remove(at);
+        piece.not_before = None;
+        piece.probe = self.hold.is_some();
+        piece.attempts += 1;
+        if let Some(hold) = &mut self.hold {
+            hold.others_turn = piece.suspect;
+            (hold.until, hold.alone) = (None, false);
+        }
+        self.on_wire += 1;
+        Step::Send(piece)
+    }
+
+    /// When the next of those that are not due yet is.
+    fn next_due(&self, now: Instant) -> Option<Instant> {
+        let moments = self.pieces.iter().filter_map(|piece| piece.not_before);
+        moments.filter(|moment| *moment > now).min()
+    }
+
+    /// A piece was accepted.
+    pub(crate) fn accepted(&mut self, piece: Piece<R>) -> R {
+        self.answer();
+        if let Some(hold) = &mut self.hold
+            && piece.probe
+        {
+            (hold.evidence, hold.alike) = (true, 0);
+            (hold.last, hold.until) = (None, None);
+            for piece in &mut self.pieces {
+                piece.whole = true;
+            }
+        }
+        piece.request
+    }
+
+    /// A piece is to be sent again; gives the time until then.
+    pub(crate) fn retry(
+        &mut self,
+        mut piece: Piece<R>,
+        cause: RetryCause,
+        after: Option<Duration>,
+        now: Instant,
+    ) -> Duration {
+        self.answer();
+        let after = after.map(|after| after.min(self.patience.after_max));
+        let delay = piece.backoff.next(after);
+        piece.not_before = Some(now + delay);
+        if let Some(hold) = &mut self.hold {
+            // Who is down may come back as another one; who is busy is still there.
+            if cause != RetryCause::Throttled {
+                hold.evidence = false;
+            }
+            hold.until = piece.not_before;
+        }
+        // Back to its place, so that the order stays.
+        let at = self.pieces.iter().position(|other| other.id > piece.id);
+        self.pieces.insert(at.unwrap_or(self.pieces.len()), piece);
+        delay
+    }
+
+    /// A piece is too large; gives it back if it is a single record, which is a refusal.
+    pub(crate) fn too_large(&mut self, piece: Piece<R>, now: Instant) -> Option<Piece<R>> {
+        let payload = piece.request.payload();
+        if payload.records < 2 {
+            return Some(piece);
+        }
+        let limit = (payload.uncompressed_bytes / 2).max(LIMIT_BYTES_MIN);
+        let known = self.limit.map_or(u64::MAX, |(known, _)| known);
+        self.limit = Some((limit.min(known), now + LIMIT_MEMORY));
+        self.answer();
+        if let Some(hold) = &mut self.hold {
+            hold.evidence = false;
+        }
+        self.cut(piece.request, piece.suspect, None);
+        for piece in std::mem::take(&mut self.pieces) {
+            if piece.suspect || piece.not_before.is_some() {
+                self.pieces.push_back(piece);
+                continue;
+            }
+            for part in self.within_limit(piece.request) {
+                let part = self.piece(part, false);
+                self.pieces.push_back(part);
+            }
+        }
+        None
+    }
+
+    /// A piece was refused.
+    pub(crate) fn refused(
+        &mut self,
+        mut piece: Piece<R>,
+        refusal: Refusal,
+        now: Instant,
+    ) -> Effect<R> {
+        self.answer();
+        let primed = piece.refused_at == self.answers.checked_sub(2);
+        piece.refused_at = Some(self.answers);
+        piece.round = self.round.clone();
+        piece.backoff.reset();
+        let hold = self.hold.get_or_insert(Hold {
+            evidence: false,
+            alike: 0,
+            last: None,
+            others_turn: true,
+            until: None,
+            alone: false,
+        });
+        let on_evidence = piece.probe && std::mem::take(&mut hold.evidence);
+        piece.suspect = true;
+        if on_evidence {
+            (hold.last, hold.alike) = (None, 0);
+            if piece.request.payload().records > 1 {
+                hold.others_turn = false;
+                self.cut(piece.request, true, piece.refused_at);
+                return Effect::Kept;
+            }
+            if primed {
+                return self.at_fault(piece, refusal, now);
+            }
+        }
+        hold.evidence = false;
+        if hold.last != Some(piece.id) {
+            (hold.last, hold.alike) = (Some(piece.id), hold.alike + 1);
+        }
+        if hold.alike < 2 {
+            match on_evidence {
+                // Again directly after the next evidence.
+                true => self.pieces.push_front(piece),
+                false => self.pieces.push_back(piece),
+            }
+            return Effect::Kept;
+        }
+        if self.on_refused == OnRefused::Drop {
+            return Effect::GiveUp(piece);
+        }
+        let delay = self.backoff.spread(self.patience.hold);
+        hold.until = Some(now + delay);
+        self.pieces.push_back(piece);
+        Effect::Hold(delay)
+    }
+
+    /// The single record itself is refused, others are not.
+    fn at_fault(&mut self, mut piece: Piece<R>, refusal: Refusal, now: Instant) -> Effect<R> {
+        piece.strikes += 1;
+        if refusal == Refusal::Request || piece.strikes >= STRIKES {
+            return Effect::Reject(piece);
+        }
+        self.park(piece, now);
+        Effect::Kept
+    }
+
+    /// A piece that cannot be rejected now waits; the others go on.
+    pub(crate) fn park(&mut self, mut piece: Piece<R>, now: Instant) -> Duration {
+        let delay = self.backoff.spread(self.patience.hold);
+        piece.not_before = Some(now + delay);
+        self.pieces.push_back(piece);
+        delay
+    }
+
+    /// Whether nothing is suspected.
+    pub(crate) fn is_open(&self) -> bool {
+        let is_suspect = |piece: &Piece<R>| piece.suspect;
+        self.hold.is_none() || (self.on_wire == 0 && !self.pieces.iter().any(is_suspect))
+    }
+
+    fn answer(&mut self) {
+        self.on_wire -= 1;
+        self.answers += 1;
+    }
+}
+
+impl<R> Piece<R> {
+    fn is_due(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|at| at <= now)
+    }
+}

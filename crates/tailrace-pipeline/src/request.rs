@@ -1,0 +1,216 @@
+//! A request of a pipeline as an output sees it: it can be encoded anew and cut, and resolves the
+//! ticket of its batch once all of its parts are resolved. Dropping a part resolves nothing, so that
+//! the ticket is dropped with the last of them, which is a nack.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tailrace_output::{DeadLetter, Delivered, Encoding, Payload, Request};
+use tracing::{error, warn};
+
+use crate::delivery::{Fate, Ticket};
+use crate::encoding::{self, EncodedRequest};
+use crate::outputs::Driver;
+use crate::set_aside::Place;
+
+/// Some of the LogRecords of one request.
+pub(crate) struct Part {
+    whole: Arc<Whole>,
+    /// Which LogRecords of the whole request these are.
+    rows: Range<usize>,
+    payload: Payload,
+    /// Where they end; none while the part is the whole request.
+    ends: Option<Vec<u32>>,
+}
+
+/// What the parts of a request share.
+struct Whole {
+    driver: Arc<Driver>,
+    table: Arc<crate::delivery::RequestTable>,
+    number: u64,
+    unresolved: AtomicUsize,
+    rejected: AtomicU64,
+    /// Taken by the part that is resolved last.
+    ticket: Mutex<Option<Ticket>>,
+}
+
+impl Part {
+    /// A whole request.
+    pub(crate) fn whole(
+        driver: &Arc<Driver>,
+        number: u64,
+        request: EncodedRequest,
+        ticket: Ticket,
+    ) -> Self {
+        let rows = request.table.len();
+        Self {
+            whole: Arc::new(Whole {
+                driver: Arc::clone(driver),
+                table: request.table,
+                number,
+                unresolved: AtomicUsize::new(rows),
+                rejected: AtomicU64::new(0),
+                ticket: Mutex::new(Some(ticket)),
+            }),
+            rows: 0..rows,
+            payload: request.payload,
+            ends: None,
+        }
+    }
+
+    fn ends(&self) -> &[u32] {
+        self.ends.as_deref().unwrap_or(&self.whole.table.ends)
+    }
+
+    /// The record of the batch that a row comes from.
+    fn record(&self, row: usize) -> u32 {
+        self.whole.table.records.get(row).copied().unwrap_or(0)
+    }
+
+    /// Asks the ticket, which is there while a part is unresolved.
+    fn ticket<T>(&self, ask: impl FnOnce(&Ticket) -> T) -> Option<T> {
+        let ticket = self.whole.ticket.lock();
+        ticket
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(ask)
+    }
+
+    fn note(&self, fate: Fate) {
+        self.ticket(|ticket| {
+            for row in self.rows.clone() {
+                ticket.note(self.record(row), fate);
+            }
+        });
+    }
+
+    /// The rows of this part are resolved.
+    fn resolve(&self) {
+        let whole = &self.whole;
+        let rows = self.rows.len();
+        if whole.unresolved.fetch_sub(rows, Ordering::AcqRel) > rows {
+            return;
+        }
+        let ticket = whole.ticket.lock();
+        let ticket = ticket.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ticket) = ticket {
+            whole.driver.metrics.in_flight.dec();
+            ticket.ack(whole.rejected.load(Ordering::Relaxed));
+            whole.driver.waiting.settled();
+        }
+    }
+
+    /// The letter of this part, a single record.
+    fn letter(&self, reason: &str) -> DeadLetter {
+        let place = self.ticket(|ticket| ticket.place(self.record(self.rows.start)));
+        let (path, bytes) = place.flatten().unzip();
+        DeadLetter {
+            time: String::new(),
+            output: self.whole.driver.name.clone(),
+            reason: reason.to_owned(),
+            request: self.whole.number.to_string(),
+            path: path.unwrap_or_default().display().to_string(),
+            bytes,
+            otlp: encoding::plain(&self.payload),
+        }
+    }
+}
+
+impl Request for Part {
+    fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    fn recode(&self, encoding: Encoding) -> Payload {
+        // It decompresses and compresses megabytes: not on the thread of all requests.
+        tokio::task::block_in_place(|| encoding::recode(&self.payload, encoding))
+    }
+
+    fn halves(self) -> (Self, Self) {
+        let ends = self.ends();
+        let middle = tailrace_otlp::middle(ends);
+        let is_otlp = self.whole.driver.is_otlp;
+        let half = |range: Range<usize>| {
+            let (payload, ends) = encoding::part(&self.payload, ends, range.clone(), is_otlp);
+            Self {
+                whole: Arc::clone(&self.whole),
+                rows: self.rows.start + range.start..self.rows.start + range.end,
+                payload,
+                ends: Some(ends),
+            }
+        };
+        tokio::task::block_in_place(|| (half(0..middle), half(middle..ends.len())))
+    }
+
+    fn deliver(self, delivered: &Delivered) {
+        let driver = &self.whole.driver;
+        if delivered.rejected > 0 {
+            self.whole
+                .rejected
+                .fetch_add(delivered.rejected, Ordering::Relaxed);
+            warn!(
+                pipeline = driver.pipeline,
+                output = driver.name,
+                rejected = delivered.rejected,
+                records = self.payload.records,
+                from = self.ticket(Ticket::origin).unwrap_or_default(),
+                first = self.record(self.rows.start),
+                last = self.record(self.rows.end.saturating_sub(1)),
+                message = delivered.message.as_deref().unwrap_or(""),
+                "the server rejected records for good; they are counted and not sent again"
+            );
+        } else if let Some(message) = &delivered.message {
+            warn!(
+                pipeline = driver.pipeline,
+                output = driver.name,
+                message,
+                "the server says"
+            );
+        }
+        self.resolve();
+    }
+
+    fn reject(&mut self, reason: &str) -> Result<(), String> {
+        let driver = &self.whole.driver;
+        if !driver.is_otlp {
+            return Err(reason.to_owned());
+        }
+        let letter = self.letter(reason);
+        let (path, bytes) = (letter.path.clone(), letter.bytes.unwrap_or_default());
+        let added = tokio::task::block_in_place(|| driver.dead_letters.add(letter));
+        let (fate, what) = match added.map_err(|error| error.to_string())? {
+            Place::File => (Fate::DeadLettered, "it is in the dead-letter file"),
+            Place::Nowhere => (
+                Fate::DeadLetterFull,
+                "the dead-letter file is full, so it is dropped",
+            ),
+        };
+        warn!(
+            pipeline = driver.pipeline,
+            output = driver.name,
+            reason,
+            path,
+            start = bytes.0,
+            end = bytes.1,
+            "the server refuses a record and accepts others: {what}"
+        );
+        self.note(fate);
+        self.resolve();
+        Ok(())
+    }
+
+    fn give_up(self, reason: &str) {
+        let driver = &self.whole.driver;
+        error!(
+            pipeline = driver.pipeline,
+            output = driver.name,
+            reason,
+            records = self.payload.records,
+            from = self.ticket(Ticket::origin).unwrap_or_default(),
+            "the server refuses this output; records are dropped, as on_refused says"
+        );
+        self.note(Fate::Refused);
+        self.resolve();
+    }
+}

@@ -1,0 +1,51 @@
+//! `tailrace replay`: sends the records of the dead-letter files again.
+
+use std::io::Write;
+
+use anyhow::{Context, anyhow};
+
+use crate::cli::{ConfigArgs, Failure};
+use crate::run::load;
+
+/// Arguments of `tailrace replay`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Only this pipeline.
+    #[arg(long, value_name = "NAME")]
+    pipeline: Option<String>,
+}
+
+/// Sends them once each; the agent may be running.
+///
+/// # Errors
+///
+/// A bad config, a file that cannot be used, or records that are refused again.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let (config, _) = load(&args.config)?;
+    if let Some(name) = &args.pipeline
+        && !config.pipelines.contains_key(name)
+    {
+        return Err(anyhow!("the config has no pipeline `{name}`").into());
+    }
+    let replayed = tailrace_pipeline::replay(&config, args.pipeline.as_deref());
+    let mut refused = 0;
+    for replayed in replayed.context("the dead letters cannot be sent again")? {
+        let (name, accepted) = (&replayed.pipeline, replayed.accepted);
+        writeln!(
+            out,
+            "{name}: {accepted} accepted, {} refused",
+            replayed.refused
+        )
+        .context("stdout")?;
+        if replayed.refused > 0 {
+            writeln!(out, "  {}", replayed.reason).context("stdout")?;
+        }
+        refused += replayed.refused;
+    }
+    match refused {
+        0 => Ok(()),
+        _ => Err(anyhow!("{refused} records were refused again; they are kept").into()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Records that a server refuses: set aside, accounted for, and sent again.
+
+use std::collections::BTreeSet;
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use tailrace_testkit::{Answer, Collector, Record};
+
+use crate::support::{Bench, append, get, tailrace, until};
+
+fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
+    let line = |n| format!("{{\"msg\":\"line {n}\"}}\n").into_bytes();
+    range.flat_map(line).collect()
+}
+
+fn body(record: &Record) -> String {
+    let body = record.log.body.as_ref();
+    match body.and_then(|body| body.value.as_ref()) {
+        Some(Value::StringValue(text)) => text.clone(),
+        other => panic!("not a string: {other:?}"),
+    }
+}
+
+fn bodies(collector: &Collector) -> BTreeSet<String> {
+    collector.records().iter().map(body).collect()
+}
+
+/// Refuses every request with one of these.
+fn poison(collector: &Collector, poison: &'static [&'static str]) {
+    let is_poison = |record: &Record| poison.contains(&body(record).as_str());
+    collector.answer_if(
+        move |records| records.iter().any(is_poison),
+        Answer::status(400).message("cannot be"),
+    );
+}
+
+fn letters(bench: &Bench) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(bench.path("data/dead-letter/app.ndjson"));
+    let text = text.unwrap_or_default();
+    let parse = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(parse).collect()
+}
+
+fn metric(address: &str, name: &str) -> u64 {
+    let text = get(address, "/metrics");
+    let line = text.lines().find(|line| line.starts_with(name));
+    let value = line.and_then(|line| line.rsplit(' ').next());
+    value.map_or(0, |value| value.parse().unwrap())
+}
+
+fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    poison(&collector, &["line 7777"]);
+    let admin = free_address();
+    bench.pipeline(
+        &collector.endpoint(),
+        "json",
+        &format!("admin: {{listen: '{admin}'}}\n"),
+    );
+    append(&bench.log("a.log"), &lines(0..10_000));
+    let agent = bench.start();
+    collector.wait_records(9_999);
+    agent.says("it is in the dead-letter file");
+    let dead = "tailrace_output_dead_lettered_records_total";
+    until(|| metric(&admin, dead) == 1, || get(&admin, "/metrics"));
+    let of = |name| metric(&admin, name);
+    assert_eq!(of("tailrace_frame_records_total"), 10_000);
+    assert_eq!(of("tailrace_output_delivered_records_total"), 9_999);
+    assert_eq!(of("tailrace_output_in_flight_requests"), 0);
+    assert_eq!(agent.terminate().code(), Some(0));
+
+    // What is in the file tells where it came from.
+    let found = letters(&bench);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let letter = &found[0];
+    assert_eq!(letter["output"], "otlp");
+    assert!(letter["reason"].as_str().unwrap().ends_with("cannot be"));
+    assert_eq!(letter["path"], bench.log("a.log").display().to_string());
+    let bytes: (usize, usize) = serde_json::from_value(letter["bytes"].clone()).unwrap();
+    let log = std::fs::read(bench.log("a.log")).unwrap();
+    assert_eq!(log[bytes.0..bytes.1], *lines(7777..7778));
+
+    // After a restart nothing comes again: it was settled.
+    append(&bench.log("a.log"), &lines(10_000..10_010));
+    let agent = bench.start();
+    collector.wait_records(10_009);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(letters(&bench).len(), 1);
+    assert_eq!(collector.records().len(), 10_009);
+    assert_eq!(bodies(&collector).len(), 10_009);
+}
+
+#[test]
+fn dead_letters_are_sent_again_when_the_server_takes_them() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    poison(&collector, &["line 3"]);
+    let config = bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..100));
+    let agent = bench.start();
+    until(|| letters(&bench).len() == 1, || agent.own_log());
+    assert_eq!(agent.terminate().code(), Some(0));
+    let replay = || {
+        let mut command = tailrace();
+        command.args(["replay", "--pipeline", "app", "-c"]);
+        command.arg(&config).output().unwrap()
+    };
+    // Refused still: it says so and keeps them.
+    let output = replay();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("0 accepted, 1 refused"), "{said}");
+    assert_eq!(letters(&bench).len(), 1);
+
+    collector.answer_all();
+    let output = replay();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("1 accepted, 0 refused"), "{said}");
+    assert_eq!(letters(&bench).len(), 0);
+    let record = |text: &str| {
+        let records = collector.records();
+        records.into_iter().find(|record| body(record) == text)
+    };
+    let (sent, again) = (record("line 4").unwrap(), record("line 3").unwrap());
+    assert_eq!(sent.log.attributes, again.log.attributes, "as it was");
+}
+
+#[test]
+fn a_full_dead_letter_file_keeps_or_drops_as_configured() {
+    for (on_full, says) in [
+        ("hold", "is full"),
+        ("drop", "the dead-letter file is full, so it is dropped"),
+    ] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        poison(&collector, &["line 2"]);
+        let admin = free_address();
+        let more = format!(
+            "    dead_letter: {{max_bytes: 64KiB, on_full: {on_full}}}\nadmin: {{listen: '{admin}'}}\n\
+             shutdown: {{grace: 100ms}}\n"
+        );
+        bench.pipeline(&collector.endpoint(), "json", &more);
+        std::fs::create_dir_all(bench.path("data/dead-letter")).unwrap();
+        std::fs::write(
+            bench.path("data/dead-letter/app.ndjson"),
+            vec![b'\n'; 64 * 1024],
+        )
+        .unwrap();
+        append(&bench.log("a.log"), &lines(0..10));
+        let agent = bench.start();
+        agent.says(says);
+        collector.wait_records(9);
+        let dropped = "tailrace_output_dropped_records_total{pipeline=\"app\",output=\"otlp\",reason=\"dead_letter_full\"}";
+        let expected = u64::from(on_full == "drop");
+        until(
+            || metric(&admin, dropped) == expected,
+            || get(&admin, "/metrics"),
+        );
+        // What waits stays for the next start.
+        let code = if on_full == "drop" { 0 } else { 3 };
+        assert_eq!(agent.terminate().code(), Some(code));
+    }
+}
+
+#[test]
+fn what_is_refused_is_dropped_only_where_the_config_says_so() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    collector.always(Answer::status(401));
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log']}}\n    batch: \
+         {{max_wait: 50ms}}\n    output: {{type: otlp, endpoint: {}, on_refused: drop}}\n",
+        collector.endpoint()
+    ));
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    agent.says("records are dropped, as on_refused says");
+    assert_eq!(agent.terminate().code(), Some(0));
+    collector.always(Answer::ok());
+    append(&bench.log("a.log"), &lines(10..11));
+    let agent = bench.start();
+    collector.wait_records(1);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(bodies(&collector).len(), 1, "the others are settled");
+}
