@@ -69,6 +69,8 @@ pub enum FileEvent {
         start: usize,
         /// End of the bytes in the caller's buffer.
         end: usize,
+        /// The identity with what these bytes add to it: the checkpoint entry is replaced, not added.
+        id: FileId,
     },
     /// The true end of a source: it was deleted, truncated, or renamed out of the globs, and all
     /// that could be read has been read. An unterminated last line is complete now. Should a renamed

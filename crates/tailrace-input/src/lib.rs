@@ -28,6 +28,6 @@ pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
 pub use follower::{FileConfig, Follower, Resume, SourceStatus, StartAt, WatchMode};
-pub use identity::{FileId, Fingerprint, FingerprintKey};
+pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
 pub use stdin::StdinReader;
 pub use watch::Waker;

@@ -15,7 +15,7 @@ use super::{Follower, SWEEP_PAUSE_MAX};
 use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
-use crate::identity::Inode;
+use crate::identity::{Inode, born};
 use crate::watch::{ChangeKind, Changes};
 
 /// How many times the kernel's queue is emptied before files get their turn.
@@ -237,11 +237,9 @@ impl Follower {
         let Some(&slot) = self.by_inode.get(&inode) else {
             return;
         };
-        let known = self.files[slot as usize]
-            .as_ref()
-            .and_then(|file| file.born);
-        let born = meta.created().ok();
-        if known.is_some() && born.is_some() && known != born {
+        let known = self.files[slot as usize].as_ref().map_or(0, |f| f.born);
+        let born = born(meta);
+        if known != 0 && born != 0 && known != born {
             let mut events = std::mem::take(&mut self.pending);
             self.end(slot, LossReason::Vanished, &mut events);
             self.pending = events;
@@ -441,7 +439,7 @@ impl Follower {
         let generation = self.floors.get(&inode).copied().unwrap_or(0);
         let mut file = File::new(inode, source, generation, path);
         file.size = meta.len();
-        file.born = meta.created().ok();
+        file.born = born(meta);
         file.skip = self.skip_at_first_start(meta);
         let slot = match self.free.pop() {
             Some(slot) => slot,

@@ -4,13 +4,14 @@
 //! error makes the file wait its own backoff while the others go on.
 
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::Follower;
 use crate::chunk::ChunkBuffer;
-use crate::event::{FileEvent, LossReason, SourceId};
+use crate::event::{FileEvent, LossReason};
 use crate::file::{File, Open, Slice, Stat};
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
@@ -86,17 +87,14 @@ impl Follower {
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
         let (start, offset) = (buffer.len(), file.offset);
-        let Slice::Bytes(bytes, identified) = file.read(buffer, want.min(slice_max), key)? else {
+        let Slice::Bytes(bytes) = file.read(buffer, want.min(slice_max), key)? else {
             return Ok(self.replaced(slot, events));
         };
         note_size(file, stat.size, events);
-        if identified {
-            tell_identified(file, events);
-        }
         if bytes > 0 {
             file.active = Instant::now();
             file.chunked = true;
-            push_chunk(events, file.source, offset, start, start + bytes);
+            push_chunk(events, file, offset, start..start + bytes);
         }
         let more = bytes > 0 && file.offset < file.size;
         Ok(more || self.rest(slot, events))
@@ -449,30 +447,28 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
 }
 
 /// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
-fn push_chunk(
-    events: &mut Vec<FileEvent>,
-    source: SourceId,
-    offset: u64,
-    start: usize,
-    end: usize,
-) {
+fn push_chunk(events: &mut Vec<FileEvent>, file: &File, offset: u64, bytes: Range<usize>) {
+    let Range { start, end } = bytes;
     if let Some(FileEvent::Chunk {
         source: last,
         offset: last_offset,
         start: last_start,
         end: last_end,
+        id,
     }) = events.last_mut()
-        && *last == source
+        && *last == file.source
         && *last_end == start
         && *last_offset + (*last_end - *last_start) as u64 == offset
     {
         *last_end = end;
+        *id = file.id();
         return;
     }
     events.push(FileEvent::Chunk {
-        source,
+        source: file.source,
         offset,
         start,
         end,
+        id: file.id(),
     });
 }

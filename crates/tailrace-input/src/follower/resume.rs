@@ -39,31 +39,21 @@ impl Follower {
         for entry in entries {
             self.resume_failed(entry, LossReason::Truncated);
         }
-        file.generation = latest.generation;
-        file.fingerprint = latest.id.fingerprint;
-        file.offset = latest.offset;
-        file.size = latest.size.max(latest.offset);
-        file.listed = true;
-        file.skip = None;
+        if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
+            // The inode is another file's now. Both may be in the checkpoint for a while.
+            file.generation = latest.generation + 1;
+            file.skip = None;
+            self.resume_failed(latest, LossReason::Vanished);
+            return false;
+        }
+        file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         if meta.len() != latest.offset || latest.size > latest.offset {
             return false;
         }
+        // Read to its end. It is opened, compared and told when it changes.
         file.note_mtime(meta);
-        if self.discovery.patterns.matches(&file.path) {
-            file.told = true;
-            self.pending.push(FileEvent::Opened {
-                source: file.source,
-                id: file.id(),
-                generation: file.generation,
-                path: file.path.clone(),
-                offset: file.offset,
-                mid_line: false,
-                size: file.offset,
-            });
-        } else {
-            // Rotated, read, and finished by the run before.
-            file.flushed = true;
-        }
+        // Rotated, read, and finished by the run before.
+        file.flushed = !self.discovery.patterns.matches(&file.path);
         true
     }
 

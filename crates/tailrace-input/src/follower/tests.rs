@@ -177,7 +177,9 @@ impl Rig {
                     offset,
                     start,
                     end,
+                    id,
                 } => {
+                    self.ids.insert(*source, *id);
                     assert_eq!(*start, filled, "chunks fill the buffer without holes");
                     assert!(start < end);
                     filled = *end;

@@ -223,6 +223,7 @@ fn brief(rig: &Rig) -> String {
             offset,
             start,
             end,
+            ..
         } => format!("chunk {} {offset}+{}; ", source.0, end - start),
         FileEvent::Finished { source } => format!("finished {}; ", source.0),
         FileEvent::Forgotten { id, generation, .. } => {
