@@ -30,6 +30,12 @@ use crate::identity::{
 pub(crate) struct File {
     pub(crate) inode: Inode,
     pub(crate) source: SourceId,
+    /// Its first source: stands for the file in whatever generation.
+    pub(crate) number: SourceId,
+    /// The path of the input that it has or had: files of one path are read one after the other.
+    pub(crate) origin: PathBuf,
+    /// Whether a younger file of the same path waits for the end of this one.
+    pub(crate) awaited: bool,
     pub(crate) generation: u32,
     pub(crate) fingerprint: Fingerprint,
     /// Every name known to lead to it now. Empty: deleted, or moved out of sight.
@@ -115,6 +121,9 @@ impl File {
         Self {
             inode,
             source,
+            number: source,
+            origin: path.to_owned(),
+            awaited: false,
             generation,
             fingerprint: Fingerprint::default(),
             names: Vec::new(),

@@ -19,6 +19,7 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod names;
+mod order;
 mod read;
 mod resume;
 mod timers;
@@ -34,7 +35,7 @@ use crate::chunk::ChunkBuffer;
 use crate::discover::{Discovery, Found};
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
-use crate::file::File;
+use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
 use crate::watch::{Changes, Waker, Watcher, Woken};
@@ -173,6 +174,11 @@ pub struct Follower {
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
     links: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The files of each path, for the order in which they are read.
+    lineages: HashMap<PathBuf, order::Lineage>,
+    /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
+    /// what it missed in between.
+    rotated: Vec<order::Known>,
     /// The next generation of inodes whose earlier ones are finished and not settled.
     floors: HashMap<Inode, u32>,
     /// Finished sources that are not settled: inode, generation and end offset.
@@ -237,6 +243,8 @@ impl Follower {
             by_path: HashMap::new(),
             by_source: HashMap::new(),
             links: HashMap::new(),
+            lineages: HashMap::new(),
+            rotated: Vec::new(),
             floors: HashMap::new(),
             ended: HashMap::new(),
             resume: HashMap::new(),
@@ -258,10 +266,12 @@ impl Follower {
         if let Some(message) = problem {
             follower.problem(Path::new("inotify"), message);
         }
+        let known = follower.origins(&resume);
         follower.take_resume(resume);
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
+        follower.find_between(known);
         follower.first_start = false;
         Ok(follower)
     }
@@ -346,6 +356,23 @@ impl Follower {
         self.ended.remove(&source);
         if self.floors.get(&inode) == Some(&(generation + 1)) {
             self.floors.remove(&inode);
+        }
+    }
+
+    /// Notices what changed and opens what is there to read, without reading it: for the time in which
+    /// nothing can be taken, so that a file that is deleted meanwhile is not missed.
+    pub fn hold(&mut self) {
+        self.refresh();
+        for slot in self.ready.clone() {
+            if self.open_files >= self.config.open_files_max {
+                break;
+            }
+            if let Some(file) = &mut self.files[slot as usize]
+                && !file.is_open()
+                && matches!(file.open(), Ok(Open::Done))
+            {
+                self.open_files += 1;
+            }
         }
     }
 

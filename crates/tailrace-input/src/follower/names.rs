@@ -76,6 +76,7 @@ impl Follower {
     pub(super) fn sweep(&mut self) -> Vec<bool> {
         let begin = Instant::now();
         self.tick += 1;
+        self.rotated.clear();
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);
         self.report(&mut found);
@@ -89,6 +90,8 @@ impl Follower {
             self.sweep_file(slot);
         }
         self.resolve_nameless();
+        let rotated = std::mem::take(&mut self.rotated);
+        self.find_between(rotated);
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
@@ -176,7 +179,12 @@ impl Follower {
     pub(super) fn attach(&mut self, slot: u32, path: &Path) {
         match self.by_path.get(path) {
             Some(&known) if known == slot => return,
-            Some(_) => self.detach(path),
+            Some(&known) => {
+                if let Some(file) = &self.files[known as usize] {
+                    self.rotated.push((path.to_owned(), file.inode, file.born));
+                }
+                self.detach(path);
+            }
             None => {}
         }
         self.by_path.insert(path.to_owned(), slot);
@@ -451,7 +459,9 @@ impl Follower {
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);
         let is_read = self.claim_resume(&mut file, meta);
+        file.origin = self.origin_of(&file.origin);
         self.files[slot as usize] = Some(file);
+        self.join_lineage(slot);
         if !is_read {
             self.mark_ready(slot);
         }

@@ -77,10 +77,11 @@ impl Follower {
         let Some(stat) = self.make_sure(slot, events)? else {
             return Ok(self.replaced(slot, events));
         };
+        let waits = self.has_to_wait(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        if stat.size == file.offset || file.paused {
+        if stat.size == file.offset || file.paused || waits {
             return self.look(slot, stat, events);
         }
         let key = self.config.fingerprint_key;
@@ -145,11 +146,13 @@ impl Follower {
             }
         }
         note_size(file, stat.size, events);
-        Ok(!file.paused && self.rest(slot, events))
+        let is_held = file.paused || file.unread() > 0;
+        Ok(!is_held && self.rest(slot, events))
     }
 
     /// There is nothing to read now: when to look again, and whether that was the end.
     fn rest(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        self.release(slot);
         let (linger, idle_close) = (self.config.linger, self.config.idle_close);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
@@ -236,6 +239,7 @@ impl Follower {
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.close(slot);
+        self.leave_lineage(slot);
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };
@@ -380,6 +384,7 @@ impl Follower {
             self.close(slot);
         }
         self.set_due(slot, due);
+        self.release(slot);
         self.lasting_problem(&path, format!("cannot be read: {error}; it is tried again"));
         false
     }

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
+use super::order::Known;
 use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
@@ -25,6 +26,15 @@ impl Follower {
         for entries in self.resume.values_mut() {
             entries.sort_by_key(|entry| entry.generation);
         }
+    }
+
+    /// The path of the input of each entry, and which file had it.
+    pub(super) fn origins(&self, resume: &[Resume]) -> Vec<Known> {
+        let origin = |entry: &Resume| {
+            let path = self.origin_of(&entry.path);
+            (path, Inode::from(entry.id), entry.id.born)
+        };
+        resume.iter().map(origin).collect()
     }
 
     /// Gives a new file the place where its latest generation was left. True if it is read to its
@@ -46,6 +56,7 @@ impl Follower {
             self.resume_failed(latest, LossReason::Vanished);
             return false;
         }
+        file.origin.clone_from(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         if meta.len() != latest.offset || latest.size > latest.offset {
             return false;
@@ -67,12 +78,12 @@ impl Follower {
             .collect();
         entries.sort_by(|a, b| (&a.path, a.generation).cmp(&(&b.path, b.generation)));
         self.take_resume(entries.clone());
-        for entry in entries {
+        for entry in &entries {
             let inode = Inode::from(entry.id);
             if !self.resume.contains_key(&inode) {
                 continue;
             }
-            let path = [Some(entry.path.clone()), listed(&mut listings, &entry)]
+            let path = [Some(entry.path.clone()), listed(&mut listings, entry)]
                 .into_iter()
                 .flatten()
                 .find(|path| {

@@ -5,6 +5,7 @@
 
 mod corners;
 mod discovery;
+mod order;
 mod property;
 mod restart;
 mod rotation;
