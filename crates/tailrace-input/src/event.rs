@@ -144,6 +144,8 @@ pub enum LossReason {
     Vanished,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
+    /// Deleted files held more than `held_bytes_max`, and this one's path held most.
+    Held,
 }
 
 impl LossReason {
@@ -153,6 +155,7 @@ impl LossReason {
         match self {
             Self::Vanished => "vanished",
             Self::Truncated => "truncated",
+            Self::Held => "held",
         }
     }
 }

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
+use crate::follower::Twin;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail, born,
     read_full_at,
@@ -80,6 +81,8 @@ pub(crate) struct File {
     /// Whether the open file cannot be shown to be the one that was known: its inode may have been
     /// given to another file.
     pub(crate) alien: bool,
+    /// What it is read from, where it is gone itself.
+    pub(crate) twin: Option<Twin>,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     mtime: (i64, i64),
@@ -147,6 +150,7 @@ impl File {
             backoff: Duration::ZERO,
             born: 0,
             alien: false,
+            twin: None,
             tick: 0,
             mtime: (0, 0),
             tail: Tail::default(),
@@ -265,6 +269,13 @@ impl File {
             touched,
             reborn,
         })
+    }
+
+    /// Takes note of what was written since it was last looked at.
+    pub(crate) fn refresh_size(&mut self) {
+        if let Some(Ok(meta)) = self.handle.as_ref().map(fs::File::metadata) {
+            self.size = self.size.max(meta.len());
+        }
     }
 
     /// Compares the first bytes with the fingerprint and takes it anew over as many as there are; compares

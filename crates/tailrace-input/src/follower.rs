@@ -18,11 +18,13 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod held;
 mod names;
 mod order;
 mod read;
 mod resume;
 mod timers;
+mod twin;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,7 @@ use crate::pattern::Patterns;
 use crate::watch::{Changes, Waker, Watcher, Woken};
 use names::Memory;
 use timers::Timers;
+pub(crate) use twin::Twin;
 
 /// The longest time between two sweeps.
 const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
@@ -72,6 +75,8 @@ pub struct FileConfig {
     /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
     /// 2 s. Nothing unread is ever given up by it.
     pub linger: Duration,
+    /// What deleted files may keep on the disk until they are read. Default 1 GiB.
+    pub held_bytes_max: u64,
     /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
     pub fingerprint_key: FingerprintKey,
 }
@@ -89,6 +94,7 @@ impl Default for FileConfig {
             open_files_max: open_files_default(),
             idle_close: Duration::from_secs(30),
             linger: Duration::from_secs(2),
+            held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),
         }
     }
@@ -176,6 +182,8 @@ pub struct Follower {
     links: HashMap<PathBuf, Vec<PathBuf>>,
     /// The files of each path, for the order in which they are read.
     lineages: HashMap<PathBuf, order::Lineage>,
+    /// Files that lost their last name and are not read to their end.
+    held: Vec<u32>,
     /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
     /// what it missed in between.
     rotated: Vec<order::Known>,
@@ -244,6 +252,7 @@ impl Follower {
             by_source: HashMap::new(),
             links: HashMap::new(),
             lineages: HashMap::new(),
+            held: Vec::new(),
             rotated: Vec::new(),
             floors: HashMap::new(),
             ended: HashMap::new(),
@@ -428,6 +437,13 @@ impl Follower {
             file.queued = true;
             self.ready.push_back(slot);
         }
+    }
+
+    fn new_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.files.push(None);
+            u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+        })
     }
 
     fn new_source(&mut self) -> SourceId {

@@ -31,7 +31,10 @@ impl Follower {
         let lineage = self.lineages.entry(file.origin.clone()).or_default();
         let at = lineage.partition_point(|known| *known < entry);
         lineage.insert(at, entry);
-        for (_, _, _, older) in lineage[..at].to_vec() {
+        // A file that is found late is waited for as well.
+        let awaited = if at + 1 == lineage.len() { at } else { at + 1 };
+        let older = lineage[..awaited].to_vec();
+        for (_, _, _, older) in older {
             if let Some(file) = &mut self.files[older as usize]
                 && (file.is_open() || file.queued || file.unread() > 0)
             {
@@ -138,18 +141,22 @@ impl Follower {
     }
 
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
-    /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own.
+    /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
+    /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
         let patterns = &self.discovery.patterns;
-        if patterns.matches(path) {
-            return path.to_owned();
-        }
+        let is_wanted = patterns.matches(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let origins = name.char_indices().filter_map(|(at, c)| {
             matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?
         });
         let mut origins = origins.map(|origin| path.with_file_name(origin));
-        let origin = origins.find(|origin| patterns.matches(origin));
+        let origin = origins.find(|origin| {
+            patterns.matches(origin)
+                && (!is_wanted
+                    || self.lineages.contains_key(origin)
+                    || fs::symlink_metadata(origin).is_ok())
+        });
         origin.unwrap_or_else(|| path.to_owned())
     }
 }

@@ -65,6 +65,9 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
+        if file.twin.is_some() {
+            return Ok(self.serve_twin(slot, buffer, bytes_max, events));
+        }
         if !file.is_open() {
             match file.open()? {
                 Open::Done => {
@@ -166,7 +169,7 @@ impl Follower {
             } else if !file.gone {
                 self.finish_renamed(slot, events);
                 return false;
-            } else if self.look_for(slot) {
+            } else if self.look_for(slot) || self.go_on_from_twin(slot) {
                 return true;
             } else {
                 self.end(slot, LossReason::Vanished, events);
@@ -251,7 +254,9 @@ impl Follower {
         if self.ended.values().any(|(inode, ..)| *inode == file.inode) {
             self.floors.insert(file.inode, file.generation + 1);
         }
-        self.by_inode.remove(&file.inode);
+        if self.by_inode.get(&file.inode) == Some(&slot) {
+            self.by_inode.remove(&file.inode);
+        }
         self.by_source.remove(&file.source);
         for name in &file.names {
             self.by_path.remove(name);
@@ -290,6 +295,24 @@ impl Follower {
             self.by_source.insert(source, slot);
         }
         self.tell_opened(slot, size, false, events);
+    }
+
+    /// The same for a file that is read from its twin: nothing is compared, that was done.
+    pub(super) fn tell_twin(
+        &mut self,
+        slot: u32,
+        size: u64,
+        mid_line: bool,
+        events: &mut Vec<FileEvent>,
+    ) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if file.told {
+            note_size(file, size, events);
+        } else {
+            self.tell_opened(slot, size, mid_line, events);
+        }
     }
 
     fn tell_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
@@ -452,7 +475,7 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
 }
 
 /// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
-fn push_chunk(events: &mut Vec<FileEvent>, file: &File, offset: u64, bytes: Range<usize>) {
+pub(super) fn push_chunk(events: &mut Vec<FileEvent>, file: &File, offset: u64, bytes: Range<usize>) {
     let Range { start, end } = bytes;
     if let Some(FileEvent::Chunk {
         source: last,

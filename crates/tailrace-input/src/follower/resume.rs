@@ -100,6 +100,9 @@ impl Follower {
     }
 
     fn resume_failed(&mut self, entry: Resume, reason: LossReason) {
+        if reason == LossReason::Vanished && self.resume_from_twin(&entry) {
+            return;
+        }
         let bytes = entry.size.saturating_sub(entry.offset);
         if bytes > 0 {
             self.pending.push(FileEvent::Lost {

@@ -9,6 +9,7 @@ mod order;
 mod property;
 mod restart;
 mod rotation;
+mod twins;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -46,6 +46,7 @@ fn a_new_file_waits_until_the_older_ones_of_its_path_are_read() {
             rig.follower.hold();
         }
     }
+    rig.follower.rescan();
     assert!(read_all(&mut rig) == expected, "not in the order of writing");
     assert_eq!(rig.lost(), []);
 }
