@@ -15,7 +15,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
@@ -25,6 +24,7 @@ use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail, born,
     read_full_at,
 };
+use crate::roots::{Opened, Roots};
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
@@ -98,6 +98,8 @@ pub(crate) enum Open {
     Done,
     /// These names lead to nothing or to another file.
     Stale(Vec<PathBuf>),
+    /// A link leads to here, outside the roots.
+    Outside(PathBuf),
 }
 
 /// What a read gave.
@@ -219,11 +221,11 @@ impl File {
         self.mtime = (meta.mtime(), meta.mtime_nsec());
     }
 
-    /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one.
-    pub(crate) fn open(&mut self) -> io::Result<Open> {
+    /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
+    /// outside the roots: but one that was read beneath them may have been moved away since.
+    pub(crate) fn open(&mut self, roots: &mut Roots) -> io::Result<Open> {
         let mut stale = Vec::new();
         for name in &self.names {
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             // A stat first: opening a pipe or a device could have an effect on its other users.
             match fs::metadata(name) {
                 Ok(meta) if meta.is_file() && Inode::of(&meta) == self.inode => {}
@@ -237,19 +239,25 @@ impl File {
                 }
                 Err(e) => return Err(e),
             }
-            match rustix::fs::open(name, flags, Mode::empty()) {
-                Ok(fd) => {
-                    let handle = fs::File::from(fd);
-                    let meta = handle.metadata()?;
-                    if meta.is_file() && Inode::of(&meta) == self.inode {
-                        self.handle = Some(handle);
-                        return Ok(Open::Done);
-                    }
+            let handle = match roots.open(name) {
+                Ok(Opened::Beneath(fd)) => fs::File::from(fd),
+                Ok(Opened::Outside(_)) if self.listed => match fs::File::open(name) {
+                    Ok(handle) => handle,
+                    Err(_) => continue,
+                },
+                Ok(Opened::Outside(target)) => return Ok(Open::Outside(target)),
+                Err(e) if is_absent(&e) => {
                     stale.push(name.clone());
+                    continue;
                 }
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => stale.push(name.clone()),
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e),
+            };
+            let meta = handle.metadata()?;
+            if meta.is_file() && Inode::of(&meta) == self.inode {
+                self.handle = Some(handle);
+                return Ok(Open::Done);
             }
+            stale.push(name.clone());
         }
         Ok(Open::Stale(stale))
     }

@@ -40,6 +40,7 @@ use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
+use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
 use names::Memory;
 use timers::Timers;
@@ -58,6 +59,8 @@ pub struct FileConfig {
     pub include: Vec<String>,
     /// Globs of files and directories to leave out. Without a `/` they are about names.
     pub exclude: Vec<String>,
+    /// Directories that links may lead into, besides those that the globs begin with.
+    pub follow_roots: Vec<PathBuf>,
     /// Where to begin with files present at the first start.
     pub start_at: StartAt,
     /// At the first start, begin at the end of files not modified for this long.
@@ -86,6 +89,7 @@ impl Default for FileConfig {
         Self {
             include: Vec::new(),
             exclude: Vec::new(),
+            follow_roots: Vec::new(),
             start_at: StartAt::Beginning,
             ignore_older: None,
             scan_interval: Duration::from_secs(2),
@@ -171,6 +175,7 @@ pub struct SourceStatus<'a> {
 pub struct Follower {
     config: FileConfig,
     discovery: Discovery,
+    roots: Roots,
     waker: Waker,
     /// The files by slot; a slot is used again when its file is gone for good.
     files: Vec<Option<File>>,
@@ -241,8 +246,12 @@ impl Follower {
             }),
         };
         let now = Instant::now();
+        let globs = 0..patterns.texts().count();
+        let mut roots: Vec<PathBuf> = globs.map(|glob| patterns.fixed_dir(glob)).collect();
+        roots.extend(config.follow_roots.iter().map(|root| base.join(root)));
         let mut follower = Self {
             config,
+            roots: Roots::new(roots),
             discovery: Discovery::new(patterns, watcher),
             waker,
             files: Vec::new(),
@@ -378,7 +387,7 @@ impl Follower {
             }
             if let Some(file) = &mut self.files[slot as usize]
                 && !file.is_open()
-                && matches!(file.open(), Ok(Open::Done))
+                && matches!(file.open(&mut self.roots), Ok(Open::Done))
             {
                 self.open_files += 1;
             }

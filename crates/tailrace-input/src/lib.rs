@@ -21,6 +21,7 @@ mod follower;
 mod gzip;
 mod identity;
 mod pattern;
+mod roots;
 mod stdin;
 mod watch;
 

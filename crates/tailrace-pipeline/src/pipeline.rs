@@ -189,12 +189,16 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         pipeline: plan.name.clone(),
         source,
     };
-    let configs: Vec<Option<FileConfig>> = plan
-        .config
-        .inputs
-        .iter()
-        .map(|input| file_config(input, around.fingerprint_key))
-        .collect();
+    let inputs = &plan.config.inputs;
+    let files = inputs.iter().filter(|i| matches!(i, Input::File(..)));
+    let held_bytes_max = plan.config.limits.held_bytes / (files.count().max(1) as u64);
+    let config = |input| {
+        file_config(input, around.fingerprint_key).map(|config| FileConfig {
+            held_bytes_max,
+            ..config
+        })
+    };
+    let configs: Vec<Option<FileConfig>> = inputs.iter().map(config).collect();
     let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
     for entry in around.resume.entries() {
@@ -224,6 +228,7 @@ fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileCon
     Some(FileConfig {
         include: file.include.clone(),
         exclude: file.exclude.clone(),
+        follow_roots: file.follow_roots.clone(),
         start_at: match file.start_at {
             config::StartAt::Beginning => tailrace_input::StartAt::Beginning,
             config::StartAt::End => tailrace_input::StartAt::End,

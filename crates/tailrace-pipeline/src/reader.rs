@@ -239,10 +239,15 @@ impl Reader {
         }
         let credit = match buffer.len() {
             0 => None,
-            bytes => self
-                .pipeline
-                .credit
-                .reserve((bytes as u64).max(BATCH_CREDIT_MIN)),
+            bytes => {
+                let source = &mut self.source;
+                let bytes = (bytes as u64).max(BATCH_CREDIT_MIN);
+                self.pipeline.credit.reserve(bytes, || {
+                    if let Source::Files(follower) = source {
+                        follower.hold();
+                    }
+                })
+            }
         };
         let batch = RawBatch {
             bytes: buffer.share(),

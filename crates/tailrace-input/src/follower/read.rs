@@ -5,6 +5,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -69,12 +70,16 @@ impl Follower {
             return Ok(self.serve_twin(slot, buffer, bytes_max, events));
         }
         if !file.is_open() {
-            match file.open()? {
+            match file.open(&mut self.roots)? {
                 Open::Done => {
                     self.open_files += 1;
                     self.limit_open_files();
                 }
                 Open::Stale(names) => return Ok(self.not_there(slot, &names, events)),
+                Open::Outside(target) => {
+                    self.leave_out(slot, &target, events);
+                    return Ok(false);
+                }
             }
         }
         let Some(stat) = self.make_sure(slot, events)? else {
@@ -191,6 +196,23 @@ impl Follower {
             self.idle.push_back(slot);
         }
         false
+    }
+
+    /// A link that may not be followed.
+    fn leave_out(&mut self, slot: u32, target: &Path, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        file.size = file.offset;
+        // Its end takes back what was told of its path; this stays told.
+        let path = std::mem::take(&mut file.path);
+        self.end(slot, LossReason::Vanished, events);
+        let message = format!(
+            "leads to {}, outside the directories of `include`, and is not followed; if it may be, add its \
+             directory to `follow_roots`",
+            target.display()
+        );
+        self.lasting_problem(&path, message);
     }
 
     /// No name led to the file when it was to be opened.
