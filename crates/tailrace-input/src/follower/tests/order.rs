@@ -20,7 +20,7 @@ fn read_all(rig: &mut Rig) -> String {
 }
 
 /// Goes on when a file made now is younger than all that were made before: until the kernel's clock ticks.
-fn tick(dir: &Path) {
+pub(super) fn tick(dir: &Path) {
     let path = dir.join("tick");
     let born = || {
         fs::write(&path, "").unwrap();

@@ -6,13 +6,17 @@ use flate2::write::GzEncoder;
 use super::*;
 
 /// What `gzip` does, or kubelet: the compressed file is whole before the other one goes.
-fn compress(rig: &Rig, name: &str) {
-    let path = rig.path(name);
-    let file = fs::File::create(rig.path(&format!("{name}.gz"))).unwrap();
-    let mut encoder = GzEncoder::new(file, Compression::fast());
-    encoder.write_all(&fs::read(&path).unwrap()).unwrap();
+pub(super) fn compress_file(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    let mut encoder = GzEncoder::new(fs::File::create(name).unwrap(), Compression::fast());
+    encoder.write_all(&fs::read(path).unwrap()).unwrap();
     encoder.finish().unwrap();
-    fs::remove_file(&path).unwrap();
+    fs::remove_file(path).unwrap();
+}
+
+fn compress(rig: &Rig, name: &str) {
+    compress_file(&rig.path(name));
 }
 
 /// A file of `lines` lines of which the first `read` were read when the agent stopped.
