@@ -90,8 +90,8 @@ impl Follower {
                     fs::metadata(path).is_ok_and(|meta| meta.is_file() && Inode::of(&meta) == inode)
                 });
             if let Some(path) = path {
+                // It may be another file's inode by now, which is left out: a compressed one.
                 self.appeared(&path, true);
-                continue;
             }
             for entry in self.resume.remove(&inode).unwrap_or_default() {
                 self.resume_failed(entry, LossReason::Vanished);

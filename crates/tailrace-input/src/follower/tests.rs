@@ -179,7 +179,9 @@ impl Rig {
         self.live
             .iter()
             .map(|(key, content)| Resume {
-                id: ids[key],
+                id: *ids
+                    .get(key)
+                    .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.2,
                 path: content.path.clone(),
                 offset: content.begin + content.bytes.len() as u64,

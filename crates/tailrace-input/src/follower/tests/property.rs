@@ -177,11 +177,24 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
                 rig.follower.rescan();
                 rig.step();
                 let resume = rig.kill(lag);
+                // What began to be written after the agent saw it last, and was compressed before it came
+                // back, cannot be told from what was compressed long ago.
+                let has_text = |content: &Vec<u8>| !content.is_empty();
+                let known: Vec<bool> = model.contents.iter().map(has_text).collect();
                 for op in meanwhile {
                     match op {
                         Op::Append { file, older, bytes } => model.write(file, older, bytes),
                         Op::Rotate { file, wanted } => model.rotate(&dir, file, wanted),
-                        Op::Compress { which } => model.compress(which),
+                        Op::Compress { which } => {
+                            let all = std::mem::take(&mut model.rotated);
+                            let is_known = |(_, content): &(PathBuf, usize)| {
+                                known.get(*content).is_some_and(|known| *known)
+                            };
+                            let (mut known, unknown) = all.into_iter().partition(is_known);
+                            model.rotated.append(&mut known);
+                            model.compress(which);
+                            model.rotated.extend(unknown);
+                        }
                         _ => {}
                     }
                 }
@@ -303,7 +316,7 @@ fn brief(rig: &Rig) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 3000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_byte_is_read_once_or_told_as_lost(
         ops in prop::collection::vec(op(), 1..40),
