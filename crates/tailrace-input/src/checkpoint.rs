@@ -184,7 +184,6 @@ impl Checkpoint {
     pub fn merge(&mut self, pipeline: &str, state: PipelineState) {
         self.pipelines.insert(pipeline.to_owned(), state);
     }
-
 }
 
 impl PipelineState {

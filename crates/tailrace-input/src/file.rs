@@ -305,7 +305,9 @@ impl File {
         };
         self.tail = here;
         self.verified = true;
-        Ok(Some(last.is_some_and(|byte| byte != b'\n') && !self.flushed))
+        Ok(Some(
+            last.is_some_and(|byte| byte != b'\n') && !self.flushed,
+        ))
     }
 
     /// The tail at an offset, `None` if the file is shorter; and the last byte of it.

@@ -105,13 +105,24 @@ impl Default for FileConfig {
 }
 
 impl FileConfig {
-    /// Whether these globs name a file: tells which of several inputs an earlier run read it for.
+    /// The globs, made ready: they tell for which of several inputs an earlier run read a file.
     ///
     /// # Errors
     /// A glob that cannot be read.
-    pub fn matches(&self, path: &Path) -> Result<bool, Error> {
+    pub fn globs(&self) -> Result<Globs, Error> {
         let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
-        Ok(Patterns::new(&self.include, &self.exclude, &base)?.matches(path))
+        Ok(Globs(Patterns::new(&self.include, &self.exclude, &base)?))
+    }
+}
+
+/// The globs of one input.
+pub struct Globs(Patterns);
+
+impl Globs {
+    /// Whether they name a file.
+    #[must_use]
+    pub fn matches(&self, path: &Path) -> bool {
+        self.0.matches(path)
     }
 }
 

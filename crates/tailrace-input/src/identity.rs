@@ -133,7 +133,6 @@ impl Inode {
             inode: meta.ino(),
         }
     }
-
 }
 
 /// When a file was made, as [`FileId::born`] has it.

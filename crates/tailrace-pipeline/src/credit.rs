@@ -130,7 +130,11 @@ mod tests {
         let (sender, receiver) = mpsc::sync_channel(100);
         let other = Arc::clone(&credit);
         let waiter = thread::spawn(move || {
-            let looked = || sender.send("looks after other things").expect("the test waits");
+            let looked = || {
+                sender
+                    .send("looks after other things")
+                    .expect("the test waits")
+            };
             let reserved = other.reserve(50, looked).expect("open");
             sender.send("has it").expect("the test waits");
             drop(reserved);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tailrace_config::{self as config, Input};
-use tailrace_input::{FileConfig, FingerprintKey, Follower, Resume, StdinReader};
+use tailrace_input::{FileConfig, FingerprintKey, Follower, Globs, Resume, StdinReader};
 use tokio::runtime::Handle;
 
 use crate::credit::Credit;
@@ -199,17 +199,17 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         })
     };
     let configs: Vec<Option<FileConfig>> = inputs.iter().map(config).collect();
+    let globs = |config: &Option<FileConfig>| config.as_ref().map(FileConfig::globs).transpose();
+    let globs: Result<Vec<_>, _> = configs.iter().map(globs).collect();
+    let globs = globs.map_err(failed)?;
     let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
     for entry in around.resume.entries() {
-        let mut owner = first_file;
-        for (n, config) in configs.iter().enumerate().rev() {
-            if let Some(config) = config
-                && config.matches(&entry.path).map_err(failed)?
-            {
-                owner = n;
-            }
-        }
+        let names = |globs: &Option<Globs>| {
+            let globs = globs.as_ref();
+            globs.is_some_and(|globs| globs.matches(&entry.path))
+        };
+        let owner = globs.iter().position(names).unwrap_or(first_file);
         resume[owner].push(entry);
     }
     let open = |(config, resume): (Option<FileConfig>, Vec<Resume>)| match config {

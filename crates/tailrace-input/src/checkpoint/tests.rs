@@ -78,7 +78,13 @@ fn dir() -> (tempfile::TempDir, DataDir) {
 fn every_version_is_read_by_every_build() {
     let bytes = include_bytes!("../../tests/fixtures/checkpoint-v1.json");
     let mut expected = sample();
-    for file in expected.pipelines.get_mut("web").unwrap().files.values_mut() {
+    for file in expected
+        .pipelines
+        .get_mut("web")
+        .unwrap()
+        .files
+        .values_mut()
+    {
         file.born = 0;
         file.tail = Tail::default();
     }

@@ -145,7 +145,12 @@ pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
         let file = |key: &FileKey| state.files.get(key).map(|file| File::new(key, file));
         PipelineChanges {
             retired: counts_to_wire(&state.retired),
-            removed: state.changed.iter().filter(is_removed).map(triple).collect(),
+            removed: state
+                .changed
+                .iter()
+                .filter(is_removed)
+                .map(triple)
+                .collect(),
             files: state.changed.iter().filter_map(file).collect(),
         }
     };
@@ -184,11 +189,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
 }
 
 /// Applies a line of the journal, whole or not at all. False if it belongs to another whole state.
-pub(super) fn apply(
-    line: &[u8],
-    base: &str,
-    checkpoint: &mut Checkpoint,
-) -> Result<bool, String> {
+pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Result<bool, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let body = line.body.get();
     if checksum(VERSION, body) != line.checksum {

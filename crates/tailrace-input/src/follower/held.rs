@@ -54,9 +54,7 @@ impl Follower {
             let Some(file) = &self.files[slot as usize] else {
                 continue;
             };
-            let path = paths
-                .entry(&file.origin)
-                .or_insert((0, u64::MAX, slot));
+            let path = paths.entry(&file.origin).or_insert((0, u64::MAX, slot));
             path.0 += file.size;
             if file.born < path.1 {
                 (path.1, path.2) = (file.born, slot);

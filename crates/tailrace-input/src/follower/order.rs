@@ -103,7 +103,8 @@ impl Follower {
         let mut rotated = Vec::new();
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let found = entry.path();
-            if found == path || self.by_path.contains_key(&found) || self.origin_of(&found) != path {
+            if found == path || self.by_path.contains_key(&found) || self.origin_of(&found) != path
+            {
                 continue;
             }
             if let Ok(meta) = fs::symlink_metadata(&found)
@@ -147,9 +148,9 @@ impl Follower {
         let patterns = &self.discovery.patterns;
         let is_wanted = patterns.matches(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let origins = name.char_indices().filter_map(|(at, c)| {
-            matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?
-        });
+        let origins = name
+            .char_indices()
+            .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
         let mut origins = origins.map(|origin| path.with_file_name(origin));
         let origin = origins.find(|origin| {
             patterns.matches(origin)
@@ -167,7 +168,11 @@ fn unrotated(name: &str, at: usize) -> Option<String> {
     let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':' | 'T' | 'Z');
     let end = rest.find(|c| !is_mark(c)).unwrap_or(rest.len());
     // An extension keeps its dot.
-    let end = if end == rest.len() { end } else { end.checked_sub(1)? };
+    let end = if end == rest.len() {
+        end
+    } else {
+        end.checked_sub(1)?
+    };
     let (mark, extension) = rest.split_at(end);
     let is_rotation = mark.contains(|c: char| c.is_ascii_digit())
         && (extension.is_empty() || extension.starts_with('.'));

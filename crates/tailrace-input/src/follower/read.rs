@@ -497,7 +497,12 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
 }
 
 /// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
-pub(super) fn push_chunk(events: &mut Vec<FileEvent>, file: &File, offset: u64, bytes: Range<usize>) {
+pub(super) fn push_chunk(
+    events: &mut Vec<FileEvent>,
+    file: &File,
+    offset: u64,
+    bytes: Range<usize>,
+) {
     let Range { start, end } = bytes;
     if let Some(FileEvent::Chunk {
         source: last,

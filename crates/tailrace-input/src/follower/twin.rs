@@ -62,7 +62,10 @@ impl Follower {
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.origin = self.origin_of(&entry.path);
         file.gone = true;
-        let Some(twin) = self.find_twin(&file).filter(|t| t.original.size > entry.offset) else {
+        let Some(twin) = self
+            .find_twin(&file)
+            .filter(|t| t.original.size > entry.offset)
+        else {
             return false;
         };
         file.twin = Some(twin);

@@ -47,7 +47,10 @@ fn a_new_file_waits_until_the_older_ones_of_its_path_are_read() {
         }
     }
     rig.follower.rescan();
-    assert!(read_all(&mut rig) == expected, "not in the order of writing");
+    assert!(
+        read_all(&mut rig) == expected,
+        "not in the order of writing"
+    );
     assert_eq!(rig.lost(), []);
 }
 
@@ -124,7 +127,9 @@ fn generations_made_and_rotated_while_the_agent_was_down_are_read_in_order() {
 
 #[test]
 fn generations_that_came_and_went_between_two_polls_are_read() {
-    let mut rig = Rig::with(&["a.log"], |_, config| config.watch = super::super::WatchMode::Poll);
+    let mut rig = Rig::with(&["a.log"], |_, config| {
+        config.watch = super::super::WatchMode::Poll
+    });
     rig.append("a.log", "one\n");
     rig.follower.rescan();
     assert_eq!(read_all(&mut rig), "one\n");

@@ -54,10 +54,17 @@ fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
         let whole: String = (0..1000).map(|n| format!("line {n:05}\n")).collect();
         assert_eq!(rig.archive[0].bytes.len(), whole.len() + 26, "{read}");
         assert!(rig.archive[0].bytes.starts_with(whole.as_bytes()));
-        assert!(rig.archive[0].bytes.ends_with(b"\nwritten while it was down\n"));
+        assert!(
+            rig.archive[0]
+                .bytes
+                .ends_with(b"\nwritten while it was down\n")
+        );
         assert_eq!(rig.lost(), []);
         // The twin came first.
-        let next = rig.log.iter().rposition(|e| matches!(e, FileEvent::Chunk { .. }));
+        let next = rig
+            .log
+            .iter()
+            .rposition(|e| matches!(e, FileEvent::Chunk { .. }));
         let gone = rig.log.iter().position(is_forgotten);
         assert!(gone < next);
         rig.follower.rescan();
@@ -115,7 +122,9 @@ fn deleted_files_hold_no_more_than_their_budget_and_the_noisiest_pays() {
     }
     rig.until(|rig| rig.texts().len() == 2);
     let sources: Vec<_> = rig.keys.keys().copied().collect();
-    sources.iter().for_each(|&source| rig.follower.pause(source));
+    sources
+        .iter()
+        .for_each(|&source| rig.follower.pause(source));
     rig.append("quiet.log", "q".repeat(900));
     rig.append("noisy.log", "n".repeat(4000));
     for name in ["quiet", "noisy"] {
@@ -132,10 +141,16 @@ fn deleted_files_hold_no_more_than_their_budget_and_the_noisiest_pays() {
     }
     rig.follower.rescan();
     rig.follower.hold();
-    sources.iter().for_each(|&source| rig.follower.resume(source));
+    sources
+        .iter()
+        .for_each(|&source| rig.follower.resume(source));
     rig.until(|rig| rig.follower.files() == 0);
     let lost: Vec<_> = rig.lost();
-    assert_eq!(lost[0], (4000, LossReason::Held), "the oldest of the noisy one");
+    assert_eq!(
+        lost[0],
+        (4000, LossReason::Held),
+        "the oldest of the noisy one"
+    );
     assert!(lost.iter().all(|lost| *lost == (4000, LossReason::Held)));
     assert_eq!(lost.len(), 4, "no more is given up than must be");
     let texts = rig.texts();
