@@ -1,9 +1,10 @@
 //! The `inputs` of a pipeline: where its records come from and how they are cut. Declarations and
 //! their reading; never opens anything.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::kind::{DAY, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
+use crate::kind::{DAY, FilePath, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::section::{Section, Shape, Variant, Variants};
@@ -43,6 +44,9 @@ section! {
         include: Vec<String> = List<Glob, 1>, required("[/var/log/app/*.log]");
         /// Files to leave out although `include` names them.
         exclude: Vec<String> = List<Glob, 0>, default("[]", "[/var/log/app/*.gz, /var/log/app/debug-*.log]");
+        /// Directories that links may lead into, besides those that `include` begins with. A link to a place
+        /// outside all of them is not followed, so that nobody can have the agent read a file by linking to it.
+        follow_roots: Vec<PathBuf> = List<FilePath, 0>, default("[]", "[/var/log/pods]");
         /// How the bytes of a file are cut into records.
         format: Format = Format, default("auto");
         /// Where to begin in files that are there when the pipeline first starts. A pipeline that has

@@ -1,36 +1,43 @@
-//! How far every file is safely delivered, on disk: `checkpoint.json` in the data directory.
+//! How far every file is safely delivered, on disk: `checkpoint.json` in the data directory, and beside
+//! it `checkpoint.journal`, what changed since.
 //!
 //! Takes watermarks from the pipelines, gives resume entries at the next start. Never moves a
-//! watermark by itself and never holds a log byte: files are known by device, inode and a keyed hash.
+//! watermark by itself and never holds a log byte: files are known by device, inode, birth time and
+//! keyed hashes.
 //!
 //! Why a restart loses nothing. A watermark is the lowest byte of a file that some record not yet
 //! settled stands in; the pipeline moves it only when everything below is delivered, rejected or
-//! filtered. [`PipelineState::set`] refuses to move it back. [`Checkpoint::store`] writes the whole
-//! state beside the old file, syncs it, renames it into place and syncs the directory, so that at any
-//! instant the disk holds one whole state, old or new. Both are true: an older watermark means that
-//! bytes are read again, never that they are left out. A file that does not match its checksum is
-//! put aside and the previous state is used; if there is none, files are read from byte 0 and a
-//! warning says so. So every failure ends in repeats, none in loss.
+//! filtered. [`PipelineState::set`] refuses to move it back. A whole state is written beside the old
+//! file, synced, renamed into place and the directory synced; after that only changes are appended to the
+//! journal, each a line with a checksum, synced, and each naming the whole state it belongs to. So at any
+//! instant the disk holds one whole state and a prefix of what changed since. All such states are true: an
+//! older watermark means that bytes are read again, never that they are left out. A file that does not
+//! match its checksum is put aside and the previous state, with its own journal, is used; if there is none,
+//! files are read from byte 0 and a warning says so. So every failure ends in repeats, none in loss.
 //!
-//! Format, version 1: `{"version":1,"checksum":"<xxh3-64 of version and body>","body":{...}}`. Unknown
-//! fields in the body are ignored, so that a later build can add some; the path is text in which `%`
-//! and bytes that are not UTF-8 are `%XX`.
+//! Format, version 2: `{"version":2,"checksum":"<xxh3-64 of version and body>","body":{...}}`, and lines
+//! `{"checksum":"<xxh3-64 of the body>","body":{"base":"<checksum of the whole state>",...}}`. Version 1 had
+//! no journal, no birth times and no tails. Unknown fields in the body are ignored, so that a later build
+//! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
+mod load;
 mod path_text;
+mod store;
 mod wire;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+pub use load::{Loaded, Origin};
+pub use store::Store;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::data_dir::{DataDir, rename};
-use crate::error::{Error, Kind};
 use crate::follower::Resume;
-use crate::identity::{FileId, Fingerprint, FingerprintKey};
+use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const NAME: &str = "checkpoint.json";
 const PREVIOUS: &str = "checkpoint.json.prev";
+const JOURNAL: &str = "checkpoint.journal";
+const JOURNAL_PREVIOUS: &str = "checkpoint.journal.prev";
 
 /// The state of all pipelines of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +47,22 @@ pub struct Checkpoint {
 }
 
 /// The state of one pipeline: its files and what became of files that are gone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct PipelineState {
     files: BTreeMap<FileKey, FileState>,
     /// Counts of files that are no longer listed, by output.
     retired: BTreeMap<String, Counts>,
+    /// Files that were set or removed since the state was last written.
+    changed: BTreeSet<FileKey>,
 }
+
+impl PartialEq for PipelineState {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files && self.retired == other.retired
+    }
+}
+
+impl Eq for PipelineState {}
 
 /// One watermark, in the words of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +105,12 @@ impl Counts {
 /// A file as the checkpoint knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
+    /// When it was made: [`FileId::born`].
+    pub born: u64,
     /// Of its first bytes; replaced as it grows.
     pub fingerprint: Fingerprint,
+    /// Of the last bytes read of it; replaced as it is read.
+    pub tail: Tail,
     /// Its last known name.
     pub path: PathBuf,
     /// Its last known size.
@@ -111,49 +132,6 @@ impl FileKey {
             device: id.device,
             inode: id.inode,
             generation,
-        }
-    }
-}
-
-/// What [`Checkpoint::load`] found.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The state to go on from.
-    pub checkpoint: Checkpoint,
-    /// Where it came from.
-    pub origin: Origin,
-    /// What to tell the user, if anything is wrong: lowercase, no full stop.
-    pub warning: Option<String>,
-}
-
-/// Where a loaded state came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// There was none: the first start in this data directory.
-    Fresh,
-    /// From `checkpoint.json`.
-    Loaded,
-    /// From the previous copy, because `checkpoint.json` was missing or is now in quarantine.
-    Previous {
-        /// Where the corrupt file was put.
-        quarantine: Option<PathBuf>,
-    },
-    /// Both copies were unreadable: everything is read again.
-    Lost {
-        /// Where the corrupt files were put.
-        quarantine: Vec<PathBuf>,
-    },
-}
-
-impl Loaded {
-    /// Whether a pipeline starts for the first time, so that `start_at` and `ignore_older` apply. A
-    /// state that was damaged is never a first start: what it knew would be skipped.
-    #[must_use]
-    pub fn is_first_start(&self, pipeline: &str) -> bool {
-        match self.origin {
-            Origin::Fresh => true,
-            Origin::Loaded => !self.checkpoint.pipelines.contains_key(pipeline),
-            Origin::Previous { .. } | Origin::Lost { .. } => false,
         }
     }
 }
@@ -196,86 +174,18 @@ impl Checkpoint {
         self.pipelines.get(name)
     }
 
+    /// The state of one pipeline, to be changed; made if it never ran.
+    pub fn pipeline_mut(&mut self, name: &str) -> &mut PipelineState {
+        if !self.pipelines.contains_key(name) {
+            self.merge(name, PipelineState::default());
+        }
+        self.pipelines.entry(name.to_owned()).or_default()
+    }
+
     /// Puts the state of one pipeline in, in place of what was known of it. A pipeline that has run
     /// is put in even if it has no file, so that its next start is not a first one.
     pub fn merge(&mut self, pipeline: &str, state: PipelineState) {
         self.pipelines.insert(pipeline.to_owned(), state);
-    }
-
-    /// Reads the state of a data directory. A corrupt file is put aside, never read in part.
-    ///
-    /// # Errors
-    /// The directory cannot be read or written, or a later version wrote the file.
-    pub fn load(dir: &DataDir) -> Result<Loaded, Error> {
-        let main = dir.path().join(NAME);
-        let previous = dir.path().join(PREVIOUS);
-        let mut quarantine = Vec::new();
-        let mut warnings = Vec::new();
-        let mut found = None;
-        let mut present = false;
-        for (path, is_main) in [(&main, true), (&previous, false)] {
-            let bytes = match fs::read(path) {
-                Ok(bytes) => bytes,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(source) => {
-                    let path = path.clone();
-                    return Err(Kind::Read { path, source }.into());
-                }
-            };
-            present = true;
-            match wire::decode(&bytes) {
-                Ok(checkpoint) => {
-                    found = Some((checkpoint, is_main));
-                    break;
-                }
-                Err(wire::Failure::Newer(version)) => {
-                    let path = path.clone();
-                    return Err(Kind::NewerVersion { path, version }.into());
-                }
-                Err(wire::Failure::Corrupt(why)) => {
-                    let aside = put_aside(dir, path)?;
-                    warnings.push(format!(
-                        "{} is corrupt ({why}) and was moved to {}",
-                        path.display(),
-                        aside.display()
-                    ));
-                    quarantine.push(aside);
-                }
-            }
-        }
-        let (checkpoint, origin) = match found {
-            Some((checkpoint, true)) => (checkpoint, Origin::Loaded),
-            Some((checkpoint, false)) => {
-                warnings.push(format!(
-                    "the previous state in {} is used; the last records before the stop are sent again",
-                    previous.display()
-                ));
-                let quarantine = quarantine.pop();
-                (checkpoint, Origin::Previous { quarantine })
-            }
-            None if present => {
-                warnings.push(
-                    "no earlier state is left: every file is read again from its first byte"
-                        .to_owned(),
-                );
-                (Self::new(), Origin::Lost { quarantine })
-            }
-            None => (Self::new(), Origin::Fresh),
-        };
-        Ok(Loaded {
-            checkpoint,
-            origin,
-            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
-        })
-    }
-
-    /// Writes the state, whole or not at all, and keeps the one that was there as the previous one.
-    ///
-    /// # Errors
-    /// The data directory cannot be written; the file on disk is as it was.
-    pub fn store(&self, dir: &DataDir) -> Result<(), Error> {
-        dir.replace(NAME, PREVIOUS, &wire::encode(self))?;
-        Ok(())
     }
 }
 
@@ -306,13 +216,18 @@ impl PipelineState {
                 known: known.offset,
             });
         }
-        let file = self.files.entry(key).or_insert_with(|| FileState {
-            fingerprint: id.fingerprint,
-            path: path.to_owned(),
-            size,
-            outputs: BTreeMap::new(),
+        let file = self.files.entry(key).or_insert_with(|| {
+            self.changed.insert(key);
+            FileState::new(id, path, size)
         });
+        let known = (file.id(key), file.size, file.outputs.get(output));
+        if known == (id, size, Some(&watermark)) && file.path == path {
+            return Ok(());
+        }
+        self.changed.insert(key);
+        file.born = id.born;
         file.fingerprint = id.fingerprint;
+        file.tail = id.tail;
         file.size = size;
         if file.path != path {
             path.clone_into(&mut file.path);
@@ -335,9 +250,11 @@ impl PipelineState {
 
     /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
     pub fn remove(&mut self, id: FileId, generation: u32) {
-        let Some(file) = self.files.remove(&FileKey::new(id, generation)) else {
+        let key = FileKey::new(id, generation);
+        let Some(file) = self.files.remove(&key) else {
             return;
         };
+        self.changed.insert(key);
         for (output, watermark) in file.outputs {
             let total = self.retired.entry(output).or_default();
             *total = total.plus(watermark.counts);
@@ -358,14 +275,9 @@ impl PipelineState {
 
     /// Every file with its identity and generation.
     pub fn files(&self) -> impl Iterator<Item = (FileId, u32, &FileState)> {
-        self.files.iter().map(|(key, file)| {
-            let id = FileId {
-                device: key.device,
-                inode: key.inode,
-                fingerprint: file.fingerprint,
-            };
-            (id, key.generation, file)
-        })
+        self.files
+            .iter()
+            .map(|(key, file)| (file.id(*key), key.generation, file))
     }
 
     /// Where to read on so that each of `outputs` gets all it has not settled: per file, the lowest
@@ -393,25 +305,33 @@ impl PipelineState {
 }
 
 impl FileState {
+    fn new(id: FileId, path: &Path, size: u64) -> Self {
+        Self {
+            born: id.born,
+            fingerprint: id.fingerprint,
+            tail: id.tail,
+            path: path.to_owned(),
+            size,
+            outputs: BTreeMap::new(),
+        }
+    }
+
+    fn id(&self, key: FileKey) -> FileId {
+        FileId {
+            device: key.device,
+            inode: key.inode,
+            born: self.born,
+            fingerprint: self.fingerprint,
+            tail: self.tail,
+        }
+    }
+
     /// The watermark of each output.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Watermark)> {
         self.outputs
             .iter()
             .map(|(output, watermark)| (output.as_str(), *watermark))
     }
-}
-
-fn put_aside(dir: &DataDir, path: &Path) -> Result<PathBuf, Kind> {
-    let mut number = 1;
-    let aside = loop {
-        let aside = dir.path().join(format!("{NAME}.corrupt-{number}"));
-        if fs::symlink_metadata(&aside).is_err() {
-            break aside;
-        }
-        number += 1;
-    };
-    rename(path, &aside)?;
-    Ok(aside)
 }
 
 #[cfg(test)]

@@ -46,6 +46,11 @@ impl DataDir {
             .write(true)
             .mode(0o600)
             .open(path.join("lock"))
+            // A disk that became read-only is no reason not to deliver: what an earlier run left is enough.
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::ReadOnlyFilesystem => File::open(path.join("lock")),
+                _ => Err(error),
+            })
             .map_err(not_writable)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -57,11 +62,11 @@ impl DataDir {
             }
             Err(errno) => return Err(not_writable(errno.into()).into()),
         }
-        // Who holds it is for people only; the write also finds a full or read-only disk now.
+        // Who holds it is for people only. A full or read-only disk is told when the checkpoint is written.
         let holder = format!("{}\n", std::process::id());
-        lock.set_len(0)
-            .and_then(|()| lock.write_all(holder.as_bytes()))
-            .map_err(not_writable)?;
+        let _ = lock
+            .set_len(0)
+            .and_then(|()| lock.write_all(holder.as_bytes()));
         Ok(Self {
             path: path.to_owned(),
             _lock: lock,
@@ -74,9 +79,25 @@ impl DataDir {
         &self.path
     }
 
+    /// The same directory as somebody else would hold it, for tests.
+    #[cfg(test)]
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            _lock: self._lock.try_clone().expect("a lock can be cloned"),
+        }
+    }
+
     /// Puts `bytes` in place of the file `name`, whole or not at all, also across a power cut:
     /// write, fsync, rename, fsync of the directory. The file that was there is kept as `previous`.
-    pub(crate) fn replace(&self, name: &str, previous: &str, bytes: &[u8]) -> Result<(), Kind> {
+    /// `before` is done when the new file is whole and not yet in place.
+    pub(crate) fn replace(
+        &self,
+        name: &str,
+        previous: &str,
+        bytes: &[u8],
+        before: impl FnOnce(&Path) -> Result<(), Kind>,
+    ) -> Result<(), Kind> {
         let target = self.path.join(name);
         let temporary = self.path.join(format!("{name}.tmp"));
         let write = |source| Kind::Write {
@@ -94,12 +115,17 @@ impl DataDir {
         file.sync_all().map_err(write)?;
         drop(file);
         self.keep_previous(&target, &self.path.join(previous))?;
+        before(&self.path)?;
         rename(&temporary, &target)?;
-        let sync = File::open(&self.path).and_then(|dir| dir.sync_all());
-        sync.map_err(|source| Kind::Write {
+        self.sync().map_err(|source| Kind::Write {
             path: self.path.clone(),
             source,
         })
+    }
+
+    /// Sees to it that names given in the directory outlive a power cut.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
     }
 
     /// A second link, renamed into place, so that at no moment either name is missing. Filesystems
@@ -169,7 +195,8 @@ mod tests {
         let data = DataDir::open(dir.path()).unwrap();
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
         for (bytes, previous) in [("1", None), ("2", Some("1")), ("3", Some("2"))] {
-            data.replace("f", "f.prev", bytes.as_bytes()).unwrap();
+            data.replace("f", "f.prev", bytes.as_bytes(), |_| Ok(()))
+                .unwrap();
             assert_eq!(read("f").as_deref(), Some(bytes));
             assert_eq!(read("f.prev").as_deref(), previous);
             assert_eq!(read("f.tmp"), None);

@@ -88,7 +88,7 @@ pub(crate) enum Kind {
         source: io::Error,
     },
     #[error(
-        "{path} has checkpoint version {version}, this build knows 1; start the newer tailrace, or move the file away"
+        "{path} has checkpoint version {version}, this build knows 2; start the newer tailrace, or move the file away"
     )]
     NewerVersion { path: PathBuf, version: u32 },
 }

@@ -69,6 +69,8 @@ pub enum FileEvent {
         start: usize,
         /// End of the bytes in the caller's buffer.
         end: usize,
+        /// The identity with what these bytes add to it: the checkpoint entry is replaced, not added.
+        id: FileId,
     },
     /// The true end of a source: it was deleted, truncated, or renamed out of the globs, and all
     /// that could be read has been read. An unterminated last line is complete now. Should a renamed
@@ -142,6 +144,8 @@ pub enum LossReason {
     Vanished,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
+    /// Deleted files held more than `held_bytes_max`, and this one's path held most.
+    Held,
 }
 
 impl LossReason {
@@ -151,6 +155,7 @@ impl LossReason {
         match self {
             Self::Vanished => "vanished",
             Self::Truncated => "truncated",
+            Self::Held => "held",
         }
     }
 }

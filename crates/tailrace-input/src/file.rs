@@ -13,26 +13,30 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
+use crate::follower::Twin;
 use crate::identity::{
-    FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, read_full_at,
+    FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail, born,
+    read_full_at,
 };
-
-/// How many bytes before the offset are compared at each read.
-const TAIL_BYTES_MAX: usize = 256;
+use crate::roots::{Opened, Roots};
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) inode: Inode,
     pub(crate) source: SourceId,
+    /// Its first source: stands for the file in whatever generation.
+    pub(crate) number: SourceId,
+    /// The path of the input that it has or had: files of one path are read one after the other.
+    pub(crate) origin: PathBuf,
+    /// Whether a younger file of the same path waits for the end of this one.
+    pub(crate) awaited: bool,
     pub(crate) generation: u32,
     pub(crate) fingerprint: Fingerprint,
     /// Every name known to lead to it now. Empty: deleted, or moved out of sight.
@@ -72,23 +76,19 @@ pub(crate) struct File {
     pub(crate) timer: Option<Instant>,
     /// How long to wait after the next error; doubles with each.
     pub(crate) backoff: Duration,
-    /// When the inode was made, where the filesystem knows it.
-    pub(crate) born: Option<SystemTime>,
+    /// When the inode was made; 0 where the filesystem does not know it.
+    pub(crate) born: u64,
     /// Whether the open file cannot be shown to be the one that was known: its inode may have been
     /// given to another file.
     pub(crate) alien: bool,
+    /// What it is read from, where it is gone itself.
+    pub(crate) twin: Option<Twin>,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     mtime: (i64, i64),
+    /// At `offset` once it is verified; before, where an earlier run stopped to read.
     tail: Tail,
     handle: Option<fs::File>,
-}
-
-/// A hash of the `bytes` bytes before the offset.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tail {
-    bytes: usize,
-    hash: u64,
 }
 
 /// What became of opening a file by its names.
@@ -98,13 +98,15 @@ pub(crate) enum Open {
     Done,
     /// These names lead to nothing or to another file.
     Stale(Vec<PathBuf>),
+    /// A link leads to here, outside the roots.
+    Outside(PathBuf),
 }
 
 /// What a read gave.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Slice {
-    /// So many bytes were appended. The fingerprint has changed if the second is true.
-    Bytes(usize, bool),
+    /// So many bytes were appended.
+    Bytes(usize),
     /// The file is not what it was: nothing was appended.
     Replaced,
 }
@@ -124,6 +126,9 @@ impl File {
         Self {
             inode,
             source,
+            number: source,
+            origin: path.to_owned(),
+            awaited: false,
             generation,
             fingerprint: Fingerprint::default(),
             names: Vec::new(),
@@ -145,8 +150,9 @@ impl File {
             due: None,
             timer: None,
             backoff: Duration::ZERO,
-            born: None,
+            born: 0,
             alien: false,
+            twin: None,
             tick: 0,
             mtime: (0, 0),
             tail: Tail::default(),
@@ -155,7 +161,24 @@ impl File {
     }
 
     pub(crate) fn id(&self) -> FileId {
-        self.inode.with(self.fingerprint)
+        FileId {
+            device: self.inode.device,
+            inode: self.inode.inode,
+            born: self.born,
+            fingerprint: self.fingerprint,
+            tail: self.tail,
+        }
+    }
+
+    /// Goes on where an earlier run stopped with the file of this identity.
+    pub(crate) fn go_on(&mut self, id: FileId, generation: u32, offset: u64, size: u64) {
+        self.generation = generation;
+        self.fingerprint = id.fingerprint;
+        self.tail = id.tail;
+        self.offset = offset;
+        self.size = size.max(offset);
+        self.listed = true;
+        self.skip = None;
     }
 
     pub(crate) fn unread(&self) -> u64 {
@@ -198,11 +221,11 @@ impl File {
         self.mtime = (meta.mtime(), meta.mtime_nsec());
     }
 
-    /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one.
-    pub(crate) fn open(&mut self) -> io::Result<Open> {
+    /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
+    /// outside the roots: but one that was read beneath them may have been moved away since.
+    pub(crate) fn open(&mut self, roots: &mut Roots) -> io::Result<Open> {
         let mut stale = Vec::new();
         for name in &self.names {
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             // A stat first: opening a pipe or a device could have an effect on its other users.
             match fs::metadata(name) {
                 Ok(meta) if meta.is_file() && Inode::of(&meta) == self.inode => {}
@@ -216,19 +239,25 @@ impl File {
                 }
                 Err(e) => return Err(e),
             }
-            match rustix::fs::open(name, flags, Mode::empty()) {
-                Ok(fd) => {
-                    let handle = fs::File::from(fd);
-                    let meta = handle.metadata()?;
-                    if meta.is_file() && Inode::of(&meta) == self.inode {
-                        self.handle = Some(handle);
-                        return Ok(Open::Done);
-                    }
+            let handle = match roots.open(name) {
+                Ok(Opened::Beneath(fd)) => fs::File::from(fd),
+                Ok(Opened::Outside(_)) if self.listed => match fs::File::open(name) {
+                    Ok(handle) => handle,
+                    Err(_) => continue,
+                },
+                Ok(Opened::Outside(target)) => return Ok(Open::Outside(target)),
+                Err(e) if is_absent(&e) => {
                     stale.push(name.clone());
+                    continue;
                 }
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => stale.push(name.clone()),
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e),
+            };
+            let meta = handle.metadata()?;
+            if meta.is_file() && Inode::of(&meta) == self.inode {
+                self.handle = Some(handle);
+                return Ok(Open::Done);
             }
+            stale.push(name.clone());
         }
         Ok(Open::Stale(stale))
     }
@@ -239,9 +268,9 @@ impl File {
         let mtime = (meta.mtime(), meta.mtime_nsec());
         let touched = mtime != self.mtime;
         self.mtime = mtime;
-        let born = meta.created().ok();
-        self.alien = born.is_none() || born != self.born;
-        let reborn = self.born.is_some() && born.is_some() && self.alien;
+        let born = born(&meta);
+        self.alien = born == 0 || born != self.born;
+        let reborn = self.born != 0 && born != 0 && self.alien;
         self.born = born;
         Ok(Stat {
             size: meta.len(),
@@ -250,8 +279,15 @@ impl File {
         })
     }
 
-    /// Compares the first bytes with the fingerprint and takes it anew over as many as there are;
-    /// then takes the tail before `offset`. `None` if this is not the file that was known, else
+    /// Takes note of what was written since it was last looked at.
+    pub(crate) fn refresh_size(&mut self) {
+        if let Some(Ok(meta)) = self.handle.as_ref().map(fs::File::metadata) {
+            self.size = self.size.max(meta.len());
+        }
+    }
+
+    /// Compares the first bytes with the fingerprint and takes it anew over as many as there are; compares
+    /// the bytes last read by an earlier run; then takes the tail before `offset`. `None` if this is not the file that was known, else
     /// whether the offset is in the middle of a line.
     pub(crate) fn verify(&mut self, key: FingerprintKey) -> io::Result<Option<bool>> {
         let mut head = [0; FINGERPRINT_BYTES_MAX];
@@ -259,18 +295,35 @@ impl File {
         if !key.matches(&head[..bytes], self.fingerprint) {
             return Ok(None);
         }
-        self.fingerprint = key.fingerprint(&head[..bytes]);
         let mut tail = [0; TAIL_BYTES_MAX];
-        let want = tail_bytes(self.offset);
-        let got = read_full_at(self.handle()?, &mut tail[..want], self.offset - want as u64)?;
-        if got < want {
+        if self.tail_at(self.tail.offset, &mut tail, key)?.0 != Some(self.tail) {
             return Ok(None);
         }
-        self.tail = Tail::of(&tail[..want]);
+        self.fingerprint = key.fingerprint(&head[..bytes]);
+        let (Some(here), last) = self.tail_at(self.offset, &mut tail, key)? else {
+            return Ok(None);
+        };
+        self.tail = here;
         self.verified = true;
         Ok(Some(
-            tail[..want].last().is_some_and(|&byte| byte != b'\n') && !self.flushed,
+            last.is_some_and(|byte| byte != b'\n') && !self.flushed,
         ))
+    }
+
+    /// The tail at an offset, `None` if the file is shorter; and the last byte of it.
+    fn tail_at(
+        &self,
+        offset: u64,
+        room: &mut [u8; TAIL_BYTES_MAX],
+        key: FingerprintKey,
+    ) -> io::Result<(Option<Tail>, Option<u8>)> {
+        let want = Tail { offset, hash: 0 }.bytes();
+        let got = read_full_at(self.handle()?, &mut room[..want], offset - want as u64)?;
+        if got < want {
+            return Ok((None, None));
+        }
+        let tail = key.tail(&room[..want], offset);
+        Ok((Some(tail), room[..want].last().copied()))
     }
 
     /// Whether the file is still what was read: its tail, or its head where nothing was read yet.
@@ -281,9 +334,10 @@ impl File {
             let got = read_full_at(self.handle()?, head, 0)?;
             return Ok(key.matches(&head[..got], self.fingerprint));
         }
-        let tail = &mut bytes[..self.tail.bytes];
-        let from = self.offset - self.tail.bytes as u64;
-        Ok(read_full_at(self.handle()?, tail, from)? == tail.len() && self.tail.is_of(tail))
+        let tail = &mut bytes[..self.tail.bytes()];
+        let from = self.offset - tail.len() as u64;
+        let got = read_full_at(self.handle()?, tail, from)?;
+        Ok(got == tail.len() && key.tail(tail, self.offset) == self.tail)
     }
 
     /// Appends up to `want` bytes at the offset to `buffer` and moves the offset.
@@ -294,7 +348,7 @@ impl File {
         key: FingerprintKey,
     ) -> io::Result<Slice> {
         let result = self.read_into(buffer.room(want), key);
-        if let Ok(Slice::Bytes(bytes, _)) = result {
+        if let Ok(Slice::Bytes(bytes)) = result {
             buffer.fill(bytes);
         }
         result
@@ -302,7 +356,7 @@ impl File {
 
     fn read_into(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<Slice> {
         let mut before = [0; TAIL_BYTES_MAX];
-        let tail = self.tail.bytes;
+        let tail = self.tail.bytes();
         let got = loop {
             let mut parts = [IoSliceMut::new(&mut before[..tail]), IoSliceMut::new(room)];
             match rustix::io::preadv(self.handle()?, &mut parts, self.offset - tail as u64) {
@@ -310,24 +364,24 @@ impl File {
                 other => break other?,
             }
         };
-        if got < tail || !self.tail.is_of(&before[..tail]) {
+        if got < tail || key.tail(&before[..tail], self.offset) != self.tail {
             return Ok(Slice::Replaced);
         }
         let data = &room[..got - tail];
         let read_to = self.offset + data.len() as u64;
-        let identified = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
-            self.identify_by(data, key)
+        let known = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
+            self.identify_by(data, key).is_some()
         } else if self.offset == 0 || read_to > u64::from(self.fingerprint.bytes) {
-            self.identify(key)?
+            self.identify(key)?.is_some()
         } else {
-            Some(false)
+            true
         };
-        let Some(identified) = identified else {
+        if !known {
             return Ok(Slice::Replaced);
-        };
-        self.tail = Tail::after(&before[..tail], data);
+        }
+        self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
-        Ok(Slice::Bytes(data.len(), identified))
+        Ok(Slice::Bytes(data.len()))
     }
 
     /// Makes the fingerprint cover as many bytes as there are now. `None` if the bytes it covered are
@@ -374,35 +428,16 @@ impl File {
     }
 }
 
-impl Tail {
-    fn of(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.len(),
-            hash: xxh3_64(bytes),
-        }
+/// The tail behind `data`, which followed `before` and ends at `offset`.
+fn tail_after(before: &[u8], data: &[u8], offset: u64, key: FingerprintKey) -> Tail {
+    if data.len() >= TAIL_BYTES_MAX {
+        return key.tail(&data[data.len() - TAIL_BYTES_MAX..], offset);
     }
-
-    fn is_of(self, bytes: &[u8]) -> bool {
-        self.bytes == 0 || xxh3_64(bytes) == self.hash
-    }
-
-    /// The tail behind `data`, which followed `before`.
-    fn after(before: &[u8], data: &[u8]) -> Self {
-        if data.len() >= TAIL_BYTES_MAX {
-            return Self::of(&data[data.len() - TAIL_BYTES_MAX..]);
-        }
-        let mut joined = [0; 2 * TAIL_BYTES_MAX];
-        let end = before.len() + data.len();
-        joined[..before.len()].copy_from_slice(before);
-        joined[before.len()..end].copy_from_slice(data);
-        Self::of(&joined[end.saturating_sub(TAIL_BYTES_MAX)..end])
-    }
-}
-
-fn tail_bytes(offset: u64) -> usize {
-    usize::try_from(offset)
-        .unwrap_or(usize::MAX)
-        .min(TAIL_BYTES_MAX)
+    let mut joined = [0; 2 * TAIL_BYTES_MAX];
+    let end = before.len() + data.len();
+    joined[..before.len()].copy_from_slice(before);
+    joined[before.len()..end].copy_from_slice(data);
+    key.tail(&joined[end.saturating_sub(TAIL_BYTES_MAX)..end], offset)
 }
 
 /// Whether an error means that there is no such name.

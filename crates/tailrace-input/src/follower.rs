@@ -18,10 +18,13 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod held;
 mod names;
+mod order;
 mod read;
 mod resume;
 mod timers;
+mod twin;
 
 #[cfg(test)]
 mod tests;
@@ -34,12 +37,14 @@ use crate::chunk::ChunkBuffer;
 use crate::discover::{Discovery, Found};
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
-use crate::file::File;
+use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
+use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
 use names::Memory;
 use timers::Timers;
+pub(crate) use twin::Twin;
 
 /// The longest time between two sweeps.
 const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
@@ -54,6 +59,8 @@ pub struct FileConfig {
     pub include: Vec<String>,
     /// Globs of files and directories to leave out. Without a `/` they are about names.
     pub exclude: Vec<String>,
+    /// Directories that links may lead into, besides those that the globs begin with.
+    pub follow_roots: Vec<PathBuf>,
     /// Where to begin with files present at the first start.
     pub start_at: StartAt,
     /// At the first start, begin at the end of files not modified for this long.
@@ -71,6 +78,8 @@ pub struct FileConfig {
     /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
     /// 2 s. Nothing unread is ever given up by it.
     pub linger: Duration,
+    /// What deleted files may keep on the disk until they are read. Default 1 GiB.
+    pub held_bytes_max: u64,
     /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
     pub fingerprint_key: FingerprintKey,
 }
@@ -80,6 +89,7 @@ impl Default for FileConfig {
         Self {
             include: Vec::new(),
             exclude: Vec::new(),
+            follow_roots: Vec::new(),
             start_at: StartAt::Beginning,
             ignore_older: None,
             scan_interval: Duration::from_secs(2),
@@ -88,19 +98,31 @@ impl Default for FileConfig {
             open_files_max: open_files_default(),
             idle_close: Duration::from_secs(30),
             linger: Duration::from_secs(2),
+            held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),
         }
     }
 }
 
 impl FileConfig {
-    /// Whether these globs name a file: tells which of several inputs an earlier run read it for.
+    /// The globs, made ready: they tell for which of several inputs an earlier run read a file.
     ///
     /// # Errors
     /// A glob that cannot be read.
-    pub fn matches(&self, path: &Path) -> Result<bool, Error> {
+    pub fn globs(&self) -> Result<Globs, Error> {
         let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
-        Ok(Patterns::new(&self.include, &self.exclude, &base)?.matches(path))
+        Ok(Globs(Patterns::new(&self.include, &self.exclude, &base)?))
+    }
+}
+
+/// The globs of one input.
+pub struct Globs(Patterns);
+
+impl Globs {
+    /// Whether they name a file.
+    #[must_use]
+    pub fn matches(&self, path: &Path) -> bool {
+        self.0.matches(path)
     }
 }
 
@@ -164,6 +186,7 @@ pub struct SourceStatus<'a> {
 pub struct Follower {
     config: FileConfig,
     discovery: Discovery,
+    roots: Roots,
     waker: Waker,
     /// The files by slot; a slot is used again when its file is gone for good.
     files: Vec<Option<File>>,
@@ -173,6 +196,13 @@ pub struct Follower {
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
     links: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The files of each path, for the order in which they are read.
+    lineages: HashMap<PathBuf, order::Lineage>,
+    /// Files that lost their last name and are not read to their end.
+    held: Vec<u32>,
+    /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
+    /// what it missed in between.
+    rotated: Vec<order::Known>,
     /// The next generation of inodes whose earlier ones are finished and not settled.
     floors: HashMap<Inode, u32>,
     /// Finished sources that are not settled: inode, generation and end offset.
@@ -227,8 +257,12 @@ impl Follower {
             }),
         };
         let now = Instant::now();
+        let globs = 0..patterns.texts().count();
+        let mut roots: Vec<PathBuf> = globs.map(|glob| patterns.fixed_dir(glob)).collect();
+        roots.extend(config.follow_roots.iter().map(|root| base.join(root)));
         let mut follower = Self {
             config,
+            roots: Roots::new(roots),
             discovery: Discovery::new(patterns, watcher),
             waker,
             files: Vec::new(),
@@ -237,6 +271,9 @@ impl Follower {
             by_path: HashMap::new(),
             by_source: HashMap::new(),
             links: HashMap::new(),
+            lineages: HashMap::new(),
+            held: Vec::new(),
+            rotated: Vec::new(),
             floors: HashMap::new(),
             ended: HashMap::new(),
             resume: HashMap::new(),
@@ -258,10 +295,12 @@ impl Follower {
         if let Some(message) = problem {
             follower.problem(Path::new("inotify"), message);
         }
+        let known = follower.origins(&resume);
         follower.take_resume(resume);
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
+        follower.find_between(known);
         follower.first_start = false;
         Ok(follower)
     }
@@ -349,6 +388,23 @@ impl Follower {
         }
     }
 
+    /// Notices what changed and opens what is there to read, without reading it: for the time in which
+    /// nothing can be taken, so that a file that is deleted meanwhile is not missed.
+    pub fn hold(&mut self) {
+        self.refresh();
+        for slot in self.ready.clone() {
+            if self.open_files >= self.config.open_files_max {
+                break;
+            }
+            if let Some(file) = &mut self.files[slot as usize]
+                && !file.is_open()
+                && matches!(file.open(&mut self.roots), Ok(Open::Done))
+            {
+                self.open_files += 1;
+            }
+        }
+    }
+
     /// How many files hold a descriptor.
     #[must_use]
     pub fn open_files(&self) -> usize {
@@ -401,6 +457,13 @@ impl Follower {
             file.queued = true;
             self.ready.push_back(slot);
         }
+    }
+
+    fn new_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.files.push(None);
+            u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+        })
     }
 
     fn new_source(&mut self) -> SourceId {

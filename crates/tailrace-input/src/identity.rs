@@ -1,4 +1,4 @@
-//! Which file is which: device, inode and a keyed hash of the first bytes.
+//! Which file is which: device, inode, birth time and keyed hashes of some of its bytes.
 //!
 //! Takes open files, gives [`FileId`]s. Never keeps a log byte: a fingerprint is a length and a
 //! hash, and the hash needs the key that stands in the checkpoint file.
@@ -6,17 +6,22 @@
 //! A fingerprint covers the first `bytes` of a file, at most [`FINGERPRINT_BYTES_MAX`]; a file that
 //! is still smaller is fingerprinted by what it has, and again when it has grown. Log files only
 //! grow at their end, so the longer fingerprint agrees with the shorter one on the shorter length:
-//! that is the check on resume.
+//! that is the check on resume. Files of one program begin alike, and an inode is used again, so two
+//! more checks stand beside it: the time the inode was made, and a hash of the last bytes that were read.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::UNIX_EPOCH;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How many bytes at most a fingerprint covers.
 pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
+
+/// How many bytes before the offset are compared at each read.
+pub(crate) const TAIL_BYTES_MAX: usize = 256;
 
 /// What stays the same when a file is renamed, and differs when another file takes its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,8 +30,12 @@ pub struct FileId {
     pub device: u64,
     /// `st_ino`.
     pub inode: u64,
+    /// When the inode was made, in nanoseconds since the Unix epoch; 0 where the filesystem does not say.
+    pub born: u64,
     /// Of the first bytes.
     pub fingerprint: Fingerprint,
+    /// Of the last bytes that were read.
+    pub tail: Tail,
 }
 
 impl FileId {
@@ -34,7 +43,9 @@ impl FileId {
     pub const NONE: Self = Self {
         device: 0,
         inode: 0,
+        born: 0,
         fingerprint: Fingerprint { bytes: 0, hash: 0 },
+        tail: Tail { offset: 0, hash: 0 },
     };
 }
 
@@ -45,6 +56,24 @@ pub struct Fingerprint {
     pub bytes: u32,
     /// The hash; 0 where `bytes` is 0.
     pub hash: u64,
+}
+
+/// A keyed hash of the bytes just before an offset: as many as there are, at most 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tail {
+    /// Where the hashed bytes end. 0: nothing is known.
+    pub offset: u64,
+    /// The hash; 0 where `offset` is 0.
+    pub hash: u64,
+}
+
+impl Tail {
+    /// How many bytes before the offset are hashed.
+    pub(crate) fn bytes(self) -> usize {
+        usize::try_from(self.offset)
+            .unwrap_or(usize::MAX)
+            .min(TAIL_BYTES_MAX)
+    }
 }
 
 /// The key of the fingerprints of one data directory: random, made with the first checkpoint.
@@ -74,6 +103,15 @@ impl FingerprintKey {
         }
     }
 
+    /// The tail at `offset`, of the bytes before it: all of them, or the last 256.
+    pub(crate) fn tail(self, before: &[u8], offset: u64) -> Tail {
+        if offset == 0 {
+            return Tail::default();
+        }
+        let hash = xxh3_64_with_seed(before, self.0);
+        Tail { offset, hash }
+    }
+
     /// Whether a file that begins with `head` is the one `known` was taken of.
     pub(crate) fn matches(self, head: &[u8], known: Fingerprint) -> bool {
         let bytes = known.bytes as usize;
@@ -95,14 +133,15 @@ impl Inode {
             inode: meta.ino(),
         }
     }
+}
 
-    pub(crate) fn with(self, fingerprint: Fingerprint) -> FileId {
-        FileId {
-            device: self.device,
-            inode: self.inode,
-            fingerprint,
-        }
-    }
+/// When a file was made, as [`FileId::born`] has it.
+pub(crate) fn born(meta: &std::fs::Metadata) -> u64 {
+    let since = meta
+        .created()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
 }
 
 impl From<FileId> for Inode {

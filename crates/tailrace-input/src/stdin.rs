@@ -109,6 +109,7 @@ impl<R: Read> StdinReader<R> {
                     offset: self.offset,
                     start,
                     end: start + bytes,
+                    id: FileId::NONE,
                 });
                 self.offset += bytes as u64;
                 return true;
@@ -182,6 +183,7 @@ mod tests {
             offset,
             start,
             end,
+            id: FileId::NONE,
         };
         assert_eq!(
             events[1..],

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tailrace_input::checkpoint::{Checkpoint, Counts as Stored, PipelineState, Watermark};
+use tailrace_input::checkpoint::{Checkpoint, Counts as Stored, PipelineState, Store, Watermark};
 use tailrace_input::{DataDir, FingerprintKey};
 use tracing::{debug, error, info, warn};
 
@@ -21,6 +21,8 @@ use crate::watermark::{Counts, Mark, Resumed};
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
+/// How often it is said that it still cannot be written.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// What an earlier run left, and the key that fingerprints are made with.
 pub(crate) struct Restored {
@@ -54,10 +56,10 @@ pub(crate) struct Checkpointer {
 pub(crate) struct CheckpointStatus(Arc<Mutex<Option<String>>>);
 
 struct Writer {
-    dir: DataDir,
-    checkpoint: Checkpoint,
-    stored: Option<Checkpoint>,
+    store: Store,
     stored_at: Instant,
+    /// When it was last said that it cannot be written.
+    told_at: Option<Instant>,
     pipelines: Arc<[Arc<Pipeline>]>,
     metrics: Metrics,
     status: CheckpointStatus,
@@ -97,10 +99,9 @@ impl Idle {
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
         let writer = Writer {
-            dir: self.dir,
-            checkpoint: self.checkpoint,
-            stored: None,
+            store: Store::new(self.dir, self.checkpoint),
             stored_at: Instant::now(),
+            told_at: None,
             pipelines,
             metrics,
             status: status.clone(),
@@ -170,32 +171,33 @@ impl Writer {
 
     fn write(&mut self) {
         self.collect();
-        if self.stored.as_ref() != Some(&self.checkpoint) {
-            match self.checkpoint.store(&self.dir) {
-                Ok(()) => {
-                    if self.status.error().is_some() {
-                        info!("the checkpoint can be written again");
-                    }
+        match self.store.save() {
+            Ok(_) => {
+                if self.told_at.take().is_some() {
+                    info!("the checkpoint can be written again");
                     self.status.set(None);
-                    self.stored = Some(self.checkpoint.clone());
-                    self.stored_at = Instant::now();
                 }
-                Err(failure) => {
-                    let cause = std::error::Error::source(&failure).map(ToString::to_string);
-                    let text = match cause {
-                        Some(cause) => format!("{failure}: {cause}"),
-                        None => failure.to_string(),
-                    };
+                self.stored_at = Instant::now();
+            }
+            Err(failure) => {
+                let cause = std::error::Error::source(&failure).map(ToString::to_string);
+                let text = match cause {
+                    Some(cause) => format!("{failure}: {cause}"),
+                    None => failure.to_string(),
+                };
+                let is_due = |told_at: Instant| told_at.elapsed() >= TELL_EVERY;
+                if self.told_at.is_none_or(is_due) {
+                    self.told_at = Some(Instant::now());
                     error!(
                         error = text,
-                        "the checkpoint cannot be written: nothing is lost, but a restart \
-                         would send again what was delivered since"
+                        seconds = self.stored_at.elapsed().as_secs(),
+                        "the checkpoint cannot be written: logs are delivered all the same and nothing is \
+                         lost, but a restart would send again what was delivered since; make room in \
+                         data_dir, or make it writable"
                     );
-                    self.status.set(Some(text));
                 }
+                self.status.set(Some(text));
             }
-        } else if self.status.error().is_none() {
-            self.stored_at = Instant::now();
         }
         let age = i64::try_from(self.stored_at.elapsed().as_secs()).unwrap_or(i64::MAX);
         self.metrics.set_checkpoint_age(age);
@@ -204,16 +206,13 @@ impl Writer {
     fn collect(&mut self) {
         for pipeline in &*self.pipelines {
             let name = &pipeline.plan.name;
-            let mut state = self.checkpoint.pipeline(name).cloned().unwrap_or_default();
+            let state = self.store.checkpoint.pipeline_mut(name);
             let (departed, retired) = pipeline.tracker.take_departed();
-            let marks = departed
-                .into_iter()
-                .chain(pipeline.tracker.marks())
-                .collect();
+            let marks = pipeline.tracker.take_marks();
             for (id, generation) in retired {
                 state.remove(id, generation);
             }
-            for mark in lowest_marks(marks) {
+            for mark in lowest_marks(departed.into_iter().chain(marks)) {
                 let output = &pipeline.plan.config.outputs[mark.output].name;
                 let at = Watermark {
                     offset: mark.watermark,
@@ -226,14 +225,13 @@ impl Writer {
                     debug!(pipeline = name, path = %mark.path.display(), %backwards);
                 }
             }
-            self.checkpoint.merge(name, state);
         }
     }
 }
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one
 /// is not settled, and the lower watermark holds.
-fn lowest_marks(marks: Vec<Mark>) -> Vec<Mark> {
+fn lowest_marks(marks: impl Iterator<Item = Mark>) -> Vec<Mark> {
     let mut lowest: BTreeMap<(u64, u64, u32, usize), Mark> = BTreeMap::new();
     for mark in marks {
         let key = (mark.id.device, mark.id.inode, mark.generation, mark.output);

@@ -3,10 +3,14 @@
 //! none: the data waits in the file. Never blocks a worker.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What a batch is charged at least: tickets and tables of a small one cost more than its bytes,
 /// and the number of batches in flight must be bounded as well.
 pub(crate) const BATCH_CREDIT_MIN: u64 = 4 * 1024;
+
+/// How often the one who waits looks after other things.
+const MEANWHILE_EVERY: Duration = Duration::from_millis(100);
 
 /// A bound in bytes, shared by a reader and the batches in flight.
 #[derive(Debug)]
@@ -44,15 +48,24 @@ impl Credit {
     }
 
     /// Waits for so many bytes (more than the whole capacity counts as the capacity, so that one
-    /// batch always fits). `None` once the credit is closed.
-    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reserved> {
+    /// batch always fits). `None` once the credit is closed. While it waits, `meanwhile` is done ten times
+    /// a second.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        bytes: u64,
+        mut meanwhile: impl FnMut(),
+    ) -> Option<Reserved> {
         let bytes = bytes.min(self.capacity);
         let mut state = self.lock();
         while !state.closed && state.used + bytes > self.capacity {
-            state = self
-                .freed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.freed.wait_timeout(state, MEANWHILE_EVERY);
+            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if timeout.timed_out() {
+                drop(state);
+                meanwhile();
+                state = self.lock();
+            }
         }
         if state.closed {
             return None;
@@ -113,17 +126,22 @@ mod tests {
     #[test]
     fn a_full_credit_blocks_until_bytes_return() {
         let credit = Credit::new(100);
-        let mut first = credit.reserve(80).expect("open");
-        let (sender, receiver) = mpsc::sync_channel(1);
+        let mut first = credit.reserve(80, || ()).expect("open");
+        let (sender, receiver) = mpsc::sync_channel(100);
         let other = Arc::clone(&credit);
         let waiter = thread::spawn(move || {
-            let reserved = other.reserve(50).expect("open");
-            sender.send(()).expect("the test waits");
+            let looked = || {
+                sender
+                    .send("looks after other things")
+                    .expect("the test waits")
+            };
+            let reserved = other.reserve(50, looked).expect("open");
+            sender.send("has it").expect("the test waits");
             drop(reserved);
         });
-        assert!(receiver.try_recv().is_err());
+        assert_eq!(receiver.recv(), Ok("looks after other things"));
         first.shrink(30);
-        receiver.recv().expect("the waiter got its bytes");
+        assert!(receiver.iter().any(|said| said == "has it"));
         waiter.join().expect("no panic");
         assert_eq!(credit.used(), 30);
         drop(first);
@@ -133,7 +151,7 @@ mod tests {
     #[test]
     fn more_than_the_capacity_still_fits_alone() {
         let credit = Credit::new(10);
-        let reserved = credit.reserve(1_000).expect("open");
+        let reserved = credit.reserve(1_000, || ()).expect("open");
         assert_eq!(credit.used(), 10);
         drop(reserved);
         assert_eq!(credit.used(), 0);
@@ -142,9 +160,9 @@ mod tests {
     #[test]
     fn closing_wakes_the_waiter() {
         let credit = Credit::new(10);
-        let _all = credit.reserve(10).expect("open");
+        let _all = credit.reserve(10, || ()).expect("open");
         let other = Arc::clone(&credit);
-        let waiter = thread::spawn(move || other.reserve(1).is_none());
+        let waiter = thread::spawn(move || other.reserve(1, || ()).is_none());
         credit.close();
         assert!(waiter.join().expect("no panic"));
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tailrace_config::{self as config, Input};
-use tailrace_input::{FileConfig, FingerprintKey, Follower, Resume, StdinReader};
+use tailrace_input::{FileConfig, FingerprintKey, Follower, Globs, Resume, StdinReader};
 use tokio::runtime::Handle;
 
 use crate::credit::Credit;
@@ -197,23 +197,27 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         pipeline: plan.name.clone(),
         source,
     };
-    let configs: Vec<Option<FileConfig>> = plan
-        .config
-        .inputs
-        .iter()
-        .map(|input| file_config(input, around.fingerprint_key))
-        .collect();
+    let inputs = &plan.config.inputs;
+    let files = inputs.iter().filter(|i| matches!(i, Input::File(..)));
+    let held_bytes_max = plan.config.limits.held_bytes / (files.count().max(1) as u64);
+    let config = |input| {
+        file_config(input, around.fingerprint_key).map(|config| FileConfig {
+            held_bytes_max,
+            ..config
+        })
+    };
+    let configs: Vec<Option<FileConfig>> = inputs.iter().map(config).collect();
+    let globs = |config: &Option<FileConfig>| config.as_ref().map(FileConfig::globs).transpose();
+    let globs: Result<Vec<_>, _> = configs.iter().map(globs).collect();
+    let globs = globs.map_err(failed)?;
     let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
     for entry in around.resume.entries() {
-        let mut owner = first_file;
-        for (n, config) in configs.iter().enumerate().rev() {
-            if let Some(config) = config
-                && config.matches(&entry.path).map_err(failed)?
-            {
-                owner = n;
-            }
-        }
+        let names = |globs: &Option<Globs>| {
+            let globs = globs.as_ref();
+            globs.is_some_and(|globs| globs.matches(&entry.path))
+        };
+        let owner = globs.iter().position(names).unwrap_or(first_file);
         resume[owner].push(entry);
     }
     let open = |(config, resume): (Option<FileConfig>, Vec<Resume>)| match config {
@@ -232,6 +236,7 @@ fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileCon
     Some(FileConfig {
         include: file.include.clone(),
         exclude: file.exclude.clone(),
+        follow_roots: file.follow_roots.clone(),
         start_at: match file.start_at {
             config::StartAt::Beginning => tailrace_input::StartAt::Beginning,
             config::StartAt::End => tailrace_input::StartAt::End,

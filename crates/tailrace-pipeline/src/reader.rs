@@ -156,11 +156,15 @@ impl Reader {
                     offset,
                     start,
                     end,
+                    id,
                 } => {
                     let bytes = (end - start) as u64;
                     let slot = self.slots[source];
                     self.pipeline.metrics.read_bytes.inc_by(bytes);
                     self.pipeline.tracker.read(slot, offset + bytes);
+                    if matches!(self.source, Source::Files(_)) {
+                        self.pipeline.tracker.identify(slot, *id);
+                    }
                     let unsettled = self.pipeline.tracker.unsettled_bytes(slot);
                     if unsettled >= self.pipeline.replay_bytes_max
                         && let Source::Files(follower) = &mut self.source
@@ -235,10 +239,15 @@ impl Reader {
         }
         let credit = match buffer.len() {
             0 => None,
-            bytes => self
-                .pipeline
-                .credit
-                .reserve((bytes as u64).max(BATCH_CREDIT_MIN)),
+            bytes => {
+                let source = &mut self.source;
+                let bytes = (bytes as u64).max(BATCH_CREDIT_MIN);
+                self.pipeline.credit.reserve(bytes, || {
+                    if let Source::Files(follower) = source {
+                        follower.hold();
+                    }
+                })
+            }
         };
         let batch = RawBatch {
             bytes: buffer.share(),

@@ -71,6 +71,7 @@ mod tests {
                 device: 1,
                 inode,
                 fingerprint,
+                ..FileId::NONE
             },
             generation: 0,
             path: "/var/log/app.log".into(),

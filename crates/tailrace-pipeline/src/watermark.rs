@@ -14,7 +14,7 @@
 //!
 //! So a restart that reads from the watermark reads every byte that was not settled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -129,6 +129,20 @@ pub(crate) struct Tracker {
     sources: Mutex<BTreeMap<Slot, Source>>,
     next: AtomicU32,
     departed: Mutex<Departed>,
+    /// Locked after `sources`, never before.
+    files: Mutex<Files>,
+}
+
+/// Device, inode and generation.
+type FileKey = (u64, u64, u32);
+
+/// What the checkpoint must still learn of files that are tracked.
+#[derive(Debug, Default)]
+struct Files {
+    /// Sources whose marks may be others than at the last look.
+    changed: BTreeSet<Slot>,
+    /// The sources of each file: two, where one came back before its earlier bytes were settled.
+    slots: HashMap<FileKey, Vec<Slot>>,
 }
 
 #[derive(Debug)]
@@ -162,7 +176,16 @@ impl Tracker {
             sources: Mutex::default(),
             next: AtomicU32::new(0),
             departed: Mutex::default(),
+            files: Mutex::default(),
         }
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self, slot: Slot) {
+        self.files().changed.insert(slot);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Source>> {
@@ -195,6 +218,11 @@ impl Tracker {
             gone: false,
             opening,
         };
+        let mut files = self.files();
+        files.changed.insert(slot);
+        if let Some(key) = source.key() {
+            files.slots.entry(key).or_default().push(slot);
+        }
         sources.insert(slot, source);
         slot
     }
@@ -204,6 +232,7 @@ impl Tracker {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.read_to = source.read_to.max(to);
             source.size = source.size.max(to);
+            self.changed(slot);
         }
     }
 
@@ -247,6 +276,7 @@ impl Tracker {
                 source.framed_to = source.framed_to.max(framed_to);
                 source.held_from = held_from;
                 source.advance();
+                self.changed(slot);
             }
         }
     }
@@ -262,6 +292,7 @@ impl Tracker {
                 debug_assert_eq!(open.end, span.end, "a span settles whole");
                 open.settled[output] = Some(*counts);
                 source.advance();
+                self.changed(span.slot);
             }
         }
     }
@@ -289,6 +320,7 @@ impl Tracker {
             _ => source.add_marks(&mut departed.marks),
         }
         drop(departed);
+        self.files().drop_slot(source.key(), slot);
         sources.remove(&slot);
         Some(end)
     }
@@ -301,8 +333,7 @@ impl Tracker {
     pub(crate) fn gone(&self, id: FileId, generation: u32) {
         let mut tracked = false;
         for source in self.lock().values_mut() {
-            let known = source.opening.id.map(|id| (id.device, id.inode));
-            if known == Some((id.device, id.inode)) && source.opening.generation == generation {
+            if source.key() == Some((id.device, id.inode, generation)) {
                 source.gone = true;
                 tracked = true;
             }
@@ -320,13 +351,16 @@ impl Tracker {
 
     /// Forgets a source that was opened and had no byte; gives how it was opened.
     pub(crate) fn forget(&self, slot: Slot) -> Option<Opening> {
-        self.lock().remove(&slot).map(|source| source.opening)
+        let source = self.lock().remove(&slot)?;
+        self.files().drop_slot(source.key(), slot);
+        Some(source.opening)
     }
 
     /// The file's fingerprint covers more bytes now.
     pub(crate) fn identify(&self, slot: Slot, id: FileId) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.opening.id = Some(id);
+            self.changed(slot);
         }
     }
 
@@ -334,6 +368,7 @@ impl Tracker {
     pub(crate) fn rename(&self, slot: Slot, path: PathBuf) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.opening.path = path;
+            self.changed(slot);
         }
     }
 
@@ -341,16 +376,23 @@ impl Tracker {
     pub(crate) fn resize(&self, slot: Slot, size: u64) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.size = size;
+            self.changed(slot);
         }
     }
 
-    /// The marks of all sources that are files, for the checkpoint.
-    pub(crate) fn marks(&self) -> Vec<Mark> {
+    /// The marks of files that may have others than at the last call, for the checkpoint: of each such
+    /// file, those of all its sources.
+    pub(crate) fn take_marks(&self) -> Vec<Mark> {
         let sources = self.lock();
-        let mut marks = Vec::with_capacity(sources.len() * self.outputs);
-        sources
-            .values()
-            .for_each(|source| source.add_marks(&mut marks));
+        let mut files = self.files();
+        let changed = std::mem::take(&mut files.changed);
+        let changed = changed.iter().filter_map(|slot| sources.get(slot)?.key());
+        let keys: BTreeSet<FileKey> = changed.collect();
+        let mut marks = Vec::with_capacity(keys.len() * self.outputs);
+        let slots = keys.iter().filter_map(|key| files.slots.get(key));
+        for source in slots.flatten().filter_map(|slot| sources.get(slot)) {
+            source.add_marks(&mut marks);
+        }
         marks
     }
 
@@ -388,7 +430,25 @@ impl Tracker {
     }
 }
 
+impl Files {
+    fn drop_slot(&mut self, key: Option<FileKey>, slot: Slot) {
+        self.changed.remove(&slot);
+        let Some(key) = key else { return };
+        if let Some(slots) = self.slots.get_mut(&key) {
+            slots.retain(|known| *known != slot);
+            if slots.is_empty() {
+                self.slots.remove(&key);
+            }
+        }
+    }
+}
+
 impl Source {
+    fn key(&self) -> Option<FileKey> {
+        let id = self.opening.id?;
+        Some((id.device, id.inode, self.opening.generation))
+    }
+
     fn add_marks(&self, marks: &mut Vec<Mark>) {
         let Some(id) = self.opening.id else { return };
         for (output, mark) in self.marks.iter().enumerate() {

@@ -96,12 +96,12 @@ impl Collector {
 
     /// Answers `answer` to every request whose records are such, without using up the script.
     pub fn answer_if(&self, such: impl Fn(&[Record]) -> bool + Send + 'static, answer: Answer) {
-        self.shared.lock().judged.push((Box::new(such), answer));
+        self.shared.lock().conditional.push((Box::new(such), answer));
     }
 
     /// Forgets what [`Collector::answer_if`] said.
     pub fn answer_all(&self) {
-        self.shared.lock().judged.clear();
+        self.shared.lock().conditional.clear();
     }
 
     /// Treats all encodings alike again.

@@ -3,15 +3,23 @@
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use super::*;
+use crate::data_dir::DataDir;
+use crate::error::Error;
 
 fn id(inode: u64) -> FileId {
     FileId {
         device: 64769,
         inode,
+        born: 1_763_000_000_000_000_000 + inode,
         fingerprint: FingerprintKey(0x0123_4567_89ab_cdef).fingerprint(&inode.to_le_bytes()),
+        tail: Tail {
+            offset: 7,
+            hash: 0xfedc_ba98_7654_3210 + inode,
+        },
     }
 }
 
@@ -26,7 +34,13 @@ fn watermark(offset: u64, delivered: u64) -> Watermark {
     Watermark { offset, counts }
 }
 
-/// What `tests/fixtures/checkpoint-v1.json` holds.
+/// Writes a whole state.
+fn store(checkpoint: &Checkpoint, dir: &DataDir) -> Result<(), Error> {
+    let dir = dir.again();
+    Store::new(dir, checkpoint.clone()).save().map(|_| ())
+}
+
+/// What the fixtures hold; version 1 knew neither birth times nor tails.
 fn sample() -> Checkpoint {
     let mut web = PipelineState::default();
     let odd = Path::new(OsStr::from_bytes(b"/var/log/\xff%\x01.log"));
@@ -62,14 +76,167 @@ fn dir() -> (tempfile::TempDir, DataDir) {
 }
 
 #[test]
-fn version_1_is_read_by_every_build() {
+fn every_version_is_read_by_every_build() {
     let bytes = include_bytes!("../../tests/fixtures/checkpoint-v1.json");
-    assert_eq!(wire::decode(bytes).unwrap(), sample());
-    // While version 1 is the version written, it is also written so.
+    let mut expected = sample();
+    for file in expected
+        .pipelines
+        .get_mut("web")
+        .unwrap()
+        .files
+        .values_mut()
+    {
+        file.born = 0;
+        file.tail = Tail::default();
+    }
+    assert_eq!(wire::decode(bytes).unwrap().checkpoint, expected);
+    let bytes = include_bytes!("../../tests/fixtures/checkpoint-v2.json");
+    let base = wire::decode(bytes).unwrap();
+    assert_eq!(base.checkpoint, sample());
+    // While version 2 is the version written, it is also written so.
     assert_eq!(
-        String::from_utf8(wire::encode(&sample())).unwrap(),
+        String::from_utf8(wire::encode(&sample()).0).unwrap(),
         String::from_utf8_lossy(bytes)
     );
+    let line = include_bytes!("../../tests/fixtures/checkpoint-v2.journal");
+    let mut changed = base.checkpoint;
+    assert_eq!(wire::apply(line, &base.checksum, &mut changed), Ok(true));
+    assert_eq!(changed, sample_changed());
+    let mut written = sample_changed();
+    written.pipelines.get_mut("web").unwrap().changed =
+        [FileKey::new(id(1), 0), FileKey::new(id(2), 3)].into();
+    assert_eq!(
+        String::from_utf8(wire::encode_changes(&written, &base.checksum)).unwrap(),
+        String::from_utf8_lossy(line)
+    );
+}
+
+/// The sample, gone on a little: one file read on, one gone.
+fn sample_changed() -> Checkpoint {
+    let mut checkpoint = sample();
+    go_on(&mut checkpoint, 390);
+    checkpoint.pipeline_mut("web").remove(id(2), 3);
+    checkpoint
+}
+
+fn go_on(checkpoint: &mut Checkpoint, offset: u64) {
+    let path = Path::new("/var/log/a.log.1");
+    let web = checkpoint.pipeline_mut("web");
+    let at = watermark(offset, offset);
+    web.set("otlp", id(1), 0, path, 500, at).unwrap();
+}
+
+/// Whatever becomes of one file of the checkpoint, the agent starts, and no position lies beyond
+/// what was settled when the disk was last written.
+#[test]
+fn no_damage_keeps_the_agent_from_starting_or_skips_a_byte() {
+    let (temp, data) = dir();
+    let mut kept = Store::new(data.again(), sample());
+    kept.save().unwrap();
+    go_on(&mut kept.checkpoint, 310);
+    kept.save().unwrap();
+    kept.journal = None;
+    go_on(&mut kept.checkpoint, 320);
+    kept.save().unwrap();
+    for offset in [330, 340] {
+        go_on(&mut kept.checkpoint, offset);
+        kept.save().unwrap();
+    }
+    let names = [NAME, PREVIOUS, JOURNAL, JOURNAL_PREVIOUS];
+    let good = names.map(|name| fs::read(temp.path().join(name)).unwrap());
+    let at = |checkpoint: &Checkpoint| {
+        let web = checkpoint.pipeline("web");
+        web.and_then(|web| web.get("otlp", id(1), 0))
+            .map_or(0, |at| at.offset)
+    };
+    let check = |what: &str, at_least: u64| {
+        let loaded = Checkpoint::load(&data).unwrap();
+        let offset = at(&loaded.checkpoint);
+        assert!((at_least..=340).contains(&offset), "{what}: {offset}");
+        assert!(offset == 340 || [0, 310, 320, 330].contains(&offset));
+        let is_whole_line = offset == 330 || offset == 320;
+        assert!(
+            offset == 340 || loaded.warning.is_some() || is_whole_line,
+            "{what}: nothing told"
+        );
+        assert!(!loaded.is_first_start("web"), "{what}");
+        let aside = temp.path().join(format!("{NAME}.corrupt-1"));
+        let _ = fs::remove_file(&aside).or_else(|_| fs::remove_dir(&aside));
+    };
+    check("nothing", 340);
+    for (name, bytes) in names.iter().zip(&good) {
+        let path = temp.path().join(name);
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x20;
+            fs::write(&path, &flipped).unwrap();
+            check(&format!("{name}: byte {at} flipped"), 310);
+            fs::write(&path, &bytes[..at]).unwrap();
+            check(&format!("{name}: cut at {at}"), 310);
+        }
+        let _ = fs::remove_file(&path);
+        check(&format!("{name}: gone"), 310);
+        fs::create_dir(&path).unwrap();
+        check(&format!("{name}: a directory"), 310);
+        let _ = fs::remove_dir(&path);
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let (temp, data) = dir();
+    let mut many = Checkpoint::new();
+    for inode in 0..500 {
+        let path = format!("/var/log/{inode}.log");
+        let web = many.pipeline_mut("web");
+        web.set("otlp", id(inode), 0, Path::new(&path), 7, watermark(7, 1))
+            .unwrap();
+    }
+    let mut kept = Store::new(data.again(), many);
+    let size = |name: &str| fs::metadata(temp.path().join(name)).unwrap().len();
+    assert!(kept.save().unwrap());
+    assert!(!kept.save().unwrap(), "nothing changed");
+    let whole = size(NAME);
+    let mut lines = 0;
+    for offset in 8.. {
+        go_on(&mut kept.checkpoint, offset);
+        let before = size(JOURNAL);
+        assert!(kept.save().unwrap());
+        if size(JOURNAL) == 0 {
+            break;
+        }
+        let line = size(JOURNAL) - before;
+        assert!(line < 1000, "{line} bytes for one file of {whole}");
+        lines += 1;
+    }
+    assert!(lines > 100, "a whole state after {lines} lines");
+    let loaded = Checkpoint::load(&data).unwrap();
+    assert_eq!(loaded.checkpoint, kept.checkpoint);
+    // A new pipeline has no file yet, and its next start is no first start all the same.
+    kept.checkpoint.pipeline_mut("new");
+    assert!(kept.save().unwrap());
+    assert!(!Checkpoint::load(&data).unwrap().is_first_start("new"));
+}
+
+#[test]
+fn what_could_not_be_written_is_written_later() {
+    let (temp, data) = dir();
+    let mut kept = Store::new(data.again(), sample());
+    kept.save().unwrap();
+    // Half a line, as a full disk leaves it, is never appended to.
+    let blocked = temp.path().join(format!("{NAME}.tmp"));
+    fs::create_dir(&blocked).unwrap();
+    kept.journal.as_mut().unwrap().file = fs::File::open(temp.path().join(JOURNAL)).unwrap();
+    for offset in [310, 320] {
+        go_on(&mut kept.checkpoint, offset);
+        kept.save().unwrap_err();
+        assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
+    }
+    fs::remove_dir(&blocked).unwrap();
+    assert!(kept.save().unwrap());
+    let loaded = Checkpoint::load(&data).unwrap().checkpoint;
+    assert_eq!(loaded, kept.checkpoint);
 }
 
 #[test]
@@ -81,7 +248,7 @@ fn a_stored_state_is_loaded_again() {
         (Origin::Fresh, &None)
     );
     assert!(loaded.is_first_start("web"));
-    sample().store(&data).unwrap();
+    store(&sample(), &data).unwrap();
     let loaded = Checkpoint::load(&data).unwrap();
     assert_eq!(
         (loaded.origin.clone(), &loaded.warning),
@@ -94,20 +261,20 @@ fn a_stored_state_is_loaded_again() {
 
 #[test]
 fn no_damage_is_taken_for_a_state() {
-    let good = wire::encode(&sample());
+    let (good, _) = wire::encode(&sample());
     for at in 0..good.len() {
         for flip in [1, 0x20, 0x80] {
             let mut bytes = good.clone();
             bytes[at] ^= flip;
             match wire::decode(&bytes) {
-                Ok(same) => assert_eq!(same, sample(), "byte {at}"),
+                Ok(same) => assert_eq!(same.checkpoint, sample(), "byte {at}"),
                 Err(wire::Failure::Corrupt(_)) => {}
                 Err(newer) => panic!("byte {at}: {newer:?}"),
             }
         }
         match wire::decode(&good[..at]) {
             // Only the newline at the end may be missing.
-            Ok(same) => assert!(same == sample() && at == good.len() - 1),
+            Ok(same) => assert!(same.checkpoint == sample() && at == good.len() - 1),
             Err(failure) => assert!(matches!(failure, wire::Failure::Corrupt(_))),
         }
     }
@@ -119,15 +286,15 @@ fn a_corrupt_file_is_put_aside_and_the_previous_state_used() {
     let main = temp.path().join(NAME);
     let mut newer = sample();
     newer.merge("later", PipelineState::default());
-    sample().store(&data).unwrap();
-    let good = wire::encode(&newer);
+    store(&sample(), &data).unwrap();
+    let (good, _) = wire::encode(&newer);
     for (number, bytes) in [&good[..good.len() / 2], b"", b"\0\0\0\0"]
         .iter()
         .enumerate()
     {
-        newer.store(&data).unwrap();
-        sample().store(&data).unwrap();
-        newer.store(&data).unwrap();
+        store(&newer, &data).unwrap();
+        store(&sample(), &data).unwrap();
+        store(&newer, &data).unwrap();
         fs::write(&main, bytes).unwrap();
         let loaded = Checkpoint::load(&data).unwrap();
         assert_eq!(loaded.checkpoint, sample());
@@ -148,8 +315,8 @@ fn a_corrupt_file_is_put_aside_and_the_previous_state_used() {
 #[test]
 fn two_corrupt_files_mean_reading_again_with_a_warning() {
     let (temp, data) = dir();
-    sample().store(&data).unwrap();
-    sample().store(&data).unwrap();
+    store(&sample(), &data).unwrap();
+    store(&sample(), &data).unwrap();
     fs::write(temp.path().join(NAME), "{").unwrap();
     fs::write(temp.path().join(PREVIOUS), "{}").unwrap();
     let loaded = Checkpoint::load(&data).unwrap();
@@ -159,15 +326,15 @@ fn two_corrupt_files_mean_reading_again_with_a_warning() {
         !loaded.is_first_start("web"),
         "start_at: end would skip unread bytes"
     );
-    loaded.checkpoint.store(&data).unwrap();
+    store(&loaded.checkpoint, &data).unwrap();
     assert_eq!(Checkpoint::load(&data).unwrap().origin, Origin::Loaded);
 }
 
 #[test]
 fn a_missing_file_is_made_good_by_the_previous_one() {
     let (temp, data) = dir();
-    sample().store(&data).unwrap();
-    sample().store(&data).unwrap();
+    store(&sample(), &data).unwrap();
+    store(&sample(), &data).unwrap();
     fs::remove_file(temp.path().join(NAME)).unwrap();
     let loaded = Checkpoint::load(&data).unwrap();
     assert_eq!(loaded.origin, Origin::Previous { quarantine: None });
@@ -179,20 +346,20 @@ fn a_missing_file_is_made_good_by_the_previous_one() {
 fn a_newer_version_is_refused_and_left_alone() {
     let (temp, data) = dir();
     let body = "{\"key\":\"0\",\"unheard\":{}}";
-    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(body.as_bytes(), 2);
-    let text = format!("{{\"version\":2,\"checksum\":\"{checksum:016x}\",\"body\":{body}}}");
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(body.as_bytes(), 3);
+    let text = format!("{{\"version\":3,\"checksum\":\"{checksum:016x}\",\"body\":{body}}}");
     fs::write(temp.path().join(NAME), &text).unwrap();
     let error = Checkpoint::load(&data).unwrap_err().to_string();
-    assert!(error.contains("version 2"), "{error}");
+    assert!(error.contains("version 3"), "{error}");
     assert_eq!(fs::read_to_string(temp.path().join(NAME)).unwrap(), text);
 }
 
 #[test]
 fn a_directory_that_cannot_be_written_is_an_error_and_harms_nothing() {
     let (temp, data) = dir();
-    sample().store(&data).unwrap();
+    store(&sample(), &data).unwrap();
     fs::create_dir(temp.path().join(format!("{NAME}.tmp"))).unwrap();
-    let error = Checkpoint::new().store(&data).unwrap_err();
+    let error = store(&Checkpoint::new(), &data).unwrap_err();
     assert!(error.to_string().contains("cannot be written"), "{error}");
     assert_eq!(Checkpoint::load(&data).unwrap().checkpoint, sample());
 }
@@ -274,6 +441,7 @@ fn no_log_byte_is_in_the_file() {
     let key = FingerprintKey::random();
     let id = FileId {
         fingerprint: key.fingerprint(secret),
+        tail: key.tail(secret, secret.len() as u64),
         ..id(1)
     };
     state
@@ -281,7 +449,7 @@ fn no_log_byte_is_in_the_file() {
         .unwrap();
     let mut checkpoint = Checkpoint::new();
     checkpoint.merge("web", state);
-    let text = String::from_utf8(wire::encode(&checkpoint)).unwrap();
+    let text = String::from_utf8(wire::encode(&checkpoint).0).unwrap();
     for part in ["password", "hunter", "first line"] {
         assert!(!text.contains(part));
     }

@@ -1,6 +1,6 @@
-//! The checkpoint as JSON, version 1.
+//! The checkpoint as JSON, version 2; version 1 is still read.
 //!
-//! Takes a [`Checkpoint`], gives bytes, and back. A file is taken whole or not at all: the checksum
+//! Takes a [`Checkpoint`], gives bytes, and back; and its changes as one line. A file is taken whole or not at all: the checksum
 //! covers the version and every byte of the body.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Watermark, path_text};
-use crate::identity::{Fingerprint, FingerprintKey};
+use crate::identity::{Fingerprint, FingerprintKey, Tail};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why bytes are no checkpoint.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,19 +51,57 @@ struct File {
     device: u64,
     inode: u64,
     generation: u32,
+    /// Nanoseconds since the Unix epoch; unknown in version 1.
+    #[serde(default)]
+    born: u64,
     fingerprint_bytes: u32,
     /// 16 hex digits: JSON readers round large integers.
     fingerprint: String,
+    /// Unknown in version 1.
+    #[serde(default)]
+    tail_offset: u64,
+    #[serde(default = "zero")]
+    tail: String,
     path: String,
     size: u64,
     outputs: BTreeMap<String, Output>,
 }
 
+/// One line of the journal.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    checksum: String,
+    #[serde(borrow)]
+    body: &'a RawValue,
+}
+
+/// What changed since the last line.
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    /// The checksum of the whole state that this adds to.
+    base: String,
+    pipelines: BTreeMap<String, PipelineChanges>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PipelineChanges {
+    retired: BTreeMap<String, WireCounts>,
+    /// Device, inode and generation of files that are no longer listed.
+    removed: Vec<(u64, u64, u32)>,
+    files: Vec<File>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Output {
     offset: u64,
-    #[serde(flatten)]
-    counts: WireCounts,
+    delivered: u64,
+    filtered: u64,
+    rejected: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    dead_lettered: u64,
+    #[serde(default)]
+    dropped: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -82,7 +120,15 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
+/// A whole state, and its checksum.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Base {
+    pub(super) checkpoint: Checkpoint,
+    pub(super) checksum: String,
+}
+
+/// A whole state as bytes, and its checksum.
+pub(super) fn encode(checkpoint: &Checkpoint) -> (Vec<u8>, String) {
     let body = Body {
         key: hex(checkpoint.key.0),
         pipelines: checkpoint
@@ -91,25 +137,52 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Vec<u8> {
             .map(|(name, state)| (name.clone(), Pipeline::from(state)))
             .collect(),
     };
-    let body = serde_json::to_string(&body).expect("strings and integers are JSON");
-    let mut bytes = format!(
-        "{{\"version\":{VERSION},\"checksum\":\"{}\",\"body\":",
-        checksum(VERSION, &body)
-    )
-    .into_bytes();
+    let body = to_json(&body);
+    let checksum = checksum(VERSION, &body);
+    let mut bytes =
+        format!("{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":").into_bytes();
     bytes.extend_from_slice(body.as_bytes());
     bytes.extend_from_slice(b"}\n");
-    bytes
+    (bytes, checksum)
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, Failure> {
+/// What changed, as a line of the journal of a whole state.
+pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
+    let changed = |state: &PipelineState| {
+        let is_removed = |key: &&FileKey| !state.files.contains_key(*key);
+        let triple = |key: &FileKey| (key.device, key.inode, key.generation);
+        let file = |key: &FileKey| state.files.get(key).map(|file| File::new(key, file));
+        PipelineChanges {
+            retired: counts_to_wire(&state.retired),
+            removed: state
+                .changed
+                .iter()
+                .filter(is_removed)
+                .map(triple)
+                .collect(),
+            files: state.changed.iter().filter_map(file).collect(),
+        }
+    };
+    let pipelines = checkpoint.pipelines.iter();
+    let body = to_json(&Changes {
+        base: base.to_owned(),
+        pipelines: pipelines
+            .filter(|(_, state)| !state.changed.is_empty())
+            .map(|(name, state)| (name.clone(), changed(state)))
+            .collect(),
+    });
+    let checksum = checksum(VERSION, &body);
+    format!("{{\"checksum\":\"{checksum}\",\"body\":{body}}}\n").into_bytes()
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
     let corrupt = |error: serde_json::Error| Failure::Corrupt(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(corrupt)?;
     let body = envelope.body.get();
     if checksum(envelope.version, body) != envelope.checksum {
         return Err(Failure::Corrupt("its checksum does not match".to_owned()));
     }
-    if envelope.version != VERSION {
+    if envelope.version > VERSION {
         return Err(Failure::Newer(envelope.version));
     }
     let body: Body = serde_json::from_str(body).map_err(corrupt)?;
@@ -117,10 +190,51 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Checkpoint, Failure> {
     for (name, pipeline) in body.pipelines {
         pipelines.insert(name, pipeline.read()?);
     }
-    Ok(Checkpoint {
-        key: FingerprintKey(unhex(&body.key)?),
-        pipelines,
+    let key = FingerprintKey(unhex(&body.key)?);
+    Ok(Base {
+        checkpoint: Checkpoint { key, pipelines },
+        checksum: envelope.checksum,
     })
+}
+
+/// Applies a line of the journal, whole or not at all. False if it belongs to another whole state.
+pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Result<bool, String> {
+    let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let body = line.body.get();
+    if checksum(VERSION, body) != line.checksum {
+        return Err("a checksum does not match".to_owned());
+    }
+    let changes: Changes = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    if changes.base != base {
+        return Ok(false);
+    }
+    let mut read = Vec::new();
+    for (name, pipeline) in changes.pipelines {
+        let files: Result<Vec<_>, _> = pipeline.files.into_iter().map(File::read).collect();
+        let files = files.map_err(|failure| format!("{failure:?}"))?;
+        read.push((name, pipeline.retired, pipeline.removed, files));
+    }
+    for (name, retired, removed, files) in read {
+        let state = checkpoint.pipelines.entry(name).or_default();
+        state.retired = counts_from_wire(retired);
+        for (device, inode, generation) in removed {
+            state.files.remove(&FileKey {
+                device,
+                inode,
+                generation,
+            });
+        }
+        state.files.extend(files);
+    }
+    Ok(true)
+}
+
+fn to_json(body: &impl Serialize) -> String {
+    serde_json::to_string(body).expect("strings and integers are JSON")
+}
+
+fn zero() -> String {
+    hex(0)
 }
 
 fn checksum(version: u32, body: &str) -> String {
@@ -136,81 +250,110 @@ fn unhex(text: &str) -> Result<u64, Failure> {
         .map_err(|_| Failure::Corrupt(format!("`{text}` is not a hexadecimal number")))
 }
 
+fn counts_to_wire(counts: &BTreeMap<String, Counts>) -> BTreeMap<String, WireCounts> {
+    let counts = counts.iter();
+    counts
+        .map(|(output, &counts)| (output.clone(), counts.into()))
+        .collect()
+}
+
+fn counts_from_wire(counts: BTreeMap<String, WireCounts>) -> BTreeMap<String, Counts> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(output, counts)| (output, counts.into()))
+        .collect()
+}
+
 impl From<&PipelineState> for Pipeline {
     fn from(state: &PipelineState) -> Self {
-        let retired = state
-            .retired
-            .iter()
-            .map(|(output, &counts)| (output.clone(), counts.into()))
-            .collect();
-        let files = state
-            .files
-            .iter()
-            .map(|(key, file)| File {
-                device: key.device,
-                inode: key.inode,
-                generation: key.generation,
-                fingerprint_bytes: file.fingerprint.bytes,
-                fingerprint: hex(file.fingerprint.hash),
-                path: path_text::encode(&file.path),
-                size: file.size,
-                outputs: file
-                    .outputs
-                    .iter()
-                    .map(|(output, watermark)| {
-                        let watermark = Output {
-                            offset: watermark.offset,
-                            counts: watermark.counts.into(),
-                        };
-                        (output.clone(), watermark)
-                    })
-                    .collect(),
-            })
-            .collect();
-        Self { retired, files }
+        let files = state.files.iter();
+        Self {
+            retired: counts_to_wire(&state.retired),
+            files: files.map(|(key, file)| File::new(key, file)).collect(),
+        }
     }
 }
 
 impl Pipeline {
     fn read(self) -> Result<PipelineState, Failure> {
-        let mut state = PipelineState::default();
-        for (output, counts) in self.retired {
-            state.retired.insert(output, counts.into());
-        }
-        for file in self.files {
-            let key = FileKey {
-                device: file.device,
-                inode: file.inode,
-                generation: file.generation,
+        let files: Result<_, _> = self.files.into_iter().map(File::read).collect();
+        Ok(PipelineState {
+            files: files?,
+            retired: counts_from_wire(self.retired),
+            ..PipelineState::default()
+        })
+    }
+}
+
+impl File {
+    fn new(key: &FileKey, file: &FileState) -> Self {
+        let output = |(output, at): (&String, &Watermark)| {
+            let Counts {
+                delivered,
+                filtered,
+                rejected,
+                dead_lettered,
+                dropped,
+            } = at.counts;
+            let at = Output {
+                offset: at.offset,
+                delivered,
+                filtered,
+                rejected,
+                dead_lettered,
+                dropped,
             };
-            let path = path_text::decode(&file.path)
-                .ok_or_else(|| Failure::Corrupt(format!("path `{}`", file.path)))?;
-            let fingerprint = Fingerprint {
-                bytes: file.fingerprint_bytes,
-                hash: unhex(&file.fingerprint)?,
-            };
-            let outputs = file
-                .outputs
-                .into_iter()
-                .map(|(output, watermark)| {
-                    let watermark = Watermark {
-                        offset: watermark.offset,
-                        counts: watermark.counts.into(),
-                    };
-                    (output, watermark)
-                })
-                .collect();
-            state.files.insert(
-                key,
-                FileState {
-                    fingerprint,
-                    path,
-                    size: file.size,
-                    outputs,
-                },
-            );
+            (output.clone(), at)
+        };
+        Self {
+            device: key.device,
+            inode: key.inode,
+            generation: key.generation,
+            born: file.born,
+            fingerprint_bytes: file.fingerprint.bytes,
+            fingerprint: hex(file.fingerprint.hash),
+            tail_offset: file.tail.offset,
+            tail: hex(file.tail.hash),
+            path: path_text::encode(&file.path),
+            size: file.size,
+            outputs: file.outputs.iter().map(output).collect(),
         }
-        Ok(state)
+    }
+
+    fn read(self) -> Result<(FileKey, FileState), Failure> {
+        let key = FileKey {
+            device: self.device,
+            inode: self.inode,
+            generation: self.generation,
+        };
+        let path = path_text::decode(&self.path)
+            .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
+        let output = |(output, at): (String, Output)| {
+            let counts = Counts {
+                delivered: at.delivered,
+                filtered: at.filtered,
+                rejected: at.rejected,
+                dead_lettered: at.dead_lettered,
+                dropped: at.dropped,
+            };
+            let offset = at.offset;
+            (output, Watermark { offset, counts })
+        };
+        let state = FileState {
+            born: self.born,
+            fingerprint: Fingerprint {
+                bytes: self.fingerprint_bytes,
+                hash: unhex(&self.fingerprint)?,
+            },
+            tail: Tail {
+                offset: self.tail_offset,
+                hash: unhex(&self.tail)?,
+            },
+            path,
+            size: self.size,
+            outputs: self.outputs.into_iter().map(output).collect(),
+        };
+        Ok((key, state))
     }
 }
 

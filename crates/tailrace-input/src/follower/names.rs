@@ -15,7 +15,8 @@ use super::{Follower, SWEEP_PAUSE_MAX};
 use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
-use crate::identity::Inode;
+use crate::gzip;
+use crate::identity::{Inode, born};
 use crate::watch::{ChangeKind, Changes};
 
 /// How many times the kernel's queue is emptied before files get their turn.
@@ -27,12 +28,21 @@ const DRAINS_MAX: usize = 4;
 #[derive(Default)]
 pub(super) struct Memory {
     number: u64,
-    /// Renames whose first half was seen: whether that name belonged to the input.
-    moves: HashMap<u32, (bool, u64)>,
+    /// Renames whose first half was seen.
+    moves: HashMap<u32, (Moved, u64)>,
     /// Names outside the globs that a file of the input was renamed to.
     inherited: HashMap<PathBuf, u64>,
     /// Names of the input that appeared and led nowhere when looked at.
     unseen: HashMap<PathBuf, u64>,
+}
+
+/// The first half of a rename.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    /// Whether that name belonged to the input.
+    wanted: bool,
+    /// Whether a file that is followed had it.
+    known: bool,
 }
 
 impl Memory {
@@ -56,6 +66,9 @@ impl Follower {
         if now >= self.next_sweep {
             self.sweep();
         }
+        if !self.held.is_empty() {
+            self.limit_held();
+        }
         while let Some(slot) = self.timers.pop(now) {
             let Some(file) = &mut self.files[slot as usize] else {
                 continue;
@@ -76,6 +89,7 @@ impl Follower {
     pub(super) fn sweep(&mut self) -> Vec<bool> {
         let begin = Instant::now();
         self.tick += 1;
+        self.rotated.clear();
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);
         self.report(&mut found);
@@ -89,6 +103,8 @@ impl Follower {
             self.sweep_file(slot);
         }
         self.resolve_nameless();
+        let rotated = std::mem::take(&mut self.rotated);
+        self.find_between(rotated);
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
@@ -144,6 +160,7 @@ impl Follower {
                     file.gone = true;
                     file.active = Instant::now();
                 }
+                self.hold_deleted(slot);
                 self.mark_ready(slot);
             }
         }
@@ -176,7 +193,12 @@ impl Follower {
     pub(super) fn attach(&mut self, slot: u32, path: &Path) {
         match self.by_path.get(path) {
             Some(&known) if known == slot => return,
-            Some(_) => self.detach(path),
+            Some(&known) => {
+                if let Some(file) = &self.files[known as usize] {
+                    self.rotated.push((path.to_owned(), file.inode, file.born));
+                }
+                self.detach(path);
+            }
             None => {}
         }
         self.by_path.insert(path.to_owned(), slot);
@@ -220,6 +242,10 @@ impl Follower {
         self.bury_if_reborn(inode, &meta);
         let slot = match self.by_inode.get(&inode) {
             Some(&slot) => slot,
+            None if wanted && gzip::is_gzip(path) => {
+                self.compressed(path);
+                return false;
+            }
             None if wanted => self.admit(path, &meta),
             None => {
                 self.detach(path);
@@ -237,11 +263,12 @@ impl Follower {
         let Some(&slot) = self.by_inode.get(&inode) else {
             return;
         };
-        let known = self.files[slot as usize]
-            .as_ref()
-            .and_then(|file| file.born);
-        let born = meta.created().ok();
-        if known.is_some() && born.is_some() && known != born {
+        let known = self.files[slot as usize].as_ref().map_or(0, |f| f.born);
+        let born = born(meta);
+        if known != 0 && born != 0 && known != born {
+            if self.go_on_from_twin(slot) {
+                return;
+            }
             let mut events = std::mem::take(&mut self.pending);
             self.end(slot, LossReason::Vanished, &mut events);
             self.pending = events;
@@ -324,22 +351,25 @@ impl Follower {
         let inherited = self.memory.inherited.remove(path).is_some();
         let wanted = self.discovery.wants(path);
         match kind {
-            ChangeKind::Created => self.name_came(path, wanted),
+            ChangeKind::Created => self.name_came(path, wanted, false),
             ChangeKind::MovedTo { cookie } => {
                 let moved = self.memory.moves.remove(&cookie);
-                let inherits = moved.is_some_and(|(wanted, _)| wanted);
-                if inherits {
+                let (moved, _) = moved.unwrap_or_default();
+                if moved.wanted {
                     self.memory
                         .inherited
                         .insert(path.to_owned(), self.memory.number);
                 }
-                self.name_came(path, wanted || inherits);
+                self.name_came(path, wanted || moved.wanted, moved.known);
             }
             ChangeKind::MovedFrom { cookie } => {
                 self.memory.unseen.remove(path);
-                self.memory
-                    .moves
-                    .insert(cookie, (wanted || inherited, self.memory.number));
+                let moved = Moved {
+                    wanted: wanted || inherited,
+                    known: self.by_path.contains_key(path),
+                };
+                let number = self.memory.number;
+                self.memory.moves.insert(cookie, (moved, number));
                 self.name_left(path);
             }
             ChangeKind::Deleted => {
@@ -358,9 +388,9 @@ impl Follower {
     }
 
     /// A name was created or renamed to; it may have gone again since.
-    fn name_came(&mut self, path: &Path, wanted: bool) {
+    fn name_came(&mut self, path: &Path, wanted: bool, known: bool) {
         self.appeared(path, wanted);
-        if wanted && fs::symlink_metadata(path).is_err() {
+        if wanted && !known && fs::symlink_metadata(path).is_err() {
             let number = self.memory.number;
             self.memory.unseen.insert(path.to_owned(), number);
         }
@@ -434,6 +464,16 @@ impl Follower {
         self.report(&mut found);
     }
 
+    /// Said once for a directory: there may be thousands.
+    fn compressed(&mut self, path: &Path) {
+        self.lasting_problem(
+            &path.with_file_name("*.gz"),
+            "is named by a glob and left out: of compressed files only what was not read before they were \
+             compressed is read; exclude them to be rid of this line"
+                .to_owned(),
+        );
+    }
+
     /// A new file. It is opened at its turn.
     fn admit(&mut self, path: &Path, meta: &fs::Metadata) -> u32 {
         let inode = Inode::of(meta);
@@ -441,22 +481,18 @@ impl Follower {
         let generation = self.floors.get(&inode).copied().unwrap_or(0);
         let mut file = File::new(inode, source, generation, path);
         file.size = meta.len();
-        file.born = meta.created().ok();
+        file.born = born(meta);
         file.skip = self.skip_at_first_start(meta);
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.files.push(None);
-                u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
-            }
-        };
+        let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);
         let is_read = self.claim_resume(&mut file, meta);
+        file.origin = self.origin_of(&file.origin);
         self.files[slot as usize] = Some(file);
         if !is_read {
             self.mark_ready(slot);
         }
+        self.join_lineage(slot);
         slot
     }
 

@@ -4,13 +4,15 @@
 //! error makes the file wait its own backoff while the others go on.
 
 use std::io;
+use std::ops::Range;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::Follower;
 use crate::chunk::ChunkBuffer;
-use crate::event::{FileEvent, LossReason, SourceId};
+use crate::event::{FileEvent, LossReason};
 use crate::file::{File, Open, Slice, Stat};
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
@@ -64,39 +66,44 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
+        if file.twin.is_some() {
+            return Ok(self.serve_twin(slot, buffer, bytes_max, events));
+        }
         if !file.is_open() {
-            match file.open()? {
+            match file.open(&mut self.roots)? {
                 Open::Done => {
                     self.open_files += 1;
                     self.limit_open_files();
                 }
                 Open::Stale(names) => return Ok(self.not_there(slot, &names, events)),
+                Open::Outside(target) => {
+                    self.leave_out(slot, &target, events);
+                    return Ok(false);
+                }
             }
         }
         let Some(stat) = self.make_sure(slot, events)? else {
             return Ok(self.replaced(slot, events));
         };
+        let waits = self.has_to_wait(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        if stat.size == file.offset || file.paused {
+        if stat.size == file.offset || file.paused || waits {
             return self.look(slot, stat, events);
         }
         let key = self.config.fingerprint_key;
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
         let (start, offset) = (buffer.len(), file.offset);
-        let Slice::Bytes(bytes, identified) = file.read(buffer, want.min(slice_max), key)? else {
+        let Slice::Bytes(bytes) = file.read(buffer, want.min(slice_max), key)? else {
             return Ok(self.replaced(slot, events));
         };
         note_size(file, stat.size, events);
-        if identified {
-            tell_identified(file, events);
-        }
         if bytes > 0 {
             file.active = Instant::now();
             file.chunked = true;
-            push_chunk(events, file.source, offset, start, start + bytes);
+            push_chunk(events, file, offset, start..start + bytes);
         }
         let more = bytes > 0 && file.offset < file.size;
         Ok(more || self.rest(slot, events))
@@ -147,11 +154,13 @@ impl Follower {
             }
         }
         note_size(file, stat.size, events);
-        Ok(!file.paused && self.rest(slot, events))
+        let is_held = file.paused || file.unread() > 0;
+        Ok(!is_held && self.rest(slot, events))
     }
 
     /// There is nothing to read now: when to look again, and whether that was the end.
     fn rest(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
+        self.release(slot);
         let (linger, idle_close) = (self.config.linger, self.config.idle_close);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
@@ -165,7 +174,7 @@ impl Follower {
             } else if !file.gone {
                 self.finish_renamed(slot, events);
                 return false;
-            } else if self.look_for(slot) {
+            } else if self.look_for(slot) || self.go_on_from_twin(slot) {
                 return true;
             } else {
                 self.end(slot, LossReason::Vanished, events);
@@ -187,6 +196,23 @@ impl Follower {
             self.idle.push_back(slot);
         }
         false
+    }
+
+    /// A link that may not be followed.
+    fn leave_out(&mut self, slot: u32, target: &Path, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        file.size = file.offset;
+        // Its end takes back what was told of its path; this stays told.
+        let path = std::mem::take(&mut file.path);
+        self.end(slot, LossReason::Vanished, events);
+        let message = format!(
+            "leads to {}, outside the directories of `include`, and is not followed; if it may be, add its \
+             directory to `follow_roots`",
+            target.display()
+        );
+        self.lasting_problem(&path, message);
     }
 
     /// No name led to the file when it was to be opened.
@@ -238,6 +264,7 @@ impl Follower {
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.close(slot);
+        self.leave_lineage(slot);
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };
@@ -249,7 +276,9 @@ impl Follower {
         if self.ended.values().any(|(inode, ..)| *inode == file.inode) {
             self.floors.insert(file.inode, file.generation + 1);
         }
-        self.by_inode.remove(&file.inode);
+        if self.by_inode.get(&file.inode) == Some(&slot) {
+            self.by_inode.remove(&file.inode);
+        }
         self.by_source.remove(&file.source);
         for name in &file.names {
             self.by_path.remove(name);
@@ -288,6 +317,24 @@ impl Follower {
             self.by_source.insert(source, slot);
         }
         self.tell_opened(slot, size, false, events);
+    }
+
+    /// The same for a file that is read from its twin: nothing is compared, that was done.
+    pub(super) fn tell_twin(
+        &mut self,
+        slot: u32,
+        size: u64,
+        mid_line: bool,
+        events: &mut Vec<FileEvent>,
+    ) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if file.told {
+            note_size(file, size, events);
+        } else {
+            self.tell_opened(slot, size, mid_line, events);
+        }
     }
 
     fn tell_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
@@ -382,6 +429,7 @@ impl Follower {
             self.close(slot);
         }
         self.set_due(slot, due);
+        self.release(slot);
         self.lasting_problem(&path, format!("cannot be read: {error}; it is tried again"));
         false
     }
@@ -449,30 +497,33 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
 }
 
 /// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
-fn push_chunk(
+pub(super) fn push_chunk(
     events: &mut Vec<FileEvent>,
-    source: SourceId,
+    file: &File,
     offset: u64,
-    start: usize,
-    end: usize,
+    bytes: Range<usize>,
 ) {
+    let Range { start, end } = bytes;
     if let Some(FileEvent::Chunk {
         source: last,
         offset: last_offset,
         start: last_start,
         end: last_end,
+        id,
     }) = events.last_mut()
-        && *last == source
+        && *last == file.source
         && *last_end == start
         && *last_offset + (*last_end - *last_start) as u64 == offset
     {
         *last_end = end;
+        *id = file.id();
         return;
     }
     events.push(FileEvent::Chunk {
-        source,
+        source: file.source,
         offset,
         start,
         end,
+        id: file.id(),
     });
 }

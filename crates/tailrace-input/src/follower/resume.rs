@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
+use super::order::Known;
 use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
@@ -27,6 +28,15 @@ impl Follower {
         }
     }
 
+    /// The path of the input of each entry, and which file had it.
+    pub(super) fn origins(&self, resume: &[Resume]) -> Vec<Known> {
+        let origin = |entry: &Resume| {
+            let path = self.origin_of(&entry.path);
+            (path, Inode::from(entry.id), entry.id.born)
+        };
+        resume.iter().map(origin).collect()
+    }
+
     /// Gives a new file the place where its latest generation was left. True if it is read to its
     /// end as far as its size tells.
     pub(super) fn claim_resume(&mut self, file: &mut File, meta: &fs::Metadata) -> bool {
@@ -39,31 +49,22 @@ impl Follower {
         for entry in entries {
             self.resume_failed(entry, LossReason::Truncated);
         }
-        file.generation = latest.generation;
-        file.fingerprint = latest.id.fingerprint;
-        file.offset = latest.offset;
-        file.size = latest.size.max(latest.offset);
-        file.listed = true;
-        file.skip = None;
+        if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
+            // The inode is another file's now. Both may be in the checkpoint for a while.
+            file.generation = latest.generation + 1;
+            file.skip = None;
+            self.resume_failed(latest, LossReason::Vanished);
+            return false;
+        }
+        file.origin.clone_from(&latest.path);
+        file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         if meta.len() != latest.offset || latest.size > latest.offset {
             return false;
         }
+        // Read to its end. It is opened, compared and told when it changes.
         file.note_mtime(meta);
-        if self.discovery.patterns.matches(&file.path) {
-            file.told = true;
-            self.pending.push(FileEvent::Opened {
-                source: file.source,
-                id: file.id(),
-                generation: file.generation,
-                path: file.path.clone(),
-                offset: file.offset,
-                mid_line: false,
-                size: file.offset,
-            });
-        } else {
-            // Rotated, read, and finished by the run before.
-            file.flushed = true;
-        }
+        // Rotated, read, and finished by the run before.
+        file.flushed = !self.discovery.patterns.matches(&file.path);
         true
     }
 
@@ -77,20 +78,20 @@ impl Follower {
             .collect();
         entries.sort_by(|a, b| (&a.path, a.generation).cmp(&(&b.path, b.generation)));
         self.take_resume(entries.clone());
-        for entry in entries {
+        for entry in &entries {
             let inode = Inode::from(entry.id);
             if !self.resume.contains_key(&inode) {
                 continue;
             }
-            let path = [Some(entry.path.clone()), listed(&mut listings, &entry)]
+            let path = [Some(entry.path.clone()), listed(&mut listings, entry)]
                 .into_iter()
                 .flatten()
                 .find(|path| {
                     fs::metadata(path).is_ok_and(|meta| meta.is_file() && Inode::of(&meta) == inode)
                 });
             if let Some(path) = path {
+                // It may be another file's inode by now, which is left out: a compressed one.
                 self.appeared(&path, true);
-                continue;
             }
             for entry in self.resume.remove(&inode).unwrap_or_default() {
                 self.resume_failed(entry, LossReason::Vanished);
@@ -99,6 +100,9 @@ impl Follower {
     }
 
     fn resume_failed(&mut self, entry: Resume, reason: LossReason) {
+        if reason == LossReason::Vanished && self.resume_from_twin(&entry) {
+            return;
+        }
         let bytes = entry.size.saturating_sub(entry.offset);
         if bytes > 0 {
             self.pending.push(FileEvent::Lost {

@@ -5,9 +5,11 @@
 
 mod corners;
 mod discovery;
+mod order;
 mod property;
 mod restart;
 mod rotation;
+mod twins;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -47,6 +49,7 @@ struct Rig {
     archive: Vec<Content>,
     keys: BTreeMap<SourceId, Key>,
     ids: BTreeMap<SourceId, FileId>,
+    lost_unopened: u64,
     log: Vec<FileEvent>,
 }
 
@@ -83,6 +86,7 @@ impl Rig {
             archive: Vec::new(),
             keys: BTreeMap::new(),
             ids: BTreeMap::new(),
+            lost_unopened: 0,
             log: Vec::new(),
         }
     }
@@ -148,6 +152,23 @@ impl Rig {
         self.follower = Follower::new(self.config.clone(), resume, false).unwrap();
     }
 
+    /// Kills the agent: what a checkpoint holds in which the last `lag` bytes read of each file are not
+    /// settled. What was read of them does not count.
+    fn kill(&mut self, lag: usize) -> Vec<Resume> {
+        let mut resume = self.resume_entries();
+        for entry in &mut resume {
+            let key = (entry.id.device, entry.id.inode, entry.generation);
+            let content = self.live.get_mut(&key).unwrap();
+            entry.size = entry.size.max(entry.offset);
+            let kept = content.bytes.len().saturating_sub(lag);
+            content.bytes.truncate(kept);
+            entry.offset = content.begin + kept as u64;
+        }
+        self.keys.clear();
+        self.ids.clear();
+        resume
+    }
+
     /// What a checkpoint would hold if every byte read were settled.
     fn resume_entries(&self) -> Vec<Resume> {
         let ids: BTreeMap<Key, FileId> = self
@@ -158,7 +179,9 @@ impl Rig {
         self.live
             .iter()
             .map(|(key, content)| Resume {
-                id: ids[key],
+                id: *ids
+                    .get(key)
+                    .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.2,
                 path: content.path.clone(),
                 offset: content.begin + content.bytes.len() as u64,
@@ -177,7 +200,9 @@ impl Rig {
                     offset,
                     start,
                     end,
+                    id,
                 } => {
+                    self.ids.insert(*source, *id);
                     assert_eq!(*start, filled, "chunks fill the buffer without holes");
                     assert!(start < end);
                     filled = *end;
@@ -207,11 +232,15 @@ impl Rig {
                     self.live.get_mut(&self.keys[source]).unwrap().finished = true;
                     self.keys.remove(source);
                 }
+                // Of a file that was never opened: it is forgotten next.
+                FileEvent::Lost { bytes, .. } => self.lost_unopened = *bytes,
                 FileEvent::Forgotten { id, generation, .. } => {
                     let key = (id.device, id.inode, *generation);
-                    self.archive.push(self.live.remove(&key).unwrap());
+                    let mut content = self.live.remove(&key).unwrap();
+                    content.lost += std::mem::take(&mut self.lost_unopened);
+                    self.archive.push(content);
                 }
-                FileEvent::Skipped { .. } | FileEvent::Lost { .. } | FileEvent::Problem { .. } => {}
+                FileEvent::Skipped { .. } | FileEvent::Problem { .. } => {}
             }
         }
         assert_eq!(filled, buffer.len(), "every byte is in a chunk");

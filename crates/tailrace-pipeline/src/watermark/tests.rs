@@ -238,3 +238,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
+    let tracker = Tracker::new(1);
+    let file = |inode, offset| Opening {
+        id: Some(FileId {
+            inode,
+            ..FileId::NONE
+        }),
+        ..opening(offset)
+    };
+    let told = |tracker: &Tracker| {
+        let marks = tracker.take_marks();
+        let mut told: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
+        told.sort_unstable();
+        told
+    };
+    let early = tracker.open(file(1, 0));
+    tracker.open(file(2, 5));
+    assert_eq!(told(&tracker), [(1, 0), (2, 5)]);
+    assert_eq!(told(&tracker), []);
+    // The file came back before what was read of it is settled.
+    tracker.read(early, 10);
+    tracker.framed(&[], &[(early, 10, None)]);
+    tracker.finish(early);
+    assert_eq!(told(&tracker), [(1, 0)]);
+    let late = tracker.open(file(1, 10));
+    assert_eq!(told(&tracker), [(1, 0), (1, 10)], "the lower one must hold");
+    tracker.forget(early);
+    tracker.read(late, 20);
+    assert_eq!(told(&tracker), [(1, 10)]);
+}

@@ -18,7 +18,7 @@ pub(crate) struct Shared {
 }
 
 /// Looks at the records of a request.
-pub(crate) type Judge = Box<dyn Fn(&[Record]) -> bool + Send>;
+pub(crate) type Condition = Box<dyn Fn(&[Record]) -> bool + Send>;
 
 pub(crate) struct State {
     pub(crate) script: VecDeque<Answer>,
@@ -27,7 +27,7 @@ pub(crate) struct State {
     /// What is answered to requests in these encodings, before the script is asked.
     pub(crate) refused: Vec<(String, Answer)>,
     /// What is answered to requests whose records are such, before the script is asked.
-    pub(crate) judged: Vec<(Judge, Answer)>,
+    pub(crate) conditional: Vec<(Condition, Answer)>,
     pub(crate) requests: Vec<Request>,
     pub(crate) records: Vec<Record>,
 }
@@ -48,7 +48,7 @@ impl Shared {
                 script: VecDeque::new(),
                 otherwise: Answer::ok(),
                 refused: Vec::new(),
-                judged: Vec::new(),
+                conditional: Vec::new(),
                 requests: Vec::new(),
                 records: Vec::new(),
             }),
@@ -128,8 +128,8 @@ impl State {
                 Protocol::Grpc => Answer::grpc(3, error),
             };
         }
-        for (judge, answer) in &self.judged {
-            if judge(records) {
+        for (applies, answer) in &self.conditional {
+            if applies(records) {
                 return answer.clone();
             }
         }

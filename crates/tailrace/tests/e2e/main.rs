@@ -9,5 +9,5 @@ mod bad_input;
 mod command_line;
 mod oracle;
 mod real_collector;
-mod torture;
 mod refused;
+mod torture;

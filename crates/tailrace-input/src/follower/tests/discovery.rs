@@ -149,7 +149,8 @@ fn a_moved_directory_keeps_its_files() {
 
 #[test]
 fn a_link_and_its_target_are_read_once() {
-    let mut rig = Rig::with(&["links/*.log", "pods/*.log"], |dir, _| {
+    let mut rig = Rig::with(&["links/*.log", "pods/*.log"], |dir, config| {
+        config.follow_roots = vec![dir.to_owned()];
         fs::create_dir(dir.join("links")).unwrap();
         fs::create_dir(dir.join("pods")).unwrap();
     });
@@ -166,7 +167,8 @@ fn a_link_and_its_target_are_read_once() {
 
 #[test]
 fn a_link_out_of_the_globs_is_followed_through_rotation() {
-    let mut rig = Rig::with(&["links/*.log"], |dir, _| {
+    let mut rig = Rig::with(&["links/*.log"], |dir, config| {
+        config.follow_roots = vec![dir.to_owned()];
         fs::create_dir(dir.join("links")).unwrap();
         fs::create_dir(dir.join("pods")).unwrap();
         symlink(dir.join("pods/0.log"), dir.join("links/a.log")).unwrap();
@@ -307,4 +309,55 @@ fn names_that_are_not_utf8_are_followed() {
     append(&path, b"bytes\n");
     rig.until(|rig| rig.texts() == ["bytes\n"]);
     assert_eq!(rig.live.values().next().unwrap().path, path);
+}
+
+#[test]
+fn a_link_that_leads_out_of_the_roots_is_never_read() {
+    let secret = tempfile::tempdir().unwrap();
+    append(&secret.path().join("shadow"), b"secret\n");
+    let mut rig = Rig::new(&["*.log"]);
+    symlink(secret.path().join("shadow"), rig.path("a.log")).unwrap();
+    rig.append("b.log", "fine\n");
+    symlink(rig.path("b.log"), rig.path("c.log")).unwrap();
+    let path = rig.path("a.log");
+    rig.until(|rig| !rig.problems(&path).is_empty() && rig.texts() == ["fine\n"]);
+    append(&secret.path().join("shadow"), b"more\n");
+    rig.follower.rescan();
+    rig.step();
+    let problems = rig.problems(&path);
+    assert!(problems[0].contains("follow_roots"), "{problems:?}");
+    assert_eq!(problems.len(), 1, "told once");
+    assert_eq!(rig.texts(), ["fine\n"]);
+    assert_eq!(rig.lost(), []);
+    // A file of the input becomes a link: what was read stays read, the target is not.
+    fs::remove_file(rig.path("b.log")).unwrap();
+    symlink(secret.path().join("shadow"), rig.path("b.log")).unwrap();
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.texts(), ["fine\n"]);
+}
+
+#[test]
+fn a_queue_of_changes_that_overflows_loses_nothing() {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("0.log", "0\n");
+    rig.append("1.log", "1\n");
+    rig.until(|rig| rig.texts().len() == 2);
+    // The kernel merges equal changes in a row, so they alternate.
+    let mut files = ["0.log", "1.log"].map(|name| {
+        let file = OpenOptions::new().append(true).open(rig.path(name));
+        file.unwrap()
+    });
+    for turn in 0..limit.min(100_000) + 100 {
+        files[turn % 2].write_all(b"x").unwrap();
+    }
+    rig.append("late.log", "created behind the overflow\n");
+    rig.until(|rig| rig.texts().len() == 3);
+    let bytes: usize = rig.texts().iter().map(String::len).sum();
+    let overflowed = !rig.problems(Path::new("inotify")).is_empty();
+    assert!(overflowed || limit > 100_000);
+    assert_eq!(bytes, 4 + limit.min(100_000) + 100 + 28);
+    assert_eq!(rig.lost(), []);
 }

@@ -40,11 +40,11 @@ fn an_idle_file_is_known_again_without_being_opened() {
     let mut rig = stopped("a.log", "one\n");
     rig.restart();
     rig.step();
-    assert_eq!(
-        rig.count(|e| matches!(e, FileEvent::Opened { offset: 4, .. })),
-        1
-    );
-    assert_eq!(rig.follower.open_files(), 0);
+    let opened = |rig: &Rig| rig.count(|e| matches!(e, FileEvent::Opened { offset: 4, .. }));
+    assert_eq!((opened(&rig), rig.follower.open_files()), (0, 0));
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    assert_eq!(opened(&rig), 1);
 }
 
 #[test]
@@ -135,4 +135,38 @@ fn a_wrong_key_reads_again_and_never_skips() {
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
     rig.append("a.log", "two\n");
     rig.until(|rig| rig.contents().any(|c| c.bytes == b"one\ntwo\n"));
+}
+
+#[test]
+fn a_file_rewritten_under_the_same_header_while_the_agent_was_down_is_read_anew() {
+    let header = "the same four kilobytes\n".repeat(180);
+    let mut rig = stopped("a.log", &format!("{header}old\n"));
+    let text = format!("{header}new, and more of it than there was\n");
+    // The same inode, as copytruncate leaves it.
+    fs::write(rig.path("a.log"), &text).unwrap();
+    rig.restart();
+    rig.until(|rig| rig.texts().contains(&text));
+    assert_eq!(rig.texts().len(), 2);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn an_inode_used_again_while_the_agent_was_down_is_another_file() {
+    let mut reused = 0;
+    for turn in 0..20 {
+        let mut rig = stopped("a.log", "the same beginning\n");
+        let inode = rig.live.keys().next().unwrap().1;
+        // Nobody holds it open.
+        rig.restart();
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.append("b.log", format!("the same beginning\nand turn {turn}\n"));
+        let key = std::os::unix::fs::MetadataExt::ino(&fs::metadata(rig.path("b.log")).unwrap());
+        reused += usize::from(key == inode);
+        rig.restart();
+        let text = format!("the same beginning\nand turn {turn}\n");
+        rig.until(|rig| rig.texts().contains(&text));
+        assert_eq!(rig.texts().len(), 2, "the old one is not gone on with");
+        assert_eq!(rig.lost(), []);
+    }
+    assert!(reused > 0, "this filesystem gave no inode twice");
 }

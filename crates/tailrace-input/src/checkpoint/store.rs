@@ -1,0 +1,118 @@
+//! Keeps a checkpoint on disk, at a cost in proportion to what changed.
+//!
+//! Takes a state that is changed in memory, appends the changes to the journal, and from time to time writes
+//! the whole state anew. Never leaves the disk without a state that can be read.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, wire};
+use crate::data_dir::{DataDir, rename};
+use crate::error::{Error, Kind};
+
+/// A journal up to this size is never worth a whole state.
+const JOURNAL_BYTES_MIN: u64 = 64 * 1024;
+
+/// A checkpoint and the directory it is kept in.
+#[derive(Debug)]
+pub struct Store {
+    dir: DataDir,
+    /// The state as it is to be written.
+    pub checkpoint: Checkpoint,
+    /// The journal that belongs to the whole state on disk; `None` where only a whole state will do.
+    pub(super) journal: Option<Journal>,
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    pub(super) file: File,
+    bytes: u64,
+    base: String,
+    base_bytes: u64,
+    /// How many pipelines the whole state has: a new one is no change of a file.
+    pipelines: usize,
+}
+
+impl Store {
+    /// Nothing is written yet.
+    #[must_use]
+    pub fn new(dir: DataDir, checkpoint: Checkpoint) -> Self {
+        Self {
+            dir,
+            checkpoint,
+            journal: None,
+        }
+    }
+
+    /// Writes what changed since the last time. False if nothing did.
+    ///
+    /// # Errors
+    /// The data directory cannot be written; what is on disk can be read as before, and the next call
+    /// tries to write all that is missing.
+    pub fn save(&mut self) -> Result<bool, Error> {
+        let changed = |checkpoint: &Checkpoint| {
+            let mut states = checkpoint.pipelines.values();
+            states.any(|state| !state.changed.is_empty())
+        };
+        match self.journal.take() {
+            Some(journal) if journal.pipelines == self.checkpoint.pipelines.len() => {
+                if !changed(&self.checkpoint) {
+                    self.journal = Some(journal);
+                    return Ok(false);
+                }
+                if journal.bytes < JOURNAL_BYTES_MIN.max(journal.base_bytes) {
+                    // Taken back only if the line is whole: nothing is ever appended to half a line.
+                    self.journal = Some(self.append(journal)?);
+                } else {
+                    self.write_whole()?;
+                }
+            }
+            _ => self.write_whole()?,
+        }
+        for state in self.checkpoint.pipelines.values_mut() {
+            state.changed.clear();
+        }
+        Ok(true)
+    }
+
+    fn append(&self, mut journal: Journal) -> Result<Journal, Error> {
+        let line = wire::encode_changes(&self.checkpoint, &journal.base);
+        let written = journal.file.write_all(&line);
+        written
+            .and_then(|()| journal.file.sync_data())
+            .map_err(|source| Kind::Write {
+                path: self.dir.path().join(JOURNAL),
+                source,
+            })?;
+        journal.bytes += line.len() as u64;
+        Ok(journal)
+    }
+
+    fn write_whole(&mut self) -> Result<(), Error> {
+        let (bytes, checksum) = wire::encode(&self.checkpoint);
+        self.dir.replace(NAME, PREVIOUS, &bytes, |dir| {
+            let journal = dir.join(JOURNAL);
+            if journal.exists() {
+                rename(&journal, &dir.join(JOURNAL_PREVIOUS))?;
+            }
+            Ok(())
+        })?;
+        let path = self.dir.path().join(JOURNAL);
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|file| self.dir.sync().map(|()| file))
+            .map_err(|source| Kind::Write { path, source })?;
+        self.journal = Some(Journal {
+            file,
+            bytes: 0,
+            base: checksum,
+            base_bytes: bytes.len() as u64,
+            pipelines: self.checkpoint.pipelines.len(),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! Who is read before whom: the files that had one path, in the order in which they were made.
+//!
+//! Takes files as they are found and as they reach their end; tells whether a new file has its turn yet. A
+//! new file under a rotated path waits, open and unread, until every older one is read to its end: what a
+//! writer writes in one order arrives in that order, and a partial line can be joined across the rotation.
+//! An older file that cannot be read holds nobody up. Never closes or drops anything.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Follower;
+use crate::event::SourceId;
+use crate::identity::{self, Inode};
+
+/// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
+/// A birth time is no finer than the kernel's tick, and what was rotated away is the older one.
+pub(super) type Lineage = Vec<(u64, bool, SourceId, u32)>;
+
+/// What was known of a path: which file had it, and when that was made.
+pub(super) type Known = (PathBuf, Inode, u64);
+
+impl Follower {
+    /// A new file joins those that had its path before; each of them is looked at once more.
+    pub(super) fn join_lineage(&mut self, slot: u32) {
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        let is_current = file.origin == file.path;
+        let entry = (file.born, is_current, file.number, slot);
+        let lineage = self.lineages.entry(file.origin.clone()).or_default();
+        let at = lineage.partition_point(|known| *known < entry);
+        lineage.insert(at, entry);
+        // A file that is found late is waited for as well.
+        let awaited = if at + 1 == lineage.len() { at } else { at + 1 };
+        let older = lineage[..awaited].to_vec();
+        for (_, _, _, older) in older {
+            if let Some(file) = &mut self.files[older as usize]
+                && (file.is_open() || file.queued || file.unread() > 0)
+            {
+                file.awaited = true;
+                self.mark_ready(older);
+            }
+        }
+    }
+
+    /// Whether a file of which nothing was read has to wait for an older one.
+    pub(super) fn has_to_wait(&self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        if file.chunked || file.offset > 0 {
+            return false;
+        }
+        let older = self.lineages.get(&file.origin).into_iter().flatten();
+        let mut older = older.take_while(|known| known.3 != slot);
+        older.any(|known| {
+            let known = &self.files[known.3 as usize];
+            known.as_ref().is_some_and(|file| file.awaited)
+        })
+    }
+
+    /// A file is at its end, or cannot be read: those that wait for it have their turn.
+    pub(super) fn release(&mut self, slot: u32) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if !std::mem::take(&mut file.awaited) {
+            return;
+        }
+        let lineage = self.lineages.get(&file.origin).into_iter().flatten();
+        let younger: Vec<u32> = lineage
+            .skip_while(|known| known.3 != slot)
+            .skip(1)
+            .map(|known| known.3)
+            .collect();
+        for younger in younger {
+            self.mark_ready(younger);
+        }
+    }
+
+    /// A file is gone for good.
+    pub(super) fn leave_lineage(&mut self, slot: u32) {
+        self.release(slot);
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        if let Some(lineage) = self.lineages.get_mut(&file.origin) {
+            lineage.retain(|known| known.3 != slot);
+            if lineage.is_empty() {
+                self.lineages.remove(&file.origin);
+            }
+        }
+    }
+
+    /// Looks for files that were made under a path of the input and rotated away unseen: they are younger
+    /// than the youngest that is known to have had the path, and carry a rotated name of it. `born` is when
+    /// that one was made; where the filesystem does not tell, nothing can be known of them.
+    pub(super) fn find_rotated(&mut self, path: &Path, born: u64) {
+        let Some(dir) = path.parent().filter(|_| born > 0) else {
+            return;
+        };
+        let mut rotated = Vec::new();
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let found = entry.path();
+            if found == path || self.by_path.contains_key(&found) || self.origin_of(&found) != path
+            {
+                continue;
+            }
+            if let Ok(meta) = fs::symlink_metadata(&found)
+                && meta.is_file()
+                && identity::born(&meta) >= born
+                && !self.by_inode.contains_key(&Inode::of(&meta))
+                && !self.discovery.patterns.excluded(&found)
+            {
+                rotated.push((identity::born(&meta), found));
+            }
+        }
+        rotated.sort();
+        for (_, found) in rotated {
+            self.appeared(&found, true);
+        }
+    }
+
+    /// Paths of the input that lead to another file than the one that was known: what was there in between
+    /// is looked for.
+    pub(super) fn find_between(&mut self, known: Vec<Known>) {
+        let mut youngest: HashMap<PathBuf, (u64, Inode)> = HashMap::new();
+        for (path, inode, born) in known {
+            let known = youngest.entry(path).or_insert((born, inode));
+            if known.0 < born {
+                *known = (born, inode);
+            }
+        }
+        for (path, (born, inode)) in youngest {
+            let now = self.by_path.get(&path).copied();
+            let now = now.and_then(|slot| self.files[slot as usize].as_ref());
+            if now.is_none_or(|file| (file.inode, file.born) != (inode, born)) {
+                self.find_rotated(&path, born);
+            }
+        }
+    }
+
+    /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
+    /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
+    /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
+    pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
+        let patterns = &self.discovery.patterns;
+        let is_wanted = patterns.matches(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let origins = name
+            .char_indices()
+            .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
+        let mut origins = origins.map(|origin| path.with_file_name(origin));
+        let origin = origins.find(|origin| {
+            patterns.matches(origin)
+                && (!is_wanted
+                    || self.lineages.contains_key(origin)
+                    || fs::symlink_metadata(origin).is_ok())
+        });
+        origin.unwrap_or_else(|| path.to_owned())
+    }
+}
+
+/// A name without the number or date that begins at `at`, which goes to its end or to an extension.
+fn unrotated(name: &str, at: usize) -> Option<String> {
+    let (stem, rest) = name.split_at(at);
+    let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':' | 'T' | 'Z');
+    let end = rest.find(|c| !is_mark(c)).unwrap_or(rest.len());
+    // An extension keeps its dot.
+    let end = if end == rest.len() {
+        end
+    } else {
+        end.checked_sub(1)?
+    };
+    let (mark, extension) = rest.split_at(end);
+    let is_rotation = mark.contains(|c: char| c.is_ascii_digit())
+        && (extension.is_empty() || extension.starts_with('.'));
+    (is_rotation && !stem.is_empty()).then(|| format!("{stem}{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotated_names_lead_to_their_path() {
+        let names = |name: &str| -> Vec<String> {
+            let marks = name.match_indices(['.', '-', '_']);
+            marks.filter_map(|(at, _)| unrotated(name, at)).collect()
+        };
+        for (name, expected) in [
+            ("a.log.1", "a.log"),
+            ("0.log.20260101-123456", "0.log"),
+            ("a-20260101.log", "a.log"),
+            ("a.log-2026-01-01T00:00:00Z", "a.log"),
+            ("a.3.log", "a.log"),
+        ] {
+            assert!(names(name).contains(&expected.to_owned()), "{name}");
+        }
+        for name in ["a.log", "a-errors.log", "a.log.old", ".1", "a.log.gz"] {
+            assert!(names(name).is_empty(), "{name}: {:?}", names(name));
+        }
+    }
+}

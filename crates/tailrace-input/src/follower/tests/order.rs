@@ -1,0 +1,145 @@
+//! The files of one path, one after the other.
+
+use super::*;
+use crate::identity;
+
+/// The texts of the chunks in the order in which they came.
+fn read_all(rig: &mut Rig) -> String {
+    let mut text = String::new();
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    loop {
+        buffer.clear();
+        events.clear();
+        let more = rig.follower.read(&mut buffer, 100, &mut events);
+        text.push_str(std::str::from_utf8(&buffer).unwrap());
+        rig.take(&buffer, events.clone());
+        if !more {
+            return text;
+        }
+    }
+}
+
+/// Goes on when a file made now is younger than all that were made before: until the kernel's clock ticks.
+pub(super) fn tick(dir: &Path) {
+    let path = dir.join("tick");
+    let born = || {
+        fs::write(&path, "").unwrap();
+        let born = identity::born(&fs::metadata(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        born
+    };
+    let begin = born();
+    while born() == begin {}
+}
+
+#[test]
+fn a_new_file_waits_until_the_older_ones_of_its_path_are_read() {
+    let mut rig = Rig::with(&["a.log"], |_, config| config.slice_bytes_max = 50);
+    let mut expected = String::new();
+    for turn in 0..50 {
+        let text = format!("turn {turn}\n").repeat(50);
+        rig.append("a.log", &text);
+        expected.push_str(&text);
+        rig.rename("a.log", &format!("a.log.{turn}"));
+        tick(rig.dir.path());
+        if turn % 7 == 0 {
+            rig.follower.hold();
+        }
+    }
+    rig.follower.rescan();
+    assert!(
+        read_all(&mut rig) == expected,
+        "not in the order of writing"
+    );
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_paused_or_deleted_file_is_waited_for_and_a_broken_one_is_not() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    let source = *rig.keys.keys().next().unwrap();
+    rig.follower.pause(source);
+    rig.append("a.log", "two\n");
+    fs::remove_file(rig.path("a.log")).unwrap();
+    rig.append("a.log", "three\n");
+    rig.follower.rescan();
+    assert_eq!(read_all(&mut rig), "");
+    rig.follower.resume(source);
+    assert_eq!(read_all(&mut rig), "two\nthree\n");
+
+    let slot = rig.follower.by_path[&rig.path("a.log")] as usize;
+    let write_only = OpenOptions::new().append(true).open(rig.path("a.log"));
+    let file = rig.follower.files[slot].as_mut().unwrap();
+    file.replace_handle(write_only.unwrap());
+    rig.append("a.log", "cannot be read\n");
+    rig.rename("a.log", "a.log.1");
+    rig.append("a.log", "four\n");
+    rig.until(|rig| rig.texts().contains(&"four\n".to_owned()));
+}
+
+#[test]
+fn what_is_created_and_deleted_while_nothing_is_taken_is_read() {
+    let mut rig = Rig::new(&["a.log"]);
+    let mut expected = String::new();
+    for turn in 0..20 {
+        rig.append("a.log", format!("turn {turn}\n"));
+        expected.push_str(&format!("turn {turn}\n"));
+        rig.follower.rescan();
+        rig.follower.hold();
+        fs::remove_file(rig.path("a.log")).unwrap();
+    }
+    assert_eq!(read_all(&mut rig), expected);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn generations_made_and_rotated_while_the_agent_was_down_are_read_in_order() {
+    for rotated in ["a.log.{}", "a.log-2026010{}", "a-{}.log"] {
+        let name = |turn: u32| rotated.replace("{}", &turn.to_string());
+        let mut rig = Rig::with(&["a.log"], |dir, _| {
+            // What was rotated before the first start is none of the input's.
+            append(&dir.join(rotated.replace("{}", "0")), b"old\n");
+            tick(dir);
+        });
+        rig.append("a.log", "one\n");
+        rig.until(|rig| rig.texts() == ["one\n"]);
+        rig.append("a.log", "1\n");
+        rig.rename("a.log", &name(1));
+        for turn in 2..5 {
+            rig.append("a.log", format!("{turn}\n"));
+            rig.append("a-errors.log", "of another program\n");
+            rig.rename("a.log", &name(turn));
+            tick(rig.dir.path());
+        }
+        rig.append("a.log", "5\n");
+        rig.restart();
+        assert_eq!(read_all(&mut rig), "1\n2\n3\n4\n5\n", "{rotated}");
+        assert_eq!(rig.lost(), []);
+        // And once more: all are known now, none is read twice.
+        rig.restart();
+        rig.append("a.log", "6\n");
+        rig.until(|rig| rig.texts().contains(&"5\n6\n".to_owned()));
+        assert_eq!(rig.texts().len(), 5);
+    }
+}
+
+#[test]
+fn generations_that_came_and_went_between_two_polls_are_read() {
+    let mut rig = Rig::with(&["a.log"], |_, config| {
+        config.watch = super::super::WatchMode::Poll
+    });
+    rig.append("a.log", "one\n");
+    rig.follower.rescan();
+    assert_eq!(read_all(&mut rig), "one\n");
+    for turn in 0..4 {
+        rig.append("a.log", format!("{turn}\n"));
+        rig.rename("a.log", &format!("a.log.{turn}"));
+        tick(rig.dir.path());
+    }
+    rig.append("a.log", "last\n");
+    rig.follower.rescan();
+    assert_eq!(read_all(&mut rig), "0\n1\n2\n3\nlast\n");
+    assert_eq!(rig.lost(), []);
+}

@@ -1,0 +1,160 @@
+//! Files that were compressed or deleted before they were read.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+/// What `gzip` does, or kubelet: the compressed file is whole before the other one goes.
+pub(super) fn compress_file(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    let mut encoder = GzEncoder::new(fs::File::create(name).unwrap(), Compression::fast());
+    encoder.write_all(&fs::read(path).unwrap()).unwrap();
+    encoder.finish().unwrap();
+    fs::remove_file(path).unwrap();
+}
+
+fn compress(rig: &Rig, name: &str) {
+    compress_file(&rig.path(name));
+}
+
+/// A file of `lines` lines of which the first `read` were read when the agent stopped.
+fn stopped_at(lines: usize, read: usize) -> (Rig, Vec<Resume>) {
+    let line = |n: usize| format!("line {n:05}\n");
+    let mut rig = Rig::new(&["a.log*"]);
+    rig.append("a.log", (0..lines).map(line).collect::<String>());
+    rig.until(|rig| rig.texts().concat().len() == lines * 11);
+    let mut resume = rig.resume_entries();
+    resume[0].offset = read as u64 * 11;
+    let content = rig.live.values_mut().next().unwrap();
+    content.bytes.truncate(read * 11);
+    rig.keys.clear();
+    (rig, resume)
+}
+
+fn begin_again(rig: &mut Rig, resume: Vec<Resume>) {
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+}
+
+#[test]
+fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
+    for read in [0, 500, 999, 1000] {
+        let (mut rig, resume) = stopped_at(1000, read);
+        // Another one that begins alike, and one that is no gzip at all.
+        rig.append("a.log.2", format!("line {:05}\n", 0).repeat(300));
+        compress(&rig, "a.log.2");
+        rig.append("a.log.3.gz", "not compressed at all");
+        rig.append("a.log", "written while it was down\n");
+        rig.rename("a.log", "a.log.1");
+        compress(&rig, "a.log.1");
+        rig.append("a.log", "the next generation\n");
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.count(is_forgotten) == 1 && rig.texts().len() == 2);
+        let whole: String = (0..1000).map(|n| format!("line {n:05}\n")).collect();
+        assert_eq!(rig.archive[0].bytes.len(), whole.len() + 26, "{read}");
+        assert!(rig.archive[0].bytes.starts_with(whole.as_bytes()));
+        assert!(
+            rig.archive[0]
+                .bytes
+                .ends_with(b"\nwritten while it was down\n")
+        );
+        assert_eq!(rig.lost(), []);
+        // The twin came first.
+        let next = rig
+            .log
+            .iter()
+            .rposition(|e| matches!(e, FileEvent::Chunk { .. }));
+        let gone = rig.log.iter().position(is_forgotten);
+        assert!(gone < next);
+        rig.follower.rescan();
+        rig.step();
+        assert_eq!(rig.texts().len(), 2, "no twin is read again");
+    }
+}
+
+#[test]
+fn a_twin_of_a_file_that_was_read_is_never_read() {
+    let (mut rig, resume) = stopped_at(100, 100);
+    compress(&rig, "a.log");
+    begin_again(&mut rig, resume);
+    rig.append("a.log", "next\n");
+    rig.until(|rig| rig.texts().len() == 2);
+    rig.rename("a.log", "a.log.1");
+    rig.step();
+    compress(&rig, "a.log.1");
+    rig.until(|rig| rig.live.is_empty());
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.texts().len(), 2);
+    assert_eq!(rig.lost(), []);
+    assert_eq!(rig.problems(&rig.path("*.gz")).len(), 1, "told once");
+}
+
+#[test]
+fn a_file_compressed_before_it_was_opened_is_read_from_its_twin() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", "never seen by a read\n".repeat(10));
+    rig.follower.rescan();
+    compress(&rig, "a.log");
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.texts(), ["never seen by a read\n".repeat(10)]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_damaged_twin_gives_what_it_has_and_counts_the_rest() {
+    let (mut rig, resume) = stopped_at(1000, 500);
+    compress(&rig, "a.log");
+    let path = rig.path("a.log.gz");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.lost(), [(500 * 11, LossReason::Vanished)]);
+}
+
+#[test]
+fn deleted_files_hold_no_more_than_their_budget_and_the_noisiest_pays() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.held_bytes_max = 10_000);
+    for name in ["quiet", "noisy"] {
+        rig.append(&format!("{name}.log"), "first\n");
+    }
+    rig.until(|rig| rig.texts().len() == 2);
+    let sources: Vec<_> = rig.keys.keys().copied().collect();
+    sources
+        .iter()
+        .for_each(|&source| rig.follower.pause(source));
+    rig.append("quiet.log", "q".repeat(900));
+    rig.append("noisy.log", "n".repeat(4000));
+    for name in ["quiet", "noisy"] {
+        fs::remove_file(rig.path(&format!("{name}.log"))).unwrap();
+    }
+    for turn in 0..5 {
+        rig.append("noisy.log", format!("{turn}").repeat(4000));
+        rig.follower.rescan();
+        rig.follower.hold();
+        fs::remove_file(rig.path("noisy.log")).unwrap();
+        rig.follower.rescan();
+        rig.follower.hold();
+        assert!(rig.follower.held_bytes() <= 10_000);
+    }
+    rig.follower.rescan();
+    rig.follower.hold();
+    sources
+        .iter()
+        .for_each(|&source| rig.follower.resume(source));
+    rig.until(|rig| rig.follower.files() == 0);
+    let lost: Vec<_> = rig.lost();
+    assert_eq!(
+        lost[0],
+        (4000, LossReason::Held),
+        "the oldest of the noisy one"
+    );
+    assert!(lost.iter().all(|lost| *lost == (4000, LossReason::Held)));
+    assert_eq!(lost.len(), 4, "no more is given up than must be");
+    let texts = rig.texts();
+    assert!(texts.contains(&format!("first\n{}", "q".repeat(900))));
+    assert!(texts.contains(&"4".repeat(4000)), "the youngest stay");
+    assert!(!rig.problems(&rig.path("noisy.log")).is_empty());
+}

@@ -1,0 +1,190 @@
+//! Files that were compressed before they were read to their end.
+//!
+//! Takes a file that is gone, looks for a `.gz` file that holds it, and reads the rest from there under the
+//! same source or resume entry. A `.gz` file is never read for itself, so what was read of the original is
+//! never read again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Follower, Resume};
+use crate::chunk::ChunkBuffer;
+use crate::event::{FileEvent, LossReason};
+use crate::file::File;
+use crate::gzip::{self, GzipReader, Original};
+use crate::identity::Inode;
+
+/// What stands in for a file that is gone.
+#[derive(Debug)]
+pub(crate) struct Twin {
+    path: PathBuf,
+    original: Original,
+    /// Open from the first read on.
+    reader: Option<GzipReader>,
+}
+
+impl Follower {
+    /// A file that is gone before it was read to its end goes on from its compressed twin. False if
+    /// there is none.
+    pub(super) fn go_on_from_twin(&mut self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        if file.unread() == 0 || file.twin.is_some() {
+            return false;
+        }
+        let Some(twin) = self.find_twin(file) else {
+            return false;
+        };
+        self.close(slot);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        file.twin = Some(twin);
+        let (inode, floor) = (file.inode, file.generation + 1);
+        for name in std::mem::take(&mut file.names) {
+            self.by_path.remove(&name);
+        }
+        // Another file may get the inode while this one is read.
+        self.by_inode.remove(&inode);
+        self.floors.insert(inode, floor);
+        self.mark_ready(slot);
+        true
+    }
+
+    /// The same for a file that went while no agent ran.
+    pub(super) fn resume_from_twin(&mut self, entry: &Resume) -> bool {
+        let source = self.new_source();
+        let inode = Inode::from(entry.id);
+        let mut file = File::new(inode, source, entry.generation, &entry.path);
+        file.born = entry.id.born;
+        file.go_on(entry.id, entry.generation, entry.offset, entry.size);
+        file.origin = self.origin_of(&entry.path);
+        file.gone = true;
+        let Some(twin) = self
+            .find_twin(&file)
+            .filter(|t| t.original.size > entry.offset)
+        else {
+            return false;
+        };
+        file.twin = Some(twin);
+        let floor = self.floors.entry(inode).or_default();
+        *floor = (*floor).max(entry.generation + 1);
+        let slot = self.new_slot();
+        self.by_source.insert(source, slot);
+        self.files[slot as usize] = Some(file);
+        self.mark_ready(slot);
+        self.join_lineage(slot);
+        true
+    }
+
+    fn find_twin(&self, file: &File) -> Option<Twin> {
+        let dir = file.path.parent()?;
+        let mut names: Vec<PathBuf> = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| gzip::is_gzip(path))
+            .filter(|path| begins_alike(path, &file.origin) || begins_alike(path, &file.path))
+            .collect();
+        // The likely one first: looking into one costs its decompression.
+        names.sort_by_key(|path| path.with_extension("") != file.path);
+        names.into_iter().find_map(|path| {
+            // Nothing is known of its content: only the name can tell.
+            let is_unknown = file.fingerprint.bytes == 0;
+            if is_unknown && path.with_extension("") != file.path {
+                return None;
+            }
+            let key = self.config.fingerprint_key;
+            let original = is_regular(&path)
+                .then(|| gzip::holds(&path, file.id(), file.offset, key).ok()?)??;
+            (original.size >= file.offset).then_some(Twin {
+                path,
+                original,
+                reader: None,
+            })
+        })
+    }
+
+    /// The turn of a file that is read from its twin.
+    pub(super) fn serve_twin(
+        &mut self,
+        slot: u32,
+        buffer: &mut ChunkBuffer,
+        bytes_max: usize,
+        events: &mut Vec<FileEvent>,
+    ) -> bool {
+        let waits = self.has_to_wait(slot);
+        let Some(Twin { original, .. }) = self.twin_of(slot) else {
+            return false;
+        };
+        let Original { size, mid_line } = *original;
+        self.tell_twin(slot, size, mid_line, events);
+        let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
+        let Some(file) = &mut self.files[slot as usize] else {
+            return false;
+        };
+        if file.paused || waits {
+            return false;
+        }
+        let start = buffer.len();
+        match file.read_twin(buffer.room(slice_max)) {
+            Ok(0) => {
+                file.size = file.offset;
+                self.end(slot, LossReason::Vanished, events);
+                false
+            }
+            Ok(bytes) => {
+                buffer.fill(bytes);
+                super::read::push_chunk(events, file, file.offset, start..start + bytes);
+                file.offset += bytes as u64;
+                file.size = file.size.max(file.offset);
+                file.chunked = true;
+                true
+            }
+            Err(error) => {
+                let path = self.twin_of(slot).map(|twin| twin.path.clone());
+                let message = format!("cannot be decompressed: {error}; the rest is lost");
+                self.problem(&path.unwrap_or_default(), message);
+                self.end(slot, LossReason::Vanished, events);
+                false
+            }
+        }
+    }
+
+    fn twin_of(&self, slot: u32) -> Option<&Twin> {
+        self.files[slot as usize].as_ref()?.twin.as_ref()
+    }
+}
+
+impl File {
+    /// Reads on where the offset is, without moving it.
+    fn read_twin(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let Some(twin) = &mut self.twin else {
+            return Ok(0);
+        };
+        if twin.reader.is_none() {
+            twin.reader = Some(GzipReader::open(&twin.path, self.offset)?);
+        }
+        match &mut twin.reader {
+            Some(reader) => reader.read(room),
+            None => Ok(0),
+        }
+    }
+}
+
+/// Whether two names are alike up to what rotation puts into them.
+fn begins_alike(path: &Path, other: &Path) -> bool {
+    let stem = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let end = name.find(['.', '-', '_']).unwrap_or(name.len());
+        name[..end].to_owned()
+    };
+    stem(path) == stem(other)
+}
+
+fn is_regular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
