@@ -96,7 +96,10 @@ impl Collector {
 
     /// Answers `answer` to every request whose records are such, without using up the script.
     pub fn answer_if(&self, such: impl Fn(&[Record]) -> bool + Send + 'static, answer: Answer) {
-        self.shared.lock().conditional.push((Box::new(such), answer));
+        self.shared
+            .lock()
+            .conditional
+            .push((Box::new(such), answer));
     }
 
     /// Forgets what [`Collector::answer_if`] said.
