@@ -288,3 +288,7 @@ impl RequestTable {
 #[cfg(test)]
 #[path = "delivery/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "delivery/model.rs"]
+mod model;
