@@ -51,6 +51,15 @@ pub struct Agent {
     faults: Faults,
 }
 
+/// What the machine affords.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// Threads that frame, scan, transform and encode.
+    pub workers: usize,
+    /// Bytes that all pipelines together may have in flight.
+    pub queue_bytes: u64,
+}
+
 /// How an agent ended.
 #[derive(Debug, Clone)]
 pub struct Summary {
@@ -82,7 +91,7 @@ impl Agent {
     pub fn start(
         config: &Config,
         plans: Vec<PipelinePlan>,
-        workers: usize,
+        sizes: Sizes,
         registry: &mut Registry,
     ) -> Result<Self, Error> {
         let data_dir = |source| Kind::DataDir {
@@ -100,10 +109,12 @@ impl Agent {
         let faults = Faults::new();
         let jobs = Arc::new(Jobs::default());
         let metrics = Metrics::register(registry);
+        let queue_bytes = sizes.queue_bytes / plans.len().max(1) as u64;
         let mut built = Vec::new();
         for (index, (plan, resumed)) in plans.into_iter().zip(restored.pipelines).enumerate() {
             let around = Surroundings {
                 index,
+                queue_bytes,
                 jobs: &jobs,
                 metrics: &metrics,
                 runtime: runtime.handle(),
@@ -132,7 +143,7 @@ impl Agent {
             faults,
             runtime,
         };
-        agent.start_threads(built, workers)?;
+        agent.start_threads(built, sizes.workers)?;
         Ok(agent)
     }
 

@@ -41,7 +41,7 @@ mod fault;
 mod ledger;
 mod metrics;
 
-pub use agent::{Agent, Phase, Summary, View};
+pub use agent::{Agent, Phase, Sizes, Summary, View};
 pub use error::Error;
 pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};

@@ -51,6 +51,8 @@ pub(crate) struct Pipeline {
 /// What a pipeline is built with, besides its plan.
 pub(crate) struct Surroundings<'a> {
     pub(crate) index: usize,
+    /// This pipeline's share of what may be in flight.
+    pub(crate) queue_bytes: u64,
     pub(crate) jobs: &'a Arc<Jobs>,
     pub(crate) metrics: &'a Metrics,
     pub(crate) runtime: &'a Handle,
@@ -69,6 +71,11 @@ pub(crate) struct Built {
     pub(crate) sending: Vec<tokio::task::JoinHandle<()>>,
 }
 
+/// What a pipeline may have in flight at least, however many there are.
+const QUEUE_BYTES_MIN: u64 = 512 * 1024;
+/// Chunk buffers that a pipeline keeps for the next batches.
+const BUFFERS_KEPT: usize = 2;
+
 /// Builds one pipeline: nothing reads yet.
 pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Built, Error> {
     let names: Vec<String> = plan
@@ -77,7 +84,12 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         .iter()
         .map(|output| output.name.clone())
         .collect();
-    let credit = Credit::new(plan.config.queue.max_bytes);
+    let queue_bytes = plan
+        .config
+        .queue
+        .max_bytes
+        .min(around.queue_bytes.max(QUEUE_BYTES_MIN));
+    let credit = Credit::new(queue_bytes);
     let metrics = around
         .metrics
         .pipeline(&plan.name, credit.capacity(), &names);
@@ -128,8 +140,10 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
     }
     // checkpoint: the agent's, from the tracker
 
-    let batch_bytes_max = usize::try_from(plan.config.batch.max_bytes).unwrap_or(usize::MAX);
-    let pool = Pool::new(batch_bytes_max, 4);
+    // One batch is filled while another one is on its way.
+    let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
+    let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
+    let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
     let pipeline = Arc::new(Pipeline {
         columns_seen: ColumnsSeen::new(&plan),
         metrics,

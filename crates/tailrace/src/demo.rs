@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let agent = Agent::start(
         &config,
         plans,
-        sizing::workers(&config),
+        sizing::sizes(&config),
         &mut Registry::default(),
     )
     .context("the agent cannot start")?;

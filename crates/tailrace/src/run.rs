@@ -28,10 +28,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let (config, plans) = load(&args.config)?;
     let mut registry = Registry::default();
-    let workers = sizing::workers(&config);
+    let sizes = sizing::sizes(&config);
     let agent =
-        Agent::start(&config, plans, workers, &mut registry).context("the agent cannot start")?;
-    info!(version = env!("CARGO_PKG_VERSION"), workers, "running");
+        Agent::start(&config, plans, sizes, &mut registry).context("the agent cannot start")?;
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        workers = sizes.workers,
+        "running"
+    );
     let admin = match config.admin.listen {
         Some(address) => Some(admin::start(address, agent.view(), registry)?),
         None => None,

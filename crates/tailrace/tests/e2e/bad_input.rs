@@ -231,3 +231,35 @@ fn sql_that_names_an_unknown_function_does_not_start() {
         "{said}"
     );
 }
+
+#[test]
+fn records_longer_than_a_pipelines_share_of_memory_arrive_whole() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let pipeline = |n: usize| {
+        format!(
+            "  p{n}:\n    input: {{type: file, include: ['$DIR/logs/{n}.log'], format: json}}\n    \
+             output: {{type: otlp, endpoint: '{}'}}\n",
+            collector.endpoint()
+        )
+    };
+    let pipelines: String = (0..8).map(pipeline).collect();
+    bench.config(&format!(
+        "limits: {{memory: 32MiB}}\npipelines:\n{pipelines}"
+    ));
+    for n in 0..8 {
+        let long = "x".repeat(900_000 + n);
+        let line = format!("{{\"msg\":\"{long}\"}}\n");
+        append(&bench.log(&format!("{n}.log")), line.repeat(3).as_bytes());
+    }
+    let agent = bench.start();
+    collector.wait_records(24);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let mut lengths: Vec<usize> = collector
+        .records()
+        .iter()
+        .map(|record| body(record).len())
+        .collect();
+    lengths.sort_unstable();
+    let expected: Vec<usize> = (0..8).flat_map(|n| [900_000 + n; 3]).collect();
+    assert_eq!(lengths, expected);
+}
