@@ -29,8 +29,8 @@
 //! 2. *In-string.* The xor of all quote bits at or below an offset, by one carry-less multiplication with all ones (or
 //!    six shifts and xors), and the state the last block ended with.
 //! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to; bytes between
-//!    records are masked off. If a record ends inside a string, or where the next one begins, the run is done again, and
-//!    where a block holds a border each record's part of it is done by itself, with nothing carried over. At a buffer's
+//!    records are masked off. If a record ends inside a string, the run is done again, and where a block holds a border
+//!    each record's part of it is done by itself, with nothing carried over. At a buffer's
 //!    end the last bytes are copied into a block of spaces.
 //! 4. *Bits to offsets.* More at a time than there are, without a branch for each; what is written beyond the count is
 //!    overwritten by the next block.
@@ -199,12 +199,17 @@ trait BlockMasks: Copy {
 /// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
 #[inline(always)]
 fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
-    if !stream::build(isa, buffer, spans, index) {
-        build_by_record(isa, buffer, spans, index);
+    let mut spans = spans;
+    while !spans.is_empty() {
+        let (run, rest) = spans.split_at(stream::run_len(spans));
+        if !stream::build(isa, buffer, run, index) {
+            build_by_record(isa, buffer, run, index);
+        }
+        spans = rest;
     }
 }
 
-/// The same, block by block in parts where records end: for records that end inside a string or touch.
+/// The same, block by block in parts where records end: for records that end inside a string.
 #[inline(always)]
 fn build_by_record<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else {

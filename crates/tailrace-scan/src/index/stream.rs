@@ -50,8 +50,19 @@ struct Met {
     astray: u64,
 }
 
-/// Adds the records, which ascend, do not overlap and lie in `buffer`. False, and nothing is added, if one of them
-/// ends inside a string or where the next one begins.
+/// How many bytes between two records are looked at in vain rather than jumped over.
+const GAP_MAX: usize = BLOCK_BYTES;
+
+/// How many of the records, which ascend and do not overlap, are one run: between two of them there is something, and not
+/// much.
+#[inline(always)]
+pub(super) fn run_len(spans: &[Span]) -> usize {
+    let is_next =
+        |pair: &&[Span; 2]| (1..=GAP_MAX).contains(&pair[1].start().wrapping_sub(pair[0].end()));
+    1 + spans.array_windows().take_while(is_next).count()
+}
+
+/// Adds the records of one run, which lie in `buffer`. False, and nothing is added, if one of them ends inside a string.
 #[inline(always)]
 pub(super) fn build<M: BlockMasks>(
     isa: M,
@@ -63,9 +74,7 @@ pub(super) fn build<M: BlockMasks>(
         return true;
     };
     let (start, end) = (first.start(), last.end());
-    if !index.blocks.find_valid(spans, start, end) {
-        return false;
-    }
+    index.blocks.find_valid(spans, start, end);
     index.reserve(end - start);
     let mut blocks = std::mem::take(&mut index.blocks);
     let (met, count) = blocks.fill(
@@ -85,31 +94,27 @@ pub(super) fn build<M: BlockMasks>(
 }
 
 impl Blocks {
-    /// Which bytes from `start` to `end` lie in a record. False if two records touch.
+    /// Which bytes from `start` to `end` lie in a record.
     #[inline(always)]
-    fn find_valid(&mut self, spans: &[Span], start: usize, end: usize) -> bool {
+    fn find_valid(&mut self, spans: &[Span], start: usize, end: usize) {
         let count = (end - start).div_ceil(BLOCK_BYTES);
         self.valid.clear();
         self.valid.resize(count + 1, !0);
-        let mut touches = false;
-        for pair in spans.windows(2) {
-            let (from, to) = (pair[0].end(), pair[1].start());
-            touches |= from >= to;
-            self.clear_byte(from - start);
-            for at in from + 1..to {
-                self.clear_byte(at - start);
-            }
+        for pair in spans.array_windows::<2>() {
+            self.clear(pair[0].end() - start, pair[1].start() - start);
         }
-        for at in end - start..count * BLOCK_BYTES {
-            self.clear_byte(at);
-        }
+        self.clear(end - start, count * BLOCK_BYTES);
         self.valid[count] = 0;
-        !touches
     }
 
+    /// The bytes `from..to`, at most 64, lie in no record.
     #[inline(always)]
-    fn clear_byte(&mut self, at: usize) {
-        self.valid[at / BLOCK_BYTES] &= !(1 << (at % BLOCK_BYTES));
+    fn clear(&mut self, from: usize, to: usize) {
+        let (word, bit) = (from / BLOCK_BYTES, from % BLOCK_BYTES);
+        let bits = u128::from(u64::MAX) & ((1 << (to - from)) - 1);
+        let bits = bits << bit;
+        self.valid[word] &= !(bits as u64);
+        self.valid[word + usize::from(bit > 0)] &= !((bits >> BLOCK_BYTES) as u64);
     }
 
     /// Finds what there is in each block of `bytes`, which start at offset `start` of the buffer; offsets go into `slots`

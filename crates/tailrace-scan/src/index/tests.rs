@@ -155,9 +155,13 @@ proptest! {
             proptest::collection::vec(proptest::sample::select(&b"\"\"\\\\{}[]:,x"[..]), 0..90),
             1..12,
         ),
-        gap in proptest::sample::select(vec![&b""[..], b"\n", b"\r\n", b"\"\\", b"2026 stdout F "]),
+        gap in prop_oneof![
+            proptest::sample::select(vec![&b""[..], b"\n", b"\r\n", b"\"\\", b"2026 stdout F "]).prop_map(<[u8]>::to_vec),
+            (60..70_usize).prop_map(|len| b"{".repeat(len)),
+            (120..140_usize).prop_map(|len| b"\"".repeat(len)),
+        ],
     ) {
         let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        check_all(&records, gap, &mut Index::default());
+        check_all(&records, &gap, &mut Index::default());
     }
 }
