@@ -26,21 +26,32 @@ fn counts(delivered: u64) -> Counts {
 }
 
 impl Tracker {
+    /// The shared reading, in which every output takes part.
+    pub(crate) fn framed_for_all(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+        self.framed(Reading::Shared(&vec![true; self.outputs]), spans, heads);
+    }
+
+    /// Bytes read but not settled by every output: what a kill would repeat.
+    pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
+        let unsettled = self.unsettled_by_output(slot);
+        unsettled.into_iter().max().unwrap_or(0)
+    }
+
     /// Outcomes below the watermarks of one output, over all sources still tracked.
     pub(crate) fn totals(&self, output: usize) -> Counts {
         let mut totals = Counts::default();
         self.lock()
             .values()
-            .for_each(|source| totals.add(source.marks[output].counts));
+            .for_each(|source| totals.add(source.views[output].mark.counts));
         totals
     }
 }
 
 fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
     tracker.lock()[&slot]
-        .marks
+        .views
         .iter()
-        .map(|mark| mark.watermark)
+        .map(|view| view.mark.watermark)
         .collect()
 }
 
@@ -61,15 +72,15 @@ fn a_span_settled_out_of_order_waits_for_the_one_before() {
         end: 30,
         records: 2,
     };
-    tracker.framed(&[first, second], &[(slot, 30, None)]);
+    tracker.framed_for_all(&[first, second], &[(slot, 30, None)]);
     tracker.settle(0, &[(second, counts(2))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     assert_eq!(tracker.unsettled_bytes(slot), 30);
     tracker.settle(0, &[(first, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [30]);
-    assert_eq!(tracker.lock()[&slot].marks[0].counts, counts(3));
+    assert_eq!(tracker.lock()[&slot].views[0].mark.counts, counts(3));
     assert!(
-        tracker.lock()[&slot].spans.is_empty(),
+        tracker.lock()[&slot].views[0].spans.is_empty(),
         "settled spans are forgotten"
     );
 }
@@ -86,7 +97,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         end: 500,
         records: 40,
     };
-    tracker.framed(&[lines], &[(slot, 500, Some(0))]);
+    tracker.framed_for_all(&[lines], &[(slot, 500, Some(0))]);
     tracker.settle(0, &[(lines, counts(40))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     // Its last piece arrives: the join is one record of two spans.
@@ -105,7 +116,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         },
     ];
     tracker.read(slot, 600);
-    tracker.framed(&spans, &[(slot, 600, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 600, None)]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     tracker.settle(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [600]);
@@ -122,7 +133,7 @@ fn a_finished_source_is_kept_until_every_output_settled_it() {
         records: 1,
     };
     tracker.read(slot, 10);
-    tracker.framed(&[span], &[(slot, 10, None)]);
+    tracker.framed_for_all(&[span], &[(slot, 10, None)]);
     tracker.finish(slot);
     tracker.settle(0, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), None);
@@ -161,7 +172,7 @@ fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
         },
     ];
     tracker.read(slot, 30);
-    tracker.framed(&spans, &[(slot, 30, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 30, None)]);
     assert_eq!(watermarks(&tracker, slot), [20, 10]);
     for output in 0..2 {
         tracker.settle(output, &spans.map(|span| (span, counts(1))));
@@ -207,17 +218,17 @@ proptest! {
                     tracker.read(slot, framed_to);
                     if hold && held.is_none() {
                         held = Some((span.start, span.end));
-                        tracker.framed(&[], &[(slot, framed_to, Some(span.start))]);
+                        tracker.framed_for_all(&[], &[(slot, framed_to, Some(span.start))]);
                     } else {
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
+                        tracker.framed_for_all(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
                     }
                 }
                 Step::Release => {
                     if let Some((start, end)) = held.take() {
                         let span = Span { slot, start, end, records: 1 };
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed(&[span], &[(slot, framed_to, None)]);
+                        tracker.framed_for_all(&[span], &[(slot, framed_to, None)]);
                     }
                 }
                 Step::Settle { output, nth } => {
@@ -261,7 +272,7 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
     assert_eq!(told(&tracker), []);
     // The file came back before what was read of it is settled.
     tracker.read(early, 10);
-    tracker.framed(&[], &[(early, 10, None)]);
+    tracker.framed_for_all(&[], &[(early, 10, None)]);
     tracker.finish(early);
     assert_eq!(told(&tracker), [(1, 0)]);
     let late = tracker.open(file(1, 10));
