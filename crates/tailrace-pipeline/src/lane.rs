@@ -219,7 +219,9 @@ impl Lane {
         framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
         framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
         let pairs = attached.iter().zip(&framed.wanted);
-        framed.settled_before = pairs.map(|(&attached, &wanted)| attached && !wanted).collect();
+        framed.settled_before = pairs
+            .map(|(&attached, &wanted)| attached && !wanted)
+            .collect();
     }
 }
 

@@ -207,6 +207,8 @@ pub(crate) struct Behind {
     pub framed_to: u64,
     /// How far the shared reading is framed.
     pub shared_to: u64,
+    /// How far the source is read.
+    pub read_to: u64,
     /// All that was framed for it is settled.
     pub drained: bool,
     /// The shared reading has reached the end of the source.
@@ -385,6 +387,7 @@ impl Tracker {
             offset: view.head.settles_to(),
             framed_to: view.head.framed_to,
             shared_to: source.head.framed_to,
+            read_to: source.read_to,
             drained: view.spans.values().all(|span| span.settled.is_some()),
             finished: source.finished,
             level: view.head.is_level_with(source.head),

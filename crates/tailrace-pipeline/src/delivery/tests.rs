@@ -155,7 +155,14 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     tracker.read(slot, 20);
     tracker.framed_for_all(&spans, &[(slot, 20, None)]);
     let parts = (spans, Places::default());
-    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), parts, 1, (&[true], &[2]), None);
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        parts,
+        1,
+        (&[true], &[2]),
+        None,
+    );
     let mut tickets = tickets.into_iter().flatten();
     let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
     for (record, fate) in [
