@@ -281,3 +281,126 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
     tracker.read(late, 20);
     assert_eq!(told(&tracker), [(1, 10)]);
 }
+
+fn span(slot: Slot, start: u64, end: u64, records: u64) -> Span {
+    Span {
+        slot,
+        start,
+        end,
+        records,
+    }
+}
+
+/// Only the first of two outputs takes part.
+const DETACHED: Reading<'static> = Reading::Shared(&[true, false]);
+
+#[test]
+fn a_detached_output_reads_what_it_missed_and_is_level_again() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 30);
+    let [first, second, third] = [(0, 10), (10, 20), (20, 30)].map(|(a, b)| span(slot, a, b, 1));
+    tracker.framed_for_all(&[first], &[(slot, 10, None)]);
+    let wanted = tracker.framed(DETACHED, &[second, third], &[(slot, 30, None)]);
+    assert_eq!(wanted, [true, false]);
+    tracker.settle(0, &[first, second, third].map(|span| (span, counts(1))));
+    assert_eq!(watermarks(&tracker, slot), [30, 0]);
+    // It is kept for the one that is behind, who has something in flight.
+    tracker.finish(slot);
+    assert_eq!(tracker.take_done(slot), None);
+    assert_eq!(tracker.undelivered_bytes(), (0, 30));
+    assert!(!tracker.behind(1, slot).expect("known").drained);
+    tracker.settle(1, &[(first, counts(1))]);
+    let behind = tracker.behind(1, slot).expect("known");
+    assert_eq!((behind.offset, behind.shared_to), (10, 30));
+    assert!(behind.drained && !behind.level);
+    assert_eq!(tracker.begin_catch_up(1, slot), 0);
+    // It frames otherwise than the others: that is all the same.
+    let rest = span(slot, 10, 30, 2);
+    let wanted = tracker.framed(Reading::CatchUp(1), &[rest], &[(slot, 30, None)]);
+    assert_eq!(wanted, [false, true]);
+    assert!(tracker.behind(1, slot).expect("known").level);
+    assert_eq!(watermarks(&tracker, slot), [30, 10], "level, not settled");
+    tracker.settle(1, &[(rest, counts(2))]);
+    assert_eq!([tracker.totals(0), tracker.totals(1)], [counts(3); 2]);
+    assert_eq!(tracker.take_done(slot), Some(30));
+}
+
+#[test]
+fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 60);
+    // A partial of bytes 10..20 is held; a line behind it is framed and settled.
+    let (before, between) = (span(slot, 0, 10, 1), span(slot, 20, 40, 4));
+    tracker.framed_for_all(&[before, between], &[(slot, 40, Some(10))]);
+    for output in 0..2 {
+        tracker.settle(output, &[(before, counts(1)), (between, counts(4))]);
+    }
+    assert_eq!(tracker.behind(1, slot).expect("known").offset, 10);
+    assert!(tracker.behind(1, slot).expect("known").level);
+    let rest = [span(slot, 10, 20, 0), span(slot, 40, 60, 1)];
+    tracker.framed(DETACHED, &rest, &[(slot, 60, None)]);
+    assert_eq!(tracker.begin_catch_up(1, slot), 4, "these were sent");
+    let again = span(slot, 10, 60, 5);
+    tracker.framed(Reading::CatchUp(1), &[again], &[(slot, 60, None)]);
+    tracker.settle(1, &[(again, counts(5))]);
+    assert_eq!(watermarks(&tracker, slot)[1], 60);
+    assert_eq!(tracker.totals(1), counts(6));
+}
+
+#[test]
+fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
+    for held in [None, Some(30)] {
+        let tracker = Tracker::new(2);
+        let slot = tracker.open(opening(0));
+        tracker.read(slot, 60);
+        let first = span(slot, 0, 10, 1);
+        tracker.framed_for_all(&[first], &[(slot, 10, None)]);
+        // Bytes 30..40 may be held, with a line behind them.
+        let missed = [span(slot, 10, 30, 2), span(slot, 40, 60, 2)];
+        let part = span(slot, 30, 40, 0);
+        let spans: Vec<Span> = match held {
+            None => vec![missed[0], part, missed[1]],
+            Some(_) => missed.to_vec(),
+        };
+        tracker.framed(DETACHED, &spans, &[(slot, 60, held)]);
+        tracker.settle(1, &[(first, counts(1))]);
+        assert_eq!(tracker.give_up(1, slot), 4);
+        assert!(tracker.behind(1, slot).expect("known").level);
+        assert_eq!(tracker.give_up(1, slot), 0, "once");
+        assert_eq!(watermarks(&tracker, slot)[1], held.unwrap_or(60));
+        assert_eq!(tracker.totals(1).dropped, 4);
+        // The record is finished when both take part again.
+        if held.is_some() {
+            tracker.framed_for_all(&[part], &[(slot, 60, None)]);
+            tracker.settle(1, &[(part, counts(0))]);
+            assert_eq!(watermarks(&tracker, slot)[1], 60);
+        }
+    }
+}
+
+#[test]
+fn what_an_output_settled_in_an_earlier_run_is_not_for_it() {
+    let tracker = Tracker::new(2);
+    let resume = [30, 10].map(|watermark| Resumed {
+        watermark,
+        ..Resumed::default()
+    });
+    let slot = tracker.open(Opening {
+        resume: resume.to_vec(),
+        ..opening(10)
+    });
+    let frame = |start, end| {
+        let heads = [(slot, end, None)];
+        tracker.framed(
+            Reading::Shared(&[true; 2]),
+            &[span(slot, start, end, 1)],
+            &heads,
+        )
+    };
+    assert_eq!(frame(10, 20), [false, true]);
+    assert_eq!(frame(20, 30), [false, true]);
+    assert_eq!(frame(30, 40), [true, true]);
+    assert_eq!(watermarks(&tracker, slot), [30, 10]);
+}

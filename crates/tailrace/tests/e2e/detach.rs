@@ -12,6 +12,8 @@ use crate::support::{Agent, Bench, append, get, until};
 /// Bytes of one line: 100,000 of them are several times what may be in flight.
 const LINE_BYTES: usize = 400;
 
+const DETACHED: &str = "tailrace_output_detached{pipeline=\"app\",output=\"ill\"";
+
 fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     let line = |n: usize| {
         // Hardly compressible, so that the credit is used up, too.
@@ -84,15 +86,7 @@ fn metric(agent: &Agent, start: &str) -> u64 {
 
 /// Waits until nothing is in flight, and ends the agent: all is settled, and the ledger balances.
 fn ends_well(agent: Agent) {
-    until(
-        || {
-            metric(
-                &agent,
-                "tailrace_output_detached{pipeline=\"app\",output=\"ill\"",
-            ) == 0
-        },
-        || agent.own_log(),
-    );
+    until(|| metric(&agent, DETACHED) == 0, || agent.own_log());
     until(
         || metric(&agent, "tailrace_queue_size_bytes") == 0,
         || ledger(&agent).to_string(),
@@ -112,6 +106,7 @@ fn a_dead_output_does_not_slow_another_and_gets_everything_when_it_is_back() {
     well.wait_records(100_000);
     agent.says("the output is behind the others");
     assert_eq!(ill.records().len(), 0);
+    assert_eq!(metric(&agent, DETACHED), 1);
     ill.always(Answer::ok());
     ill.wait_records(100_000);
     agent.says("takes part in the shared reading again");
@@ -151,6 +146,25 @@ fn what_a_detached_output_misses_outlives_kill_9() {
     let again = well.records().len() - sent_before;
     assert!(again * LINE_BYTES < 4 << 20, "{again} records came again");
     assert_eq!(arrivals(&well).len(), 100_001);
+    ends_well(agent);
+}
+
+#[test]
+fn a_shutdown_leaves_what_a_detached_output_misses_for_the_next_start() {
+    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+    config(&bench, &well, &ill, "");
+    append(&bench.log("a.log"), &lines(0..30_000));
+    let agent = bench.start();
+    well.wait_records(30_000);
+    agent.says("the output is behind the others");
+    assert_eq!(agent.terminate().code(), Some(3));
+    ill.always(Answer::ok());
+    append(&bench.log("a.log"), &lines(30_000..30_010));
+    let agent = bench.start();
+    well.wait_records(30_010);
+    ill.wait_records(30_010);
+    assert_eq!(arrivals(&well), each_once(30_010));
+    assert_eq!(arrivals(&ill), each_once(30_010));
     ends_well(agent);
 }
 
