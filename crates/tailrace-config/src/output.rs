@@ -23,6 +23,8 @@ use crate::source::Position;
 pub struct Output {
     /// Its name, unique in the pipeline: part of the key under which its progress is kept.
     pub name: String,
+    /// Whether files are kept for it until it has them.
+    pub required: bool,
     /// Where records go.
     pub kind: OutputKind,
     /// Where it is written down.
@@ -274,19 +276,34 @@ impl Key for HeaderName {
 }
 
 static VARIANTS: Variants = Variants {
-    common: &[Field {
-        key: "name",
-        doc: &[
-            " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
-        ],
-        shape: <Name as Kind>::shape,
-        presence: Presence::Unset {
-            meaning: "the type; a pipeline with several outputs must name each",
-            example: "main",
+    common: &[
+        Field {
+            key: "name",
+            doc: &[
+                " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
+            ],
+            shape: <Name as Kind>::shape,
+            presence: Presence::Unset {
+                meaning: "the type; a pipeline with several outputs must name each",
+                example: "main",
+            },
+            #[cfg(test)]
+            probe: |node, reader| <Name as Kind>::read(node, reader).is_some(),
         },
-        #[cfg(test)]
-        probe: |node, reader| <Name as Kind>::read(node, reader).is_some(),
-    }],
+        Field {
+            key: "required",
+            doc: &[
+                " Whether deleted files are kept on the disk until this output has them, within `limits.held_bytes`. What one that is not required misses is dropped for it and counted.",
+            ],
+            shape: <Boolean as Kind>::shape,
+            presence: Presence::Default {
+                text: "true",
+                example: None,
+            },
+            #[cfg(test)]
+            probe: |node, reader| <Boolean as Kind>::read(node, reader).is_some(),
+        },
+    ],
     variants: &[
         Variant {
             name: "otlp",
@@ -317,7 +334,8 @@ impl Kind for Output {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Output> {
         let type_name = reader.variant(node, &VARIANTS)?;
         let name = reader.optional::<Name>(node, "name");
-        let common = ["type", "name"];
+        let required = reader.defaulted::<Boolean>(node, "required", "true");
+        let common = ["type", "name", "required"];
         let kind = match type_name {
             "otlp" => {
                 read_otlp(node, reader, &common).map(|output| OutputKind::Otlp(Box::new(output)))
@@ -331,6 +349,7 @@ impl Kind for Output {
         let name = name?.unwrap_or_else(|| type_name.to_owned());
         Some(Output {
             name,
+            required: required?,
             kind: kind?,
             position: node.position.clone(),
         })

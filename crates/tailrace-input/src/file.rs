@@ -189,6 +189,12 @@ impl File {
         self.handle.is_some()
     }
 
+    /// Another handle of the open file itself.
+    pub(crate) fn duplicate(&self) -> Option<fs::File> {
+        let own = self.handle.as_ref().filter(|_| self.twin.is_none());
+        own?.try_clone().ok()
+    }
+
     pub(crate) fn close(&mut self) {
         self.handle = None;
     }

@@ -40,6 +40,7 @@ use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::pattern::Patterns;
+use crate::reread::Reread;
 use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
 use names::Memory;
@@ -403,6 +404,26 @@ impl Follower {
                 self.open_files += 1;
             }
         }
+    }
+
+    /// A handle of its own of the file of a source, to read it again from `offset` or later: it stays
+    /// readable when the file is deleted. `None` where there is none: the source has ended, is read from a
+    /// compressed file, or cannot be opened.
+    pub fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
+        let slot = *self.by_source.get(&source)?;
+        let file = self.files[slot as usize].as_mut()?;
+        if !file.is_open() && matches!(file.open(&mut self.roots), Ok(Open::Done)) {
+            self.open_files += 1;
+            self.mark_ready(slot);
+        }
+        let handle = self.files[slot as usize].as_ref()?.duplicate()?;
+        Reread::new(handle, offset).ok()
+    }
+
+    /// How many files may be open at once.
+    #[must_use]
+    pub fn open_files_max(&self) -> usize {
+        self.config.open_files_max
     }
 
     /// How many files hold a descriptor.

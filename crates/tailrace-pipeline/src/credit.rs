@@ -2,6 +2,7 @@
 //! of its outputs. The reader reserves before it hands a batch on, and pauses when there is
 //! none: the data waits in the file. Never blocks a worker.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ const MEANWHILE_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Credit {
     capacity: u64,
+    shares: Arc<Shares>,
     state: Mutex<State>,
     freed: Condvar,
 }
@@ -26,6 +28,75 @@ struct State {
     closed: bool,
 }
 
+/// What each output of a pipeline holds of the credit. What a detached one holds is not charged to the
+/// others: they go on with the whole credit.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    held: Vec<AtomicU64>,
+    /// In how many inputs the output is detached.
+    detached: Vec<AtomicU32>,
+}
+
+/// Bytes in flight for one output; they are its share until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    shares: Arc<Shares>,
+    output: usize,
+    bytes: u64,
+}
+
+impl Shares {
+    /// For so many outputs.
+    pub(crate) fn new(outputs: usize) -> Arc<Self> {
+        Arc::new(Self {
+            held: (0..outputs).map(|_| AtomicU64::new(0)).collect(),
+            detached: (0..outputs).map(|_| AtomicU32::new(0)).collect(),
+        })
+    }
+
+    /// Bytes that an output holds.
+    pub(crate) fn held(&self, output: usize) -> u64 {
+        self.held[output].load(Ordering::Relaxed)
+    }
+
+    /// An output holds so many bytes more.
+    pub(crate) fn hold(self: &Arc<Self>, output: usize, bytes: u64) -> Share {
+        self.held[output].fetch_add(bytes, Ordering::Relaxed);
+        Share {
+            shares: Arc::clone(self),
+            output,
+            bytes,
+        }
+    }
+
+    /// An output is detached from one more input.
+    pub(crate) fn detach(&self, output: usize) {
+        self.detached[output].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An output takes part in the reading of an input again.
+    pub(crate) fn rejoin(&self, output: usize) {
+        self.detached[output].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether an output is detached anywhere.
+    pub(crate) fn is_detached(&self, output: usize) -> bool {
+        self.detached[output].load(Ordering::Relaxed) > 0
+    }
+
+    /// Bytes that detached outputs hold.
+    fn forgiven(&self) -> u64 {
+        let detached = (0..self.held.len()).filter(|&output| self.is_detached(output));
+        detached.map(|output| self.held(output)).sum()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.shares.held[self.output].fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Reserved bytes; they return when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -34,10 +105,11 @@ pub(crate) struct Reserved {
 }
 
 impl Credit {
-    /// A credit of so many bytes.
-    pub(crate) fn new(capacity: u64) -> Arc<Self> {
+    /// A credit of so many bytes, for outputs with these shares.
+    pub(crate) fn new(capacity: u64, shares: Arc<Shares>) -> Arc<Self> {
         Arc::new(Self {
             capacity,
+            shares,
             state: Mutex::default(),
             freed: Condvar::new(),
         })
@@ -57,7 +129,7 @@ impl Credit {
     ) -> Option<Reserved> {
         let bytes = bytes.min(self.capacity);
         let mut state = self.lock();
-        while !state.closed && state.used + bytes > self.capacity {
+        while !state.closed && state.used + bytes > self.capacity + self.shares.forgiven() {
             let waited = self.freed.wait_timeout(state, MEANWHILE_EVERY);
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = woken;
@@ -81,6 +153,11 @@ impl Credit {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.freed.notify_all();
+    }
+
+    /// The shares of the outputs.
+    pub(crate) const fn shares(&self) -> &Arc<Shares> {
+        &self.shares
     }
 
     /// Bytes reserved now.
@@ -125,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_full_credit_blocks_until_bytes_return() {
-        let credit = Credit::new(100);
+        let credit = Credit::new(100, Shares::new(1));
         let mut first = credit.reserve(80, || ()).expect("open");
         let (sender, receiver) = mpsc::sync_channel(100);
         let other = Arc::clone(&credit);
@@ -150,7 +227,7 @@ mod tests {
 
     #[test]
     fn more_than_the_capacity_still_fits_alone() {
-        let credit = Credit::new(10);
+        let credit = Credit::new(10, Shares::new(1));
         let reserved = credit.reserve(1_000, || ()).expect("open");
         assert_eq!(credit.used(), 10);
         drop(reserved);
@@ -159,7 +236,7 @@ mod tests {
 
     #[test]
     fn closing_wakes_the_waiter() {
-        let credit = Credit::new(10);
+        let credit = Credit::new(10, Shares::new(1));
         let _all = credit.reserve(10, || ()).expect("open");
         let other = Arc::clone(&credit);
         let waiter = thread::spawn(move || other.reserve(1, || ()).is_none());

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::credit::Reserved;
+use crate::credit::{Reserved, Share, Shares};
 use crate::metrics::OutputMetrics;
 use crate::watermark::{Counts, Slot, Span, Tracker};
 
@@ -37,6 +37,8 @@ pub(crate) struct BatchInFlight {
 #[derive(Debug)]
 struct OutputInFlight {
     unresolved: AtomicU32,
+    /// What it holds in memory, until its last ticket is resolved.
+    share: Mutex<Option<Share>>,
     nacked: AtomicBool,
     rejected: AtomicU64,
     /// The records that were neither delivered nor rejected in a partial success; a record has the
@@ -84,18 +86,19 @@ pub(crate) struct RequestTable {
 }
 
 impl BatchInFlight {
-    /// A batch with so many requests per output; `requests` has one entry per output. A batch
-    /// without requests for an output settles for it at once.
+    /// A batch with so many requests per output; `requests` and `wanted` have one entry per output. A batch
+    /// without requests for an output that wants it settles for it at once.
     pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
         (spans, places): (Vec<Span>, Places),
         filtered: u64,
-        requests: &[u32],
+        (wanted, requests): (&[bool], &[u32]),
         credit: Option<Reserved>,
     ) -> (Arc<Self>, Vec<Vec<Ticket>>) {
         let output = |&count: &u32| OutputInFlight {
             unresolved: AtomicU32::new(count),
+            share: Mutex::default(),
             nacked: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
             fates: Mutex::default(),
@@ -121,7 +124,7 @@ impl BatchInFlight {
             .map(|(output, &count)| (0..count).map(|_| ticket(output)).collect())
             .collect();
         for (output, &count) in requests.iter().enumerate() {
-            if count == 0 {
+            if count == 0 && wanted[output] {
                 batch.settle(output);
             }
         }
@@ -135,6 +138,15 @@ impl BatchInFlight {
         }
     }
 
+    /// Counts so many bytes as held by each output that has tickets.
+    pub(crate) fn share(&self, shares: &Arc<Shares>, bytes: u64) {
+        for (n, output) in self.outputs.iter().enumerate() {
+            if output.unresolved.load(Ordering::Relaxed) > 0 {
+                *output.share() = Some(shares.hold(n, bytes));
+            }
+        }
+    }
+
     fn resolve(&self, output: usize, acked: bool, rejected: u64) {
         let state = &self.outputs[output];
         state.rejected.fetch_add(rejected, Ordering::Relaxed);
@@ -143,6 +155,9 @@ impl BatchInFlight {
         }
         // AcqRel: the last resolver sees what all the others wrote.
         let last = state.unresolved.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            state.share().take();
+        }
         if last && !state.nacked.load(Ordering::Relaxed) {
             self.settle(output);
         }
@@ -242,6 +257,10 @@ impl Drop for Ticket {
 }
 
 impl OutputInFlight {
+    fn share(&self) -> MutexGuard<'_, Option<Share>> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn fates(&self) -> MutexGuard<'_, BTreeMap<u32, Fate>> {
         self.fates.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames};
@@ -13,7 +14,7 @@ use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
 use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
-use crate::watermark::{Slot, Span, Tracker};
+use crate::watermark::{Reading, Slot, Span, Tracker};
 
 /// One input of a pipeline, as the workers see it.
 #[derive(Debug)]
@@ -24,6 +25,16 @@ pub(crate) struct Lane {
     facts: FactsConfig,
     tracker: Arc<Tracker>,
     sources: Mutex<HashMap<Slot, LaneSource>>,
+    whose: Whose,
+}
+
+/// Whose records a lane frames.
+#[derive(Debug)]
+enum Whose {
+    /// Those of the outputs that take part in the shared reading; changes under the lock of the sources.
+    Shared(Vec<AtomicBool>),
+    /// Those of one output, which is behind.
+    CatchUp(usize),
 }
 
 #[derive(Debug)]
@@ -55,6 +66,12 @@ pub(crate) struct Framed {
     pub spans: Vec<Span>,
     /// Where each record was read.
     pub places: Places,
+    /// Per output: some of it is for this output.
+    pub wanted: Vec<bool>,
+    /// Per output: none of it is for this output, which settled all of it in an earlier run.
+    pub settled_before: Vec<bool>,
+    /// It was read again, for one output; the shared reading has counted it.
+    pub is_catch_up: bool,
     /// Records that an earlier run had read already.
     pub replayed: u64,
     /// Credit of the chunk.
@@ -69,14 +86,50 @@ impl Lane {
         frame: tailrace_frame::Config,
         facts: FactsConfig,
         tracker: Arc<Tracker>,
+        outputs: usize,
     ) -> Self {
+        let attached = (0..outputs).map(|_| AtomicBool::new(true)).collect();
         Self {
+            whose: Whose::Shared(attached),
             queue: BatchQueue::default(),
             frame,
             facts,
             tracker,
             sources: Mutex::default(),
         }
+    }
+
+    /// A lane for what one output reads again.
+    pub(crate) fn catching_up(self, output: usize) -> Self {
+        Self {
+            whose: Whose::CatchUp(output),
+            ..self
+        }
+    }
+
+    /// Which outputs take part in the shared reading.
+    pub(crate) fn attached(&self) -> Vec<bool> {
+        let load = |attached: &AtomicBool| attached.load(Ordering::Acquire);
+        match &self.whose {
+            Whose::Shared(attached) => attached.iter().map(load).collect(),
+            Whose::CatchUp(_) => Vec::new(),
+        }
+    }
+
+    /// From the next batch on an output takes part in the shared reading, or no more, if `agreed` still says so then:
+    /// no batch is framed meanwhile.
+    pub(crate) fn attach(
+        &self,
+        output: usize,
+        attach: bool,
+        agreed: impl FnOnce() -> bool,
+    ) -> bool {
+        let _nothing_is_framed = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let agreed = agreed();
+        if let (true, Whose::Shared(attached)) = (agreed, &self.whose) {
+            attached[output].store(attach, Ordering::Release);
+        }
+        agreed
     }
 
     /// Frames the oldest batch that waits; `None` if there is none.
@@ -143,14 +196,32 @@ impl Lane {
             }
         }
         framed.merge_spans();
-        self.tracker.framed(&framed.spans, &heads);
+        self.register(&mut framed, &heads);
         for slot in finished {
             sources.remove(&slot);
+            // An output that catches up finishes only what the shared reading has.
             self.tracker.finish(slot);
         }
         let side = Bytes::from(std::mem::take(&mut framed.frames.side));
         framed.buffers = vec![batch.bytes, side];
         framed
+    }
+}
+
+impl Lane {
+    /// Tells the tracker what was framed, and notes for whom it is.
+    fn register(&self, framed: &mut Framed, heads: &[(Slot, u64, Option<u64>)]) {
+        let attached = self.attached();
+        let reading = match &self.whose {
+            Whose::Shared(_) => Reading::Shared(&attached),
+            Whose::CatchUp(output) => Reading::CatchUp(*output),
+        };
+        framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
+        framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
+        let pairs = attached.iter().zip(&framed.wanted);
+        framed.settled_before = pairs
+            .map(|(&attached, &wanted)| attached && !wanted)
+            .collect();
     }
 }
 

@@ -47,7 +47,14 @@ pub struct OutputLedger {
     pub rejected: u64,
     /// Records set aside in the dead-letter file.
     pub dead_lettered: u64,
-    /// Records given up because the server refused everything and `on_refused` is `drop`, or the
+    /// Of the pipeline's records, those that this output had settled before a restart, less those
+    /// that it was sent twice.
+    pub settled_before: i64,
+    /// Of the dropped records, those that were not read for this output; the query may have removed some.
+    pub missed: u64,
+    /// Inputs that the output reads by itself because it is behind the others.
+    pub detached: u64,
+    /// Records given up because the output was behind and the file is gone, because the server refused everything and `on_refused` is `drop`, or the
     /// dead-letter file was full and `dead_letter.on_full` is `drop`.
     pub dropped: u64,
     /// Requests accepted.
@@ -84,12 +91,21 @@ impl PipelineLedger {
     pub(crate) fn of(pipeline: &Pipeline) -> Self {
         let metrics = &pipeline.metrics;
         let gauge = |n: i64| u64::try_from(n).unwrap_or(0);
+        let missed = |output: &crate::metrics::OutputMetrics| {
+            output.dropped_not_required.get() + output.dropped_gone.get()
+        };
+        let catch_ups = pipeline.catch_ups.iter();
+        let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
         let output = |output: &crate::metrics::OutputMetrics| OutputLedger {
             output: output.name.clone(),
             delivered: output.delivered.get(),
             rejected: output.rejected.get(),
             dead_lettered: output.dead_lettered.get(),
-            dropped: output.dropped_refused.get() + output.dropped_full.get(),
+            missed: missed(output),
+            settled_before: output.settled_before.get().cast_signed()
+                - output.sent_again.get().cast_signed(),
+            detached: gauge(output.detached.get()),
+            dropped: output.dropped_refused.get() + output.dropped_full.get() + missed(output),
             requests: output.requests.get(),
             payload_bytes: output.payload_bytes.get(),
             in_flight_requests: gauge(output.in_flight.get()),
@@ -106,7 +122,7 @@ impl PipelineLedger {
             truncated: metrics.truncated.get(),
             replayed: metrics.replayed.get(),
             records: metrics.records.get(),
-            in_flight_bytes: pipeline.credit.used(),
+            in_flight_bytes: pipeline.credit.used() + catching_up,
             read_bytes: metrics.read_bytes.get(),
             unread_bytes: gauge(metrics.unread_bytes.get()),
             lost_bytes: metrics.lost_by_reason(),
@@ -122,7 +138,8 @@ impl PipelineLedger {
     /// Records that have their final outcome at an output.
     fn settled(&self, output: &OutputLedger) -> u64 {
         let refused = output.rejected + output.dead_lettered + output.dropped;
-        self.filtered + output.delivered + refused
+        let settled = self.filtered + output.delivered + refused;
+        settled.saturating_add_signed(output.settled_before)
     }
 
     /// The outputs whose records do not add up although nothing is in flight: how many records
@@ -130,10 +147,12 @@ impl PipelineLedger {
     fn imbalances(&self) -> impl Iterator<Item = (&str, i128)> {
         let quiet = self.in_flight_bytes == 0;
         let missing = |output| i128::from(self.records) - i128::from(self.settled(output));
-        let outputs = self.outputs.iter().filter(move |_| quiet);
+        let is_quiet = move |output: &&OutputLedger| quiet && output.detached == 0;
+        let outputs = self.outputs.iter().filter(is_quiet);
         outputs
-            .map(move |output| (output.output.as_str(), missing(output)))
-            .filter(|&(_, missing)| missing != 0)
+            .map(move |output| (output, missing(output)))
+            .filter(|(output, missing)| !(-i128::from(output.missed)..=0).contains(missing))
+            .map(|(output, missing)| (output.output.as_str(), missing))
     }
 }
 

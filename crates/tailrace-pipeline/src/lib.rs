@@ -9,6 +9,7 @@ mod pipeline;
 mod plan;
 
 mod batch;
+mod catch_up;
 mod credit;
 mod pool;
 mod reader;

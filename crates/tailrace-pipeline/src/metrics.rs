@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tailrace_scan::Stats;
 
+use crate::catch_up::Miss;
 use crate::lane::Framed;
 
 /// The metric families of all pipelines.
@@ -41,6 +42,7 @@ pub(crate) struct Metrics {
     dropped: Family<OutputReasonLabels, Counter>,
     retries: Family<OutputCauseLabels, Counter>,
     holding: Family<OutputLabels, Gauge>,
+    detached: Family<OutputLabels, Gauge>,
     payload_bytes: Family<OutputLabels, Counter>,
     requests: Family<OutputLabels, Counter>,
     checkpoint_age: Gauge,
@@ -106,6 +108,16 @@ pub(crate) struct OutputMetrics {
     pub dropped_refused: Counter,
     /// Records dropped because the dead-letter file was full.
     pub dropped_full: Counter,
+    /// Records dropped because the output is not required and the file is gone.
+    pub dropped_not_required: Counter,
+    /// Records dropped because the file is gone that a detached output was to read.
+    pub dropped_gone: Counter,
+    /// Records read again after a restart that this output had settled before; for the ledger.
+    pub settled_before: Counter,
+    /// Records that this output was sent twice, because it was detached within an unfinished record; likewise.
+    pub sent_again: Counter,
+    /// 1 while the output is behind the shared reading and reads by itself.
+    pub detached: Gauge,
     /// 1 while the output holds because the server refuses it.
     pub holding: Gauge,
     /// Compressed bytes of accepted requests.
@@ -266,6 +278,11 @@ impl Metrics {
             "1 while the server refuses this output",
             m.holding,
         );
+        r.register(
+            "output_detached",
+            "inputs that the output reads by itself because it is behind the others",
+            m.detached,
+        );
         r.register_with_unit(
             "output_sent",
             "compressed bytes accepted",
@@ -345,6 +362,11 @@ impl Metrics {
             dead_lettered: self.dead_lettered.get_or_create_owned(&labels),
             dropped_refused: dropped("refused"),
             dropped_full: dropped("dead_letter_full"),
+            dropped_not_required: dropped("not_required"),
+            dropped_gone: dropped("gone"),
+            settled_before: Counter::default(),
+            sent_again: Counter::default(),
+            detached: self.detached.get_or_create_owned(&labels),
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
@@ -427,6 +449,14 @@ impl PipelineMetrics {
 }
 
 impl OutputMetrics {
+    /// Counts records that cannot be read again for this output.
+    pub(crate) fn missed(&self, miss: Miss, records: u64) {
+        match miss {
+            Miss::NotRequired => self.dropped_not_required.inc_by(records),
+            Miss::Gone => self.dropped_gone.inc_by(records),
+        };
+    }
+
     /// Counts an attempt that will be repeated.
     pub(crate) fn retried(&self, cause: &'static str) {
         let OutputLabels { pipeline, output } = self.labels.clone();

@@ -10,7 +10,8 @@ use tailrace_config::{self as config, Input};
 use tailrace_input::{FileConfig, FingerprintKey, Follower, Globs, Resume, StdinReader};
 use tokio::runtime::Handle;
 
-use crate::credit::Credit;
+use crate::catch_up::CatchUp;
+use crate::credit::{Credit, Shares};
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
 use crate::facts::{FactsConfig, FileAttributes};
@@ -37,7 +38,10 @@ pub(crate) struct Pipeline {
     pub(crate) stopping: AtomicBool,
     pub(crate) waiting: Arc<Readers>,
     pub(crate) credit: Arc<Credit>,
+    /// One for each input; then, where there are several outputs, for each output one for each input.
     pub(crate) lanes: Vec<Lane>,
+    /// For each output one for each input, where there are several outputs.
+    pub(crate) catch_ups: Vec<Arc<CatchUp>>,
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
@@ -89,7 +93,8 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         .queue
         .max_bytes
         .min(around.queue_bytes.max(QUEUE_BYTES_MIN));
-    let credit = Credit::new(queue_bytes);
+    let (inputs, several) = (plan.config.inputs.len(), names.len() > 1);
+    let credit = Credit::new(queue_bytes, Shares::new(names.len()));
     let metrics = around
         .metrics
         .pipeline(&plan.name, credit.capacity(), &names);
@@ -111,9 +116,22 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
             frame_config(input, replay_bytes_max),
             facts,
             Arc::clone(&tracker),
+            names.len(),
         )
     };
-    let lanes: Vec<Lane> = plan.config.inputs.iter().map(lane).collect();
+    let mut lanes: Vec<Lane> = plan.config.inputs.iter().map(lane).collect();
+    let mut catch_ups = Vec::new();
+    for output in (0..names.len()).filter(|_| several) {
+        let again = |input| lane(input).catching_up(output);
+        lanes.extend(plan.config.inputs.iter().map(again));
+        // What a detached output holds of the credit when it begins to catch up is at most its share.
+        let share = credit.capacity() / names.len() as u64;
+        let catch_up = |input| {
+            let credit = Credit::new(share, Shares::new(names.len()));
+            Arc::new(CatchUp::new(input, output, credit))
+        };
+        catch_ups.extend((0..inputs).map(catch_up));
+    }
     // scan, transform, encode: the workers, from the plan
     // send, ack
     let dead_letters = Arc::new(SetAside::new(
@@ -151,6 +169,7 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         waiting,
         credit,
         lanes,
+        catch_ups,
         tracker,
         outputs,
         batch_bytes_max,
@@ -173,6 +192,21 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
 }
 
 impl Pipeline {
+    /// The index of the lane for what an output reads again of an input.
+    pub(crate) fn catch_up_lane(&self, input: usize, output: usize) -> usize {
+        self.plan.config.inputs.len() * (1 + output) + input
+    }
+
+    /// What an output reads again of an input.
+    pub(crate) fn catch_up(&self, input: usize, output: usize) -> &Arc<CatchUp> {
+        &self.catch_ups[self.plan.config.inputs.len() * output + input]
+    }
+
+    /// Whether files are held for an output.
+    pub(crate) fn is_required(&self, output: usize) -> bool {
+        self.plan.config.outputs[output].required
+    }
+
     /// Tells a worker that a lane has a batch.
     pub(crate) fn push_job(&self, lane: usize) {
         self.jobs.push(Job {
@@ -185,6 +219,9 @@ impl Pipeline {
     pub(crate) fn stop_reading(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.credit.close();
+        self.catch_ups
+            .iter()
+            .for_each(|catch_up| catch_up.credit.close());
         self.waiting.wake();
     }
 
@@ -196,7 +233,7 @@ impl Pipeline {
             self.metrics.outputs.clone(),
             (framed.spans, framed.places),
             0,
-            &requests,
+            (&framed.wanted, &requests),
             framed.credit,
         );
         debug_assert!(tickets.iter().all(Vec::is_empty));

@@ -2,14 +2,19 @@
 //! credit for them, and hands them to the workers. It pauses a source whose unsettled bytes reach
 //! `limits.replay`, and itself while there is no credit. Never looks inside a line.
 
+mod detach;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tailrace_input::{FileEvent, Follower, SourceId, StdinReader, Waker};
 use tracing::{info, warn};
+
+use detach::{end_of, unsettled_bytes};
 
 use crate::batch::{RawBatch, SourceEvent};
 use crate::credit::BATCH_CREDIT_MIN;
@@ -40,6 +45,10 @@ pub(crate) struct Reader {
     /// Sources that ended and are not settled yet.
     finished: Vec<(SourceId, Slot)>,
     next_gauges: Instant,
+    /// A detached output cannot read again what was read now: it has to rejoin first.
+    must_rejoin: bool,
+    /// The threads of outputs that catch up, by output.
+    catching_up: HashMap<usize, JoinHandle<()>>,
 }
 
 /// How often the gauges that walk all files are set.
@@ -78,6 +87,8 @@ impl Reader {
             paused: HashSet::new(),
             finished: Vec::new(),
             next_gauges: Instant::now(),
+            must_rejoin: false,
+            catching_up: HashMap::new(),
         }
     }
 
@@ -92,6 +103,9 @@ impl Reader {
             if ended {
                 break;
             }
+        }
+        for (_, thread) in self.catching_up.drain() {
+            end_of(thread);
         }
     }
 
@@ -165,8 +179,8 @@ impl Reader {
                     if matches!(self.source, Source::Files(_)) {
                         self.pipeline.tracker.identify(slot, *id);
                     }
-                    let unsettled = self.pipeline.tracker.unsettled_bytes(slot);
-                    if unsettled >= self.pipeline.replay_bytes_max
+                    self.note_missed(*source, slot);
+                    if self.unsettled_bytes(slot) >= self.pipeline.replay_bytes_max
                         && let Source::Files(follower) = &mut self.source
                     {
                         follower.pause(*source);
@@ -237,15 +251,16 @@ impl Reader {
         if lane_events.is_empty() {
             return;
         }
+        self.detach_laggards();
+        self.wait_for_rejoin();
         let credit = match buffer.len() {
             0 => None,
             bytes => {
-                let source = &mut self.source;
+                let pipeline = Arc::clone(&self.pipeline);
                 let bytes = (bytes as u64).max(BATCH_CREDIT_MIN);
-                self.pipeline.credit.reserve(bytes, || {
-                    if let Source::Files(follower) = source {
-                        follower.hold();
-                    }
+                pipeline.credit.reserve(bytes, || {
+                    self.hold();
+                    self.detach_laggards();
                 })
             }
         };
@@ -348,19 +363,21 @@ impl Reader {
 
     /// Resumes sources that have room again, and forgets those that ended and are settled.
     fn look_after_sources(&mut self) {
+        if !self.paused.is_empty() {
+            // Before looking, so that what is settled meanwhile wakes us.
+            self.pipeline.waiting.wait();
+        }
+        self.detach_laggards();
         let Source::Files(follower) = &mut self.source else {
             return;
         };
         let pipeline = &self.pipeline;
         let slots = &self.slots;
-        if !self.paused.is_empty() {
-            // Before looking, so that what is settled meanwhile wakes us.
-            pipeline.waiting.wait();
-        }
+        let attached = pipeline.lanes[self.lane].attached();
         self.paused.retain(|source| {
             let unsettled = slots
                 .get(source)
-                .map_or(0, |slot| pipeline.tracker.unsettled_bytes(*slot));
+                .map_or(0, |slot| unsettled_bytes(pipeline, &attached, *slot));
             let waits = unsettled >= pipeline.replay_bytes_max;
             if !waits {
                 follower.resume(*source);
@@ -395,7 +412,7 @@ impl Reader {
     }
 }
 
-fn now_ns() -> i64 {
+pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,7 +1,9 @@
 //! Wakes readers that hold a source back until more of it is settled. Costs one load per settled
 //! request while nobody waits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tailrace_input::Waker;
 
@@ -10,6 +12,11 @@ pub(crate) struct Readers {
     /// A reader holds a source back.
     waits: AtomicBool,
     wakers: Vec<Waker>,
+    /// How many outputs catch up.
+    catching_up: AtomicU32,
+    /// How often something was settled or framed, while any does.
+    events: Mutex<u64>,
+    happened: Condvar,
 }
 
 impl Readers {
@@ -17,6 +24,9 @@ impl Readers {
         Self {
             waits: AtomicBool::new(false),
             wakers,
+            catching_up: AtomicU32::new(0),
+            events: Mutex::default(),
+            happened: Condvar::new(),
         }
     }
 
@@ -25,8 +35,39 @@ impl Readers {
         self.waits.store(true, Ordering::Release);
     }
 
-    /// Something was settled.
+    fn events(&self) -> MutexGuard<'_, u64> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An output catches up, or no more.
+    pub(crate) fn catch_up(&self, begins: bool) {
+        if begins {
+            self.catching_up.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.catching_up.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// A moment to wait from.
+    pub(crate) fn seen(&self) -> u64 {
+        *self.events()
+    }
+
+    /// Waits until something is settled or framed after a moment, at most so long.
+    pub(crate) fn wait_settled(&self, seen: u64, timeout: Duration) {
+        let unseen = |events: &mut u64| *events == seen;
+        let waited = self
+            .happened
+            .wait_timeout_while(self.events(), timeout, unseen);
+        drop(waited);
+    }
+
+    /// Something was settled or framed.
     pub(crate) fn settled(&self) {
+        if self.catching_up.load(Ordering::Acquire) > 0 {
+            *self.events() += 1;
+            self.happened.notify_all();
+        }
         if self.waits.swap(false, Ordering::AcqRel) {
             self.wake();
         }
@@ -35,6 +76,8 @@ impl Readers {
     /// Ends every reader's wait.
     pub(crate) fn wake(&self) {
         self.wakers.iter().for_each(Waker::wake);
+        *self.events() += 1;
+        self.happened.notify_all();
     }
 }
 

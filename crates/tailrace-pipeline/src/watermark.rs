@@ -4,10 +4,14 @@
 //! (source, output) the *watermark*: the lowest byte that is not settled for that output. Only
 //! watermarks reach the checkpoint. Never reads a file, never looks at a clock.
 //!
-//! The invariants, which `tests` checks against a map of single bytes:
+//! Each output has its own view of a source: what was framed for it, and what of that it settled. As
+//! long as an output takes part in the shared reading its view moves with it; while it is detached its
+//! catch-up reading moves it, up to where the shared reading is (`catch_up.rs`).
+//!
+//! The invariants of a view, which `tests` checks against a map of single bytes:
 //!
 //! 1. Every byte below `framed_to` lies in exactly one registered span, or is held by the framer
-//!    at or above `held_from` (an unfinished line or partial chain).
+//!    at or above `held_from` (an unfinished line or partial chain), or is below the watermark.
 //! 2. A watermark never moves back.
 //! 3. A watermark is at most the start of any span unsettled for that output, at most
 //!    `held_from`, and at most `framed_to`.
@@ -150,22 +154,69 @@ struct Source {
     opening: Opening,
     read_to: u64,
     size: u64,
-    framed_to: u64,
-    held_from: Option<u64>,
-    /// Spans not yet below every watermark, by start.
-    spans: BTreeMap<u64, OpenSpan>,
+    /// How far the shared reading is framed.
+    head: Head,
     /// One per output.
-    marks: Vec<Resumed>,
+    views: Vec<View>,
     finished: bool,
     /// Its file is gone, not just renamed.
     gone: bool,
 }
 
+/// How far a reading is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Head {
+    framed_to: u64,
+    held_from: Option<u64>,
+    /// Records framed so far.
+    records: u64,
+}
+
+/// A source as one output sees it.
+#[derive(Debug)]
+struct View {
+    mark: Resumed,
+    head: Head,
+    /// Spans not yet below the watermark, by start.
+    spans: BTreeMap<u64, OpenSpan>,
+}
+
 #[derive(Debug)]
 struct OpenSpan {
     end: u64,
-    /// Per output: the outcome once settled.
-    settled: Vec<Option<Counts>>,
+    records: u64,
+    /// The outcome once settled.
+    settled: Option<Counts>,
+}
+
+/// Who frames.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reading<'a> {
+    /// The shared reading, for the outputs that take part in it.
+    Shared(&'a [bool]),
+    /// The catch-up reading of one output.
+    CatchUp(usize),
+}
+
+/// How far an output is behind the shared reading of a source.
+#[derive(Debug, Clone)]
+pub(crate) struct Behind {
+    /// The first byte that it has to read.
+    pub offset: u64,
+    /// How far its own reading is framed.
+    pub framed_to: u64,
+    /// How far the shared reading is framed.
+    pub shared_to: u64,
+    /// How far the source is read.
+    pub read_to: u64,
+    /// All that was framed for it is settled.
+    pub drained: bool,
+    /// The shared reading has reached the end of the source.
+    pub finished: bool,
+    /// It is where the shared reading is, in the middle of the same lines.
+    pub level: bool,
+    /// Path of the file.
+    pub path: PathBuf,
 }
 
 impl Tracker {
@@ -200,20 +251,27 @@ impl Tracker {
             watermark: opening.offset,
             counts: Counts::default(),
         };
-        let mark = |output| {
+        let head = Head {
+            framed_to: opening.offset,
+            held_from: None,
+            records: 0,
+        };
+        let view = |output| {
             let resumed: Resumed = opening.resume.get(output).copied().unwrap_or(fresh);
-            Resumed {
-                watermark: resumed.watermark.max(opening.offset),
-                ..resumed
+            View {
+                mark: Resumed {
+                    watermark: resumed.watermark.max(opening.offset),
+                    ..resumed
+                },
+                head,
+                spans: BTreeMap::new(),
             }
         };
         let source = Source {
             read_to: opening.offset,
-            framed_to: opening.offset,
             size: opening.size,
-            held_from: None,
-            spans: BTreeMap::new(),
-            marks: (0..self.outputs).map(mark).collect(),
+            head,
+            views: (0..self.outputs).map(view).collect(),
             finished: false,
             gone: false,
             opening,
@@ -236,11 +294,12 @@ impl Tracker {
         }
     }
 
-    /// Bytes read but not settled by every output: what a kill would repeat.
-    pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
-        self.lock()
-            .get(&slot)
-            .map_or(0, |source| source.read_to.saturating_sub(source.lowest()))
+    /// Bytes read but not settled, for each output; nothing for a source that is not known.
+    pub(crate) fn unsettled_by_output(&self, slot: Slot) -> Vec<u64> {
+        self.lock().get(&slot).map_or_else(Vec::new, |source| {
+            let unsettled = |view: &View| source.read_to.saturating_sub(view.mark.watermark);
+            source.views.iter().map(unsettled).collect()
+        })
     }
 
     /// The path of a source.
@@ -258,27 +317,48 @@ impl Tracker {
     }
 
     /// Registers framed spans as unsettled, then moves the framer's heads: for each source, how
-    /// far it is framed and the lowest byte its framer still holds.
-    pub(crate) fn framed(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+    /// far it is framed and the lowest byte its framer still holds. Gives for each output whether any
+    /// of these bytes are for it: not if it does not take part, or settled all of them in an earlier run.
+    pub(crate) fn framed(
+        &self,
+        reading: Reading<'_>,
+        spans: &[Span],
+        heads: &[(Slot, u64, Option<u64>)],
+    ) -> Vec<bool> {
+        let takes_part = |output| match reading {
+            Reading::Shared(attached) => attached[output],
+            Reading::CatchUp(only) => output == only,
+        };
+        let outputs: Vec<usize> = (0..self.outputs).filter(|&n| takes_part(n)).collect();
+        let is_shared = matches!(reading, Reading::Shared(_));
+        let mut wanted = vec![false; self.outputs];
         let mut sources = self.lock();
         for span in spans {
-            if let Some(source) = sources.get_mut(&span.slot) {
-                let open = OpenSpan {
-                    end: span.end,
-                    settled: vec![None; self.outputs],
-                };
-                let before = source.spans.insert(span.start, open);
-                debug_assert!(before.is_none(), "span at {} registered twice", span.start);
+            let Some(source) = sources.get_mut(&span.slot) else {
+                continue;
+            };
+            if is_shared {
+                source.head.records += span.records;
+            }
+            for &output in &outputs {
+                wanted[output] |= source.views[output].register(span);
             }
         }
         for &(slot, framed_to, held_from) in heads {
-            if let Some(source) = sources.get_mut(&slot) {
-                source.framed_to = source.framed_to.max(framed_to);
-                source.held_from = held_from;
-                source.advance();
-                self.changed(slot);
+            let Some(source) = sources.get_mut(&slot) else {
+                continue;
+            };
+            let views = outputs.iter();
+            for &output in views {
+                source.views[output].head.move_to(framed_to, held_from);
+                source.views[output].advance();
             }
+            if is_shared {
+                source.head.move_to(framed_to, held_from);
+            }
+            self.changed(slot);
         }
+        wanted
     }
 
     /// Settles spans for one output; `counts` are the outcomes of each span's records.
@@ -288,13 +368,97 @@ impl Tracker {
             let Some(source) = sources.get_mut(&span.slot) else {
                 continue;
             };
-            if let Some(open) = source.spans.get_mut(&span.start) {
+            let view = &mut source.views[output];
+            if let Some(open) = view.spans.get_mut(&span.start) {
                 debug_assert_eq!(open.end, span.end, "a span settles whole");
-                open.settled[output] = Some(*counts);
-                source.advance();
+                open.settled = Some(*counts);
+                view.advance();
                 self.changed(span.slot);
             }
         }
+    }
+
+    /// How far an output is behind the shared reading; `None` for a source that is not known.
+    pub(crate) fn behind(&self, output: usize, slot: Slot) -> Option<Behind> {
+        let sources = self.lock();
+        let source = sources.get(&slot)?;
+        let view = &source.views[output];
+        Some(Behind {
+            offset: view.head.settles_to(),
+            framed_to: view.head.framed_to,
+            shared_to: source.head.framed_to,
+            read_to: source.read_to,
+            drained: view.spans.values().all(|span| span.settled.is_some()),
+            finished: source.finished,
+            level: view.head.is_level_with(source.head),
+            path: source.opening.path.clone(),
+        })
+    }
+
+    /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
+    /// that, between the lines of an unfinished record, comes again: gives how many such records it
+    /// had sent. Nothing may be in flight.
+    pub(crate) fn begin_catch_up(&self, output: usize, slot: Slot) -> u64 {
+        let mut sources = self.lock();
+        let Some(source) = sources.get_mut(&slot) else {
+            return 0;
+        };
+        let view = &mut source.views[output];
+        let offset = view.head.settles_to();
+        let again = view.spans.split_off(&offset);
+        view.head.framed_to = offset;
+        view.head.held_from = None;
+        let mut sent = 0;
+        for span in again.values() {
+            view.head.records -= span.records;
+            let filtered = span.settled.map_or(0, |counts| counts.filtered);
+            sent += span.records - filtered;
+        }
+        sent
+    }
+
+    /// What an output has not read of a source will never be: it is level with the shared reading.
+    /// Gives how many records it goes without, those that the query would have removed among them.
+    pub(crate) fn give_up(&self, output: usize, slot: Slot) -> u64 {
+        let mut sources = self.lock();
+        let Some(source) = sources.get_mut(&slot) else {
+            return 0;
+        };
+        let head = source.head;
+        // The lines between those of an unfinished record, as an output has them that takes part.
+        let others = source.views.iter().enumerate();
+        let mut others = others.filter(|(n, view)| *n != output && view.head.is_level_with(head));
+        let between: Vec<(u64, u64)> = match (head.held_from, others.next()) {
+            (Some(held), Some((_, other))) => {
+                let spans = other.spans.range(held..);
+                spans.map(|(&start, span)| (start, span.end)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let view = &mut source.views[output];
+        let dropped = head.records.saturating_sub(view.head.records);
+        let offset = view.head.settles_to();
+        view.spans.split_off(&offset);
+        let mut counts = Some(Counts {
+            dropped,
+            ..Counts::default()
+        });
+        let unread = (offset < head.settles_to()).then(|| (offset, head.settles_to()));
+        for (start, end) in unread.into_iter().chain(between) {
+            let open = OpenSpan {
+                end,
+                records: 0,
+                settled: Some(counts.take().unwrap_or_default()),
+            };
+            view.spans.insert(start, open);
+        }
+        if let Some(counts) = counts {
+            view.mark.counts.add(counts);
+        }
+        view.head = head;
+        view.advance();
+        self.changed(slot);
+        dropped
     }
 
     /// Marks a source that will not grow again.
@@ -396,14 +560,14 @@ impl Tracker {
         marks
     }
 
-    /// Framed bytes with a record or skip that is not settled by every output: of files, and of
-    /// sources that cannot be read again. Bytes of an unfinished line are not among them.
+    /// Framed bytes with a record or skip that is not settled by the output that is furthest behind: of
+    /// files, and of sources that cannot be read again. Bytes of an unfinished line are not among them.
     pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
         let (mut files, mut others) = (0, 0);
         for source in self.lock().values() {
-            let open = |span: &OpenSpan| span.settled.iter().any(Option::is_none);
-            let spans = source.spans.iter().filter(|(_, span)| open(span));
-            let bytes: u64 = spans.map(|(start, span)| span.end - start).sum();
+            let framed_to = source.head.framed_to;
+            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
+            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
             match source.opening.id {
                 Some(_) => files += bytes,
                 None => others += bytes,
@@ -451,7 +615,8 @@ impl Source {
 
     fn add_marks(&self, marks: &mut Vec<Mark>) {
         let Some(id) = self.opening.id else { return };
-        for (output, mark) in self.marks.iter().enumerate() {
+        for (output, view) in self.views.iter().enumerate() {
+            let mark = &view.mark;
             marks.push(Mark {
                 id,
                 generation: self.opening.generation,
@@ -466,43 +631,67 @@ impl Source {
 
     /// The lowest watermark over all outputs.
     fn lowest(&self) -> u64 {
-        self.marks
-            .iter()
-            .map(|mark| mark.watermark)
-            .min()
-            .unwrap_or(self.framed_to)
+        let marks = self.views.iter().map(|view| view.mark.watermark);
+        marks.min().unwrap_or(self.head.framed_to)
+    }
+}
+
+impl Head {
+    fn move_to(&mut self, framed_to: u64, held_from: Option<u64>) {
+        self.framed_to = self.framed_to.max(framed_to);
+        self.held_from = held_from;
     }
 
-    /// Moves every output's watermark as far as its settled spans allow, and drops spans that
-    /// lie below all of them.
-    fn advance(&mut self) {
-        let head = self
-            .held_from
-            .map_or(self.framed_to, |held| held.min(self.framed_to));
-        for (output, mark) in self.marks.iter_mut().enumerate() {
-            for (&start, span) in &self.spans {
-                // Below the watermark: here for a slower output, or replayed for this one.
-                if span.end <= mark.watermark {
-                    continue;
-                }
-                let Some(counts) = span.settled[output] else {
-                    break;
-                };
-                // Either would do while invariant 1 holds; a hole must never be stepped over.
-                if start > mark.watermark || span.end > head {
-                    break;
-                }
-                mark.watermark = span.end;
-                mark.counts.add(counts);
-            }
+    /// No watermark goes beyond this.
+    fn settles_to(&self) -> u64 {
+        let held = self.held_from.unwrap_or(u64::MAX);
+        held.min(self.framed_to)
+    }
+
+    fn is_level_with(&self, other: Self) -> bool {
+        (self.framed_to, self.held_from) == (other.framed_to, other.held_from)
+    }
+}
+
+impl View {
+    /// Adds a framed span; false if it was settled in an earlier run.
+    fn register(&mut self, span: &Span) -> bool {
+        self.head.records += span.records;
+        if span.end <= self.mark.watermark {
+            return false;
         }
-        let lowest = self.lowest();
-        while let Some(entry) = self.spans.first_entry() {
-            if entry.get().end > lowest {
+        let open = OpenSpan {
+            end: span.end,
+            records: span.records,
+            settled: None,
+        };
+        let before = self.spans.insert(span.start, open);
+        debug_assert!(before.is_none(), "span at {} registered twice", span.start);
+        true
+    }
+
+    /// Moves the watermark as far as the settled spans allow, and drops those below it.
+    fn advance(&mut self) {
+        let head = self.head.settles_to();
+        while let Some(first) = self.spans.first_entry() {
+            let Some(counts) = first.get().settled else {
+                break;
+            };
+            // Either would do while invariant 1 holds; a hole must never be stepped over.
+            if *first.key() > self.mark.watermark || first.get().end > head {
                 break;
             }
-            entry.remove();
+            self.mark.watermark = self.mark.watermark.max(first.get().end);
+            self.mark.counts.add(counts);
+            first.remove();
         }
+    }
+
+    /// Bytes framed and not settled, where the shared reading is framed up to there.
+    fn unsettled_bytes(&self, shared_to: u64) -> u64 {
+        let open = self.spans.iter().filter(|(_, span)| span.settled.is_none());
+        let open: u64 = open.map(|(start, span)| span.end - start).sum();
+        open + shared_to.saturating_sub(self.head.framed_to.max(self.mark.watermark))
     }
 }
 

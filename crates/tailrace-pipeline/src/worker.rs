@@ -25,9 +25,11 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
     while let Some(job) = jobs.pop() {
         let pipeline = &pipelines[job.pipeline];
         let state = &mut states[job.pipeline][job.lane];
+        // Behind the inputs' own lanes stand those of outputs that catch up.
+        let input = job.lane % pipeline.plan.config.inputs.len();
         faults.guard("a worker", || {
             if let Some(framed) = pipeline.lanes[job.lane].frame_next() {
-                let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, job.lane));
+                let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
                 worker.process(pipeline, framed);
             }
         });
@@ -56,21 +58,31 @@ impl Worker {
 
     fn process(&mut self, pipeline: &Arc<Pipeline>, framed: Framed) {
         let records = framed.frames.records.len();
-        pipeline.metrics.framed(&framed);
+        if !framed.is_catch_up {
+            pipeline.metrics.framed(&framed);
+        }
         if records == 0 {
             pipeline.settle_at_once(framed);
+            return;
+        }
+        if !framed.wanted.contains(&true) {
+            settled_before(pipeline, &framed, records as u64);
+            pipeline.waiting.settled();
             return;
         }
         // Until it is known which keys the records have, every record tells of all of them.
         let look_at_all = !pipeline.columns_seen.told();
         let transformed = self.transform.run(&pipeline.plan, &framed, look_at_all);
         let filtered = (records - transformed.kept) as u64;
-        pipeline.metrics.scanned(
-            &transformed.stats,
-            transformed.broken,
-            transformed.failed_rows,
-            filtered,
-        );
+        if !framed.is_catch_up {
+            pipeline.metrics.scanned(
+                &transformed.stats,
+                transformed.broken,
+                transformed.failed_rows,
+                filtered,
+            );
+            settled_before(pipeline, &framed, transformed.kept as u64);
+        }
         let requests = match &transformed.columns {
             Some(columns) => {
                 pipeline.columns_seen.note(&columns.batch);
@@ -178,6 +190,20 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
         .collect()
 }
 
+/// Counts the records of a batch for the outputs that settled them in an earlier run.
+fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
+    for (output, _) in framed
+        .settled_before
+        .iter()
+        .enumerate()
+        .filter(|(_, before)| **before)
+    {
+        pipeline.metrics.outputs[output]
+            .settled_before
+            .inc_by(records);
+    }
+}
+
 /// Gives each output its requests; the batch settles when all are resolved.
 fn hand_over(
     pipeline: &Arc<Pipeline>,
@@ -189,15 +215,19 @@ fn hand_over(
     let outputs: Range<usize> = 0..pipeline.outputs.len();
     let counts: Vec<u32> = outputs
         .clone()
-        .map(|output| u32::try_from(of_output(&output).len()).unwrap_or(u32::MAX))
+        .map(|output| match framed.wanted[output] {
+            true => u32::try_from(of_output(&output).len()).unwrap_or(u32::MAX),
+            false => 0,
+        })
         .collect();
     let places = framed.places.held_bytes();
+    let is_catch_up = framed.is_catch_up;
     let (batch, tickets) = BatchInFlight::start(
         Arc::clone(&pipeline.tracker),
         pipeline.metrics.outputs.clone(),
         (framed.spans, framed.places),
         filtered,
-        &counts,
+        (&framed.wanted, &counts),
         framed.credit,
     );
     let held: usize = requests
@@ -205,7 +235,11 @@ fn hand_over(
         .flatten()
         .map(EncodedRequest::held_bytes)
         .sum();
-    batch.shrink_credit(((held + places) as u64).max(BATCH_CREDIT_MIN));
+    let held = ((held + places) as u64).max(BATCH_CREDIT_MIN);
+    batch.shrink_credit(held);
+    if !is_catch_up {
+        batch.share(pipeline.credit.shares(), held);
+    }
     for (output, tickets) in tickets.into_iter().enumerate() {
         for (request, ticket) in of_output(&output).iter().zip(tickets) {
             pipeline.outputs[output].submit(request.clone(), ticket);

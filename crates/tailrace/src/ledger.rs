@@ -105,6 +105,7 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "requests": output.requests,
                 "sent_bytes": output.payload_bytes,
                 "holding": output.holding,
+                "detached": output.detached > 0,
             })
         });
         let sources = lags.iter().map(|lag| {

@@ -109,7 +109,7 @@ impl World {
         let spans: Vec<Span> = BATCHES[batch].iter().map(span).collect();
         let heads: Vec<_> = spans.iter().map(|s| (s.slot, s.end, None)).collect();
         spans.iter().for_each(|s| self.tracker.read(s.slot, s.end));
-        self.tracker.framed(&spans, &heads);
+        self.tracker.framed_for_all(&spans, &heads);
         for &(file, _, end) in BATCHES[batch] {
             self.framed[file] = end;
             self.records += 2;
@@ -122,7 +122,7 @@ impl World {
             self.metrics.outputs.clone(),
             (spans, Places::default()),
             1,
-            &[1],
+            (&[true], &[1]),
             None,
         );
         self.tickets[batch] = tickets.into_iter().flatten().next();

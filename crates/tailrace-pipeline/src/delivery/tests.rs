@@ -30,13 +30,13 @@ fn span(slot: Slot, start: u64, end: u64) -> Span {
 
 fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
     tracker.read(span.slot, span.end);
-    tracker.framed(&[span], &[(span.slot, span.end, None)]);
+    tracker.framed_for_all(&[span], &[(span.slot, span.end, None)]);
     BatchInFlight::start(
         Arc::clone(tracker),
         Vec::new(),
         (vec![span], Places::default()),
         0,
-        requests,
+        (&vec![true; requests.len()], requests),
         None,
     )
     .1
@@ -124,13 +124,13 @@ fn rejected_records_are_counted_once_and_exactly() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
     let (_, tickets) = BatchInFlight::start(
         Arc::clone(&tracker),
         Vec::new(),
         (spans, Places::default()),
         4,
-        &[2],
+        (&[true], &[2]),
         None,
     );
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
@@ -153,9 +153,16 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
     let parts = (spans, Places::default());
-    let (_, tickets) = BatchInFlight::start(Arc::clone(&tracker), Vec::new(), parts, 1, &[2], None);
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        parts,
+        1,
+        (&[true], &[2]),
+        None,
+    );
     let mut tickets = tickets.into_iter().flatten();
     let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
     for (record, fate) in [

@@ -26,21 +26,32 @@ fn counts(delivered: u64) -> Counts {
 }
 
 impl Tracker {
+    /// The shared reading, in which every output takes part.
+    pub(crate) fn framed_for_all(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+        self.framed(Reading::Shared(&vec![true; self.outputs]), spans, heads);
+    }
+
+    /// Bytes read but not settled by every output: what a kill would repeat.
+    pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
+        let unsettled = self.unsettled_by_output(slot);
+        unsettled.into_iter().max().unwrap_or(0)
+    }
+
     /// Outcomes below the watermarks of one output, over all sources still tracked.
     pub(crate) fn totals(&self, output: usize) -> Counts {
         let mut totals = Counts::default();
         self.lock()
             .values()
-            .for_each(|source| totals.add(source.marks[output].counts));
+            .for_each(|source| totals.add(source.views[output].mark.counts));
         totals
     }
 }
 
 fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
     tracker.lock()[&slot]
-        .marks
+        .views
         .iter()
-        .map(|mark| mark.watermark)
+        .map(|view| view.mark.watermark)
         .collect()
 }
 
@@ -61,15 +72,15 @@ fn a_span_settled_out_of_order_waits_for_the_one_before() {
         end: 30,
         records: 2,
     };
-    tracker.framed(&[first, second], &[(slot, 30, None)]);
+    tracker.framed_for_all(&[first, second], &[(slot, 30, None)]);
     tracker.settle(0, &[(second, counts(2))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     assert_eq!(tracker.unsettled_bytes(slot), 30);
     tracker.settle(0, &[(first, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [30]);
-    assert_eq!(tracker.lock()[&slot].marks[0].counts, counts(3));
+    assert_eq!(tracker.lock()[&slot].views[0].mark.counts, counts(3));
     assert!(
-        tracker.lock()[&slot].spans.is_empty(),
+        tracker.lock()[&slot].views[0].spans.is_empty(),
         "settled spans are forgotten"
     );
 }
@@ -86,7 +97,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         end: 500,
         records: 40,
     };
-    tracker.framed(&[lines], &[(slot, 500, Some(0))]);
+    tracker.framed_for_all(&[lines], &[(slot, 500, Some(0))]);
     tracker.settle(0, &[(lines, counts(40))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     // Its last piece arrives: the join is one record of two spans.
@@ -105,7 +116,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         },
     ];
     tracker.read(slot, 600);
-    tracker.framed(&spans, &[(slot, 600, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 600, None)]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     tracker.settle(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [600]);
@@ -122,7 +133,7 @@ fn a_finished_source_is_kept_until_every_output_settled_it() {
         records: 1,
     };
     tracker.read(slot, 10);
-    tracker.framed(&[span], &[(slot, 10, None)]);
+    tracker.framed_for_all(&[span], &[(slot, 10, None)]);
     tracker.finish(slot);
     tracker.settle(0, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), None);
@@ -161,7 +172,7 @@ fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
         },
     ];
     tracker.read(slot, 30);
-    tracker.framed(&spans, &[(slot, 30, None)]);
+    tracker.framed_for_all(&spans, &[(slot, 30, None)]);
     assert_eq!(watermarks(&tracker, slot), [20, 10]);
     for output in 0..2 {
         tracker.settle(output, &spans.map(|span| (span, counts(1))));
@@ -207,17 +218,17 @@ proptest! {
                     tracker.read(slot, framed_to);
                     if hold && held.is_none() {
                         held = Some((span.start, span.end));
-                        tracker.framed(&[], &[(slot, framed_to, Some(span.start))]);
+                        tracker.framed_for_all(&[], &[(slot, framed_to, Some(span.start))]);
                     } else {
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
+                        tracker.framed_for_all(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
                     }
                 }
                 Step::Release => {
                     if let Some((start, end)) = held.take() {
                         let span = Span { slot, start, end, records: 1 };
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed(&[span], &[(slot, framed_to, None)]);
+                        tracker.framed_for_all(&[span], &[(slot, framed_to, None)]);
                     }
                 }
                 Step::Settle { output, nth } => {
@@ -261,7 +272,7 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
     assert_eq!(told(&tracker), []);
     // The file came back before what was read of it is settled.
     tracker.read(early, 10);
-    tracker.framed(&[], &[(early, 10, None)]);
+    tracker.framed_for_all(&[], &[(early, 10, None)]);
     tracker.finish(early);
     assert_eq!(told(&tracker), [(1, 0)]);
     let late = tracker.open(file(1, 10));
@@ -269,4 +280,127 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
     tracker.forget(early);
     tracker.read(late, 20);
     assert_eq!(told(&tracker), [(1, 10)]);
+}
+
+fn span(slot: Slot, start: u64, end: u64, records: u64) -> Span {
+    Span {
+        slot,
+        start,
+        end,
+        records,
+    }
+}
+
+/// Only the first of two outputs takes part.
+const DETACHED: Reading<'static> = Reading::Shared(&[true, false]);
+
+#[test]
+fn a_detached_output_reads_what_it_missed_and_is_level_again() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 30);
+    let [first, second, third] = [(0, 10), (10, 20), (20, 30)].map(|(a, b)| span(slot, a, b, 1));
+    tracker.framed_for_all(&[first], &[(slot, 10, None)]);
+    let wanted = tracker.framed(DETACHED, &[second, third], &[(slot, 30, None)]);
+    assert_eq!(wanted, [true, false]);
+    tracker.settle(0, &[first, second, third].map(|span| (span, counts(1))));
+    assert_eq!(watermarks(&tracker, slot), [30, 0]);
+    // It is kept for the one that is behind, who has something in flight.
+    tracker.finish(slot);
+    assert_eq!(tracker.take_done(slot), None);
+    assert_eq!(tracker.undelivered_bytes(), (0, 30));
+    assert!(!tracker.behind(1, slot).expect("known").drained);
+    tracker.settle(1, &[(first, counts(1))]);
+    let behind = tracker.behind(1, slot).expect("known");
+    assert_eq!((behind.offset, behind.shared_to), (10, 30));
+    assert!(behind.drained && !behind.level);
+    assert_eq!(tracker.begin_catch_up(1, slot), 0);
+    // It frames otherwise than the others: that is all the same.
+    let rest = span(slot, 10, 30, 2);
+    let wanted = tracker.framed(Reading::CatchUp(1), &[rest], &[(slot, 30, None)]);
+    assert_eq!(wanted, [false, true]);
+    assert!(tracker.behind(1, slot).expect("known").level);
+    assert_eq!(watermarks(&tracker, slot), [30, 10], "level, not settled");
+    tracker.settle(1, &[(rest, counts(2))]);
+    assert_eq!([tracker.totals(0), tracker.totals(1)], [counts(3); 2]);
+    assert_eq!(tracker.take_done(slot), Some(30));
+}
+
+#[test]
+fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 60);
+    // A partial of bytes 10..20 is held; a line behind it is framed and settled.
+    let (before, between) = (span(slot, 0, 10, 1), span(slot, 20, 40, 4));
+    tracker.framed_for_all(&[before, between], &[(slot, 40, Some(10))]);
+    for output in 0..2 {
+        tracker.settle(output, &[(before, counts(1)), (between, counts(4))]);
+    }
+    assert_eq!(tracker.behind(1, slot).expect("known").offset, 10);
+    assert!(tracker.behind(1, slot).expect("known").level);
+    let rest = [span(slot, 10, 20, 0), span(slot, 40, 60, 1)];
+    tracker.framed(DETACHED, &rest, &[(slot, 60, None)]);
+    assert_eq!(tracker.begin_catch_up(1, slot), 4, "these were sent");
+    let again = span(slot, 10, 60, 5);
+    tracker.framed(Reading::CatchUp(1), &[again], &[(slot, 60, None)]);
+    tracker.settle(1, &[(again, counts(5))]);
+    assert_eq!(watermarks(&tracker, slot)[1], 60);
+    assert_eq!(tracker.totals(1), counts(6));
+}
+
+#[test]
+fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
+    for held in [None, Some(30)] {
+        let tracker = Tracker::new(2);
+        let slot = tracker.open(opening(0));
+        tracker.read(slot, 60);
+        let first = span(slot, 0, 10, 1);
+        tracker.framed_for_all(&[first], &[(slot, 10, None)]);
+        // Bytes 30..40 may be held, with a line behind them.
+        let missed = [span(slot, 10, 30, 2), span(slot, 40, 60, 2)];
+        let part = span(slot, 30, 40, 0);
+        let spans: Vec<Span> = match held {
+            None => vec![missed[0], part, missed[1]],
+            Some(_) => missed.to_vec(),
+        };
+        tracker.framed(DETACHED, &spans, &[(slot, 60, held)]);
+        tracker.settle(1, &[(first, counts(1))]);
+        assert_eq!(tracker.give_up(1, slot), 4);
+        assert!(tracker.behind(1, slot).expect("known").level);
+        assert_eq!(tracker.give_up(1, slot), 0, "once");
+        assert_eq!(watermarks(&tracker, slot)[1], held.unwrap_or(60));
+        assert_eq!(tracker.totals(1).dropped, 4);
+        // The record is finished when both take part again.
+        if held.is_some() {
+            tracker.framed_for_all(&[part], &[(slot, 60, None)]);
+            tracker.settle(1, &[(part, counts(0))]);
+            assert_eq!(watermarks(&tracker, slot)[1], 60);
+        }
+    }
+}
+
+#[test]
+fn what_an_output_settled_in_an_earlier_run_is_not_for_it() {
+    let tracker = Tracker::new(2);
+    let resume = [30, 10].map(|watermark| Resumed {
+        watermark,
+        ..Resumed::default()
+    });
+    let slot = tracker.open(Opening {
+        resume: resume.to_vec(),
+        ..opening(10)
+    });
+    let frame = |start, end| {
+        let heads = [(slot, end, None)];
+        tracker.framed(
+            Reading::Shared(&[true; 2]),
+            &[span(slot, start, end, 1)],
+            &heads,
+        )
+    };
+    assert_eq!(frame(10, 20), [false, true]);
+    assert_eq!(frame(20, 30), [false, true]);
+    assert_eq!(frame(30, 40), [true, true]);
+    assert_eq!(watermarks(&tracker, slot), [30, 10]);
 }

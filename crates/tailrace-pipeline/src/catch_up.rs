@@ -1,0 +1,335 @@
+//! Detached outputs: one that falls behind the shared reading of an input lets the others go on, and
+//! reads what it missed by itself.
+//!
+//! *Detaching* happens between two batches. What was framed for the output before stays in flight and
+//! settles as ever; what comes later is not for it. So nothing is dropped or sent twice, and its view in
+//! the [`Tracker`](crate::watermark::Tracker) ends where the catch-up has to begin. A file with bytes that
+//! it has not seen is held by a handle of its own, so that it may be renamed and deleted.
+//!
+//! *Catching up* begins when all that was in flight is settled, which shows that the output is well. A
+//! thread reads the files from the output's own heads to where the shared reading is framed, never
+//! beyond; workers frame, transform and send it like every batch, for this output only.
+//!
+//! *Rejoining* happens under the lock of the shared framing, when for every source both readings are
+//! framed to the same byte with the same unfinished line.
+//!
+//! Nothing here marks a byte as safe: what is not settled for the output stays above its watermark, and the
+//! next start reads it again. Only what no longer exists is given up, counted and said.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tailrace_input::Reread;
+use tracing::{info, warn};
+
+use crate::batch::{RawBatch, SourceEvent};
+use crate::credit::{BATCH_CREDIT_MIN, Credit};
+use crate::pipeline::Pipeline;
+use crate::pool::{Buffer, Pool};
+use crate::reader::now_ns;
+use crate::watermark::{Behind, Slot};
+
+/// The longest time between two looks; whatever is settled or framed ends it earlier.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often deleted files are looked for.
+const STAT_EVERY: Duration = Duration::from_secs(1);
+
+/// One output and one input of a pipeline: what is to be read again, while it is detached.
+#[derive(Debug)]
+pub(crate) struct CatchUp {
+    pub(crate) lane: usize,
+    pub(crate) output: usize,
+    /// Bounds what is in flight of it.
+    pub(crate) credit: Arc<Credit>,
+    /// Sources with bytes that the output has not seen.
+    files: Mutex<BTreeMap<Slot, Missed>>,
+    /// Sources with something in flight from before the output was detached.
+    in_flight: Mutex<Vec<Slot>>,
+}
+
+/// A source with bytes that an output has not seen.
+#[derive(Debug)]
+struct Missed {
+    /// None if it cannot be read again.
+    file: Option<Reread>,
+    /// How far it was handed to the lane.
+    read_to: u64,
+    /// The lane knows it.
+    is_open: bool,
+    /// The lane knows its end.
+    is_finished: bool,
+}
+
+/// What a detached output misses because it cannot be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// The file was deleted, or is no file, and the output is not required.
+    NotRequired,
+    /// The file was truncated, or deleted files held more than they may.
+    Gone,
+}
+
+impl CatchUp {
+    pub(crate) fn new(lane: usize, output: usize, credit: Arc<Credit>) -> Self {
+        Self {
+            lane,
+            output,
+            credit,
+            files: Mutex::default(),
+            in_flight: Mutex::default(),
+        }
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<Slot, Missed>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a source is noted.
+    pub(crate) fn knows(&self, slot: Slot) -> bool {
+        self.files().contains_key(&slot)
+    }
+
+    /// How many sources are noted.
+    pub(crate) fn len(&self) -> usize {
+        self.files().len()
+    }
+
+    /// The output misses bytes of a source from now on.
+    pub(crate) fn note(&self, slot: Slot, file: Option<Reread>) {
+        let missed = || Missed {
+            file,
+            read_to: 0,
+            is_open: false,
+            is_finished: false,
+        };
+        self.files().entry(slot).or_insert_with(missed);
+    }
+
+    /// Forgets all sources.
+    pub(crate) fn clear(&self) {
+        self.files().clear();
+    }
+
+    /// Catches up and rejoins; ends then, or when the agent stops.
+    pub(crate) fn run(&self, pipeline: &Pipeline, pool: &Arc<Pool>) {
+        let mut is_well = false;
+        let mut next_stat = Instant::now();
+        while !pipeline.stopping.load(Ordering::Relaxed) {
+            // Before looking, so that what is settled or framed meanwhile ends the wait.
+            let seen = pipeline.waiting.seen();
+            if Instant::now() >= next_stat {
+                next_stat = Instant::now() + STAT_EVERY;
+                self.limit_held(pipeline);
+            }
+            is_well = is_well || self.is_drained(pipeline);
+            let read = is_well && self.read(pipeline, pool);
+            if is_well && self.rejoin(pipeline) {
+                return;
+            }
+            if !read {
+                pipeline.waiting.wait_settled(seen, LOOK_EVERY);
+            }
+        }
+    }
+
+    /// These sources have something in flight from before the output was detached.
+    pub(crate) fn wait_for(&self, slots: Vec<Slot>) {
+        *self
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = slots;
+    }
+
+    /// All that was in flight when the output was detached is settled.
+    fn is_drained(&self, pipeline: &Pipeline) -> bool {
+        let mut slots = self
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|slot| {
+            let behind = pipeline.tracker.behind(self.output, *slot);
+            behind.is_some_and(|behind| !behind.drained)
+        });
+        slots.is_empty()
+    }
+
+    /// Reads one batch; false if there was nothing.
+    fn read(&self, pipeline: &Pipeline, pool: &Arc<Pool>) -> bool {
+        let mut buffer = pool.take();
+        let mut events = Vec::new();
+        let mut files = self.files();
+        for (&slot, missed) in &mut *files {
+            let Some(behind) = pipeline.tracker.behind(self.output, slot) else {
+                continue;
+            };
+            if missed.file.is_none() {
+                self.give_up(pipeline, slot, missed, &behind);
+            } else if !self.read_file(pipeline, (slot, missed), &behind, &mut buffer, &mut events) {
+                missed.file = None;
+            }
+            if buffer.len() >= pipeline.batch_bytes_max {
+                break;
+            }
+        }
+        // A reader that notes a source must not wait for credit.
+        drop(files);
+        if events.is_empty() {
+            return false;
+        }
+        let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
+        let batch = RawBatch {
+            credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
+            bytes: buffer.share(),
+            events,
+            observed_ns: now_ns(),
+        };
+        let lane = pipeline.catch_up_lane(self.lane, self.output);
+        pipeline.lanes[lane].queue.push(batch);
+        pipeline.push_job(lane);
+        true
+    }
+
+    /// Reads what the buffer has room for. False if the file is not what it was.
+    fn read_file(
+        &self,
+        pipeline: &Pipeline,
+        (slot, missed): (Slot, &mut Missed),
+        behind: &Behind,
+        buffer: &mut Buffer,
+        events: &mut Vec<SourceEvent>,
+    ) -> bool {
+        let Missed {
+            file: Some(file),
+            read_to,
+            is_open,
+            is_finished,
+        } = missed
+        else {
+            return true;
+        };
+        if !*is_open {
+            if behind.level || !behind.drained {
+                return true;
+            }
+            let Ok(Some(mid_line)) = file.seek(behind.offset) else {
+                return false;
+            };
+            let again = pipeline.tracker.begin_catch_up(self.output, slot);
+            pipeline.metrics.outputs[self.output]
+                .sent_again
+                .inc_by(again);
+            (*is_open, *read_to) = (true, behind.offset);
+            events.push(SourceEvent::Opened {
+                slot,
+                replaces: None,
+                path: behind.path.clone(),
+                offset: behind.offset,
+                mid_line,
+                replay_to: 0,
+            });
+        }
+        let room = pipeline.batch_bytes_max.saturating_sub(buffer.len());
+        let unread = behind.shared_to.saturating_sub(file.offset());
+        let want = usize::try_from(unread).unwrap_or(usize::MAX).min(room);
+        if want > 0 {
+            let start = buffer.len();
+            let Ok(Some(bytes)) = file.read(buffer.bytes_mut(), want) else {
+                return false;
+            };
+            events.push(SourceEvent::Chunk {
+                slot,
+                start,
+                end: start + bytes,
+            });
+            *read_to = file.offset();
+        }
+        if behind.finished && !*is_finished && file.offset() >= behind.shared_to {
+            *is_finished = true;
+            events.push(SourceEvent::Finished { slot });
+        }
+        true
+    }
+
+    /// A source that cannot be read again is missed, once all that was read of it is framed and settled.
+    fn give_up(&self, pipeline: &Pipeline, slot: Slot, missed: &mut Missed, behind: &Behind) {
+        let is_framed = !missed.is_open || behind.framed_to == missed.read_to;
+        if behind.level || !behind.drained || !is_framed || missed.is_finished {
+            return;
+        }
+        missed.is_open = false;
+        let records = pipeline.tracker.give_up(self.output, slot);
+        let is_required = pipeline.is_required(self.output);
+        let miss = if is_required {
+            Miss::Gone
+        } else {
+            Miss::NotRequired
+        };
+        pipeline.metrics.outputs[self.output].missed(miss, records);
+        if is_required {
+            warn!(
+                pipeline = pipeline.plan.name,
+                output = pipeline.metrics.outputs[self.output].name,
+                path = %behind.path.display(),
+                records,
+                "an output was behind and the file is gone or was truncated: these records are dropped for it"
+            );
+        }
+    }
+
+    /// Lets deleted files go: all of them if the output is not required, else the largest as long as they
+    /// hold more than they may.
+    fn limit_held(&self, pipeline: &Pipeline) {
+        let mut files = self.files();
+        let held = |missed: &Missed| missed.file.as_ref()?.held_bytes().ok()?;
+        let mut held: Vec<(u64, Slot)> = files
+            .iter()
+            .filter_map(|(slot, missed)| Some((held(missed)?, *slot)))
+            .filter(|(bytes, _)| *bytes > 0)
+            .collect();
+        held.sort_unstable();
+        let max = match pipeline.is_required(self.output) {
+            true => pipeline.plan.config.limits.held_bytes,
+            false => 0,
+        };
+        let mut sum: u64 = held.iter().map(|(bytes, _)| bytes).sum();
+        while let Some((bytes, slot)) = held.pop().filter(|_| sum > max) {
+            sum -= bytes;
+            if let Some(missed) = files.get_mut(&slot) {
+                missed.file = None;
+            }
+        }
+    }
+
+    /// Takes part in the shared reading again if level with it in every source.
+    fn rejoin(&self, pipeline: &Pipeline) -> bool {
+        let is_level = |slot| {
+            let behind = pipeline.tracker.behind(self.output, slot);
+            behind.is_none_or(|behind| behind.level)
+        };
+        if !self.files().keys().all(|slot| is_level(*slot)) {
+            return false;
+        }
+        // The reader notes no source that it does not find detached, and what it noted since is not framed yet.
+        let agreed = || {
+            let mut files = self.files();
+            let agreed = files.keys().all(|slot| is_level(*slot));
+            if agreed {
+                files.clear();
+            }
+            agreed
+        };
+        let rejoined = pipeline.lanes[self.lane].attach(self.output, true, agreed);
+        if rejoined {
+            pipeline.credit.shares().rejoin(self.output);
+            pipeline.waiting.wake();
+            info!(
+                pipeline = pipeline.plan.name,
+                output = pipeline.metrics.outputs[self.output].name,
+                "the output has caught up and takes part in the shared reading again"
+            );
+        }
+        rejoined
+    }
+}
