@@ -176,7 +176,11 @@ impl QueueReader {
         if self.is_paused || bytes_max == 0 {
             return false;
         }
-        while self.open.as_ref().is_none_or(|open| open.at == open.bytes.len()) {
+        while self
+            .open
+            .as_ref()
+            .is_none_or(|open| open.at == open.bytes.len())
+        {
             if !self.next_segment(events) {
                 return false;
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tailrace_input::{FileEvent, Follower, SourceId, StdinReader, Waker};
+use tailrace_input::{FileEvent, Follower, QueueReader, SourceId, StdinReader, Waker};
 use tracing::{info, warn};
 
 use crate::batch::{RawBatch, SourceEvent};
@@ -24,6 +24,8 @@ pub(crate) enum Source {
     Files(Box<Follower>),
     /// Standard input.
     Stdin(StdinReader<std::fs::File>),
+    /// Standard input by way of the disk.
+    Queue(Box<QueueReader>),
 }
 
 /// One reader.
@@ -51,6 +53,34 @@ impl Source {
         match self {
             Self::Files(follower) => follower.waker(),
             Self::Stdin(stdin) => stdin.waker(),
+            Self::Queue(queue) => queue.waker(),
+        }
+    }
+
+    /// Whether nothing will ever come again, and nothing has to be looked after.
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Files(_) => false,
+            Self::Stdin(stdin) => stdin.is_finished(),
+            Self::Queue(queue) => queue.is_finished(),
+        }
+    }
+
+    /// Gives no more bytes of a source until it is resumed. What cannot be read again is never paused.
+    fn pause(&mut self, source: SourceId) -> bool {
+        match self {
+            Self::Files(follower) => follower.pause(source),
+            Self::Queue(queue) => queue.pause(),
+            Self::Stdin(_) => return false,
+        }
+        true
+    }
+
+    fn resume(&mut self, source: SourceId) {
+        match self {
+            Self::Files(follower) => follower.resume(source),
+            Self::Queue(queue) => queue.resume(),
+            Self::Stdin(_) => {}
         }
     }
 }
@@ -93,6 +123,12 @@ impl Reader {
                 break;
             }
         }
+        if let Source::Queue(queue) = &mut self.source {
+            queue.close(&mut events);
+            for event in events {
+                self.lane_event(event);
+            }
+        }
     }
 
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if
@@ -108,12 +144,13 @@ impl Reader {
                 Source::Stdin(stdin) => {
                     stdin.wait(Duration::ZERO) && stdin.read(buffer.bytes_mut(), room, events)
                 }
+                Source::Queue(queue) => queue.read(buffer.bytes_mut(), room, events),
             };
             self.note(&events[first_event..]);
             if self.pipeline.stopping.load(Ordering::Relaxed) || buffer.len() >= bytes_max {
                 return false;
             }
-            if matches!(&self.source, Source::Stdin(stdin) if stdin.is_finished()) {
+            if self.source.has_ended() {
                 return true;
             }
             if more {
@@ -139,6 +176,7 @@ impl Reader {
             Source::Stdin(stdin) => {
                 stdin.wait(timeout);
             }
+            Source::Queue(queue) => queue.wait(timeout),
         }
     }
 
@@ -166,10 +204,7 @@ impl Reader {
                         self.pipeline.tracker.identify(slot, *id);
                     }
                     let unsettled = self.pipeline.tracker.unsettled_bytes(slot);
-                    if unsettled >= self.pipeline.replay_bytes_max
-                        && let Source::Files(follower) = &mut self.source
-                    {
-                        follower.pause(*source);
+                    if unsettled >= self.pipeline.replay_bytes_max && self.source.pause(*source) {
                         self.paused.insert(*source);
                         self.pipeline.waiting.wait();
                     }
@@ -215,9 +250,9 @@ impl Reader {
             size,
             "following file"
         );
-        let is_file = matches!(self.source, Source::Files(_));
+        let is_kept = !matches!(self.source, Source::Stdin(_));
         self.pipeline.tracker.open(Opening {
-            id: is_file.then_some(*id),
+            id: is_kept.then_some(*id),
             generation: *generation,
             path: path.clone(),
             offset: *offset,
@@ -348,29 +383,41 @@ impl Reader {
 
     /// Resumes sources that have room again, and forgets those that ended and are settled.
     fn look_after_sources(&mut self) {
-        let Source::Files(follower) = &mut self.source else {
+        if matches!(self.source, Source::Stdin(_)) {
             return;
-        };
+        }
         let pipeline = &self.pipeline;
         let slots = &self.slots;
+        let source = &mut self.source;
         if !self.paused.is_empty() {
             // Before looking, so that what is settled meanwhile wakes us.
             pipeline.waiting.wait();
         }
-        self.paused.retain(|source| {
+        self.paused.retain(|paused| {
             let unsettled = slots
-                .get(source)
+                .get(paused)
                 .map_or(0, |slot| pipeline.tracker.unsettled_bytes(*slot));
             let waits = unsettled >= pipeline.replay_bytes_max;
             if !waits {
-                follower.resume(*source);
+                source.resume(*paused);
             }
             waits
         });
+        if let Source::Queue(queue) = source {
+            // What is settled makes room.
+            pipeline.waiting.wait();
+            for (&open, &slot) in slots {
+                queue.settled(open, pipeline.tracker.unsettled_bytes(slot));
+            }
+        }
         self.finished
-            .retain(|(source, slot)| match pipeline.tracker.take_done(*slot) {
+            .retain(|(ended, slot)| match pipeline.tracker.take_done(*slot) {
                 Some(end) => {
-                    follower.settled(*source, end);
+                    match source {
+                        Source::Files(follower) => follower.settled(*ended, end),
+                        Source::Queue(queue) => queue.settled(*ended, 0),
+                        Source::Stdin(_) => {}
+                    }
                     false
                 }
                 None => true,
@@ -378,19 +425,23 @@ impl Reader {
         let now = Instant::now();
         if now >= self.next_gauges {
             self.next_gauges = now + GAUGES_EVERY;
-            let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            pipeline
-                .metrics
-                .queue_size
-                .set(gauge(pipeline.credit.used()));
-            pipeline
-                .metrics
-                .files_open
-                .set(gauge(follower.open_files() as u64));
-            pipeline
-                .metrics
-                .unread_bytes
-                .set(gauge(follower.unread_bytes()));
+            self.set_gauges();
+        }
+    }
+
+    fn set_gauges(&self) {
+        let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let metrics = &self.pipeline.metrics;
+        metrics.queue_size.set(gauge(self.pipeline.credit.used()));
+        match &self.source {
+            Source::Files(follower) => {
+                metrics.files_open.set(gauge(follower.open_files() as u64));
+                metrics.unread_bytes.set(gauge(follower.unread_bytes()));
+            }
+            Source::Queue(queue) => {
+                metrics.unread_bytes.set(gauge(queue.unread_bytes()));
+            }
+            Source::Stdin(_) => {}
         }
     }
 }

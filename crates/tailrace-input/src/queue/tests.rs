@@ -169,7 +169,8 @@ fn a_segment_below_the_watermark_is_not_read_again() {
     rig.to_its_end();
     assert_eq!(rig.text(), "b\n");
     assert_eq!(files(dir.path()), Vec::<String>::new());
-    let gone = |event: &&FileEvent| matches!(event, FileEvent::Forgotten { id, .. } if id.inode == 5);
+    let gone =
+        |event: &&FileEvent| matches!(event, FileEvent::Forgotten { id, .. } if id.inode == 5);
     assert_eq!(rig.events.iter().filter(gone).count(), 1);
 }
 
@@ -285,7 +286,11 @@ fn a_segment_that_somebody_deleted_is_told_as_lost() {
     let mut rig = Rig::left(dir.path(), Vec::new());
     rig.to_its_end();
     assert_eq!(rig.lost(), [(10, LossReason::Vanished)]);
-    assert_eq!(rig.opened(), [(0, false), (12, true)], "not at a line's start");
+    assert_eq!(
+        rig.opened(),
+        [(0, false), (12, true)],
+        "not at a line's start"
+    );
 }
 
 #[test]

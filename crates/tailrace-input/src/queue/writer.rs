@@ -129,7 +129,12 @@ impl<R: Read + AsFd> Writer<R> {
                 self.held.add(&buffer[..bytes]);
                 true
             }
-            Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
                 true
             }
             Err(error) => {

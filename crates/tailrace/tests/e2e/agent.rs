@@ -13,7 +13,7 @@ fn line(seq: usize) -> String {
     format!("{{\"level\":\"info\",\"msg\":\"line {seq}\",\"seq\":{seq}}}\n")
 }
 
-fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
+pub(crate) fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     range.flat_map(|seq| line(seq).into_bytes()).collect()
 }
 
@@ -29,7 +29,7 @@ fn body(record: &Record) -> String {
     }
 }
 
-fn attribute(record: &Record, key: &str) -> Option<Value> {
+pub(crate) fn attribute(record: &Record, key: &str) -> Option<Value> {
     let pair = record.log.attributes.iter().find(|pair| pair.key == key)?;
     pair.value.as_ref()?.value.clone()
 }
@@ -42,7 +42,7 @@ fn sequence(record: &Record) -> usize {
 }
 
 /// How often each sequence number arrived.
-fn arrivals(collector: &Collector) -> BTreeMap<usize, usize> {
+pub(crate) fn arrivals(collector: &Collector) -> BTreeMap<usize, usize> {
     let mut arrivals = BTreeMap::new();
     for record in collector.records() {
         *arrivals.entry(sequence(&record)).or_default() += 1;

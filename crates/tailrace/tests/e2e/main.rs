@@ -8,6 +8,7 @@ mod agent;
 mod bad_input;
 mod command_line;
 mod oracle;
+mod queue;
 mod real_collector;
 mod refused;
 mod torture;
