@@ -58,6 +58,7 @@ fn encode(
         truncated: None,
         times,
         streams: &[],
+        uids: &[],
         runs: &[],
     };
     let mut records = Vec::new();
@@ -451,6 +452,7 @@ fn no_rows_no_request() {
         truncated: None,
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &[],
     };
     let mut encoder = Encoder::new(Config::default());
@@ -497,6 +499,7 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         truncated: None,
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &runs,
     };
     let mut shown = Vec::new();

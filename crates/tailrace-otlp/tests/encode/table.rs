@@ -120,6 +120,7 @@ impl Table {
             truncated: truncated.as_ref(),
             times: &self.times,
             streams: &self.streams,
+            uids: &[],
             runs: &runs,
         };
         let arrays: Vec<Vec<(ArrayRef, Option<UInt8Array>)>> = self
@@ -536,6 +537,7 @@ pub(crate) fn table() -> impl Strategy<Value = Table> {
                 truncated,
                 times,
                 streams,
+                uids: &[],
                 source_of,
                 sources,
                 parts,
