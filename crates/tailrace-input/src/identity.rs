@@ -53,9 +53,18 @@ impl FileId {
     /// counted from when the file became known: two different records never look like duplicates. Never 0.
     #[must_use]
     pub fn record_uid(&self, generation: u32, end: u64, bytes: &[u8]) -> u128 {
-        let numbers = [self.device, self.inode, self.born, u64::from(generation), end];
+        let numbers = [
+            self.device,
+            self.inode,
+            self.born,
+            u64::from(generation),
+            end,
+        ];
         let mut key = [0; 48];
-        for (to, number) in key.chunks_exact_mut(8).zip(numbers.iter().chain([&xxh3_64(bytes)])) {
+        for (to, number) in key
+            .chunks_exact_mut(8)
+            .zip(numbers.iter().chain([&xxh3_64(bytes)]))
+        {
             to.copy_from_slice(&number.to_le_bytes());
         }
         xxh3_128(&key).max(1)

@@ -96,7 +96,7 @@ struct Extras {
 }
 
 /// Attribute that is the same when a record is sent again, and else is not.
-pub const RECORD_UID: &str = "log.record.uid";
+pub(crate) const RECORD_UID: &str = "log.record.uid";
 /// Attribute that says a record was not the JSON it was expected to be.
 pub const MALFORMED: &str = "tailrace.malformed";
 /// Attribute that says a record was longer than the limit.
@@ -459,7 +459,11 @@ impl Extras {
     /// Makes the attribute of the next row: a record's second row is no duplicate of its first.
     fn set_uid(&mut self, envelope: &Envelope<'_>, record: usize) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let nth = if self.rows.0 == record { self.rows.1 + 1 } else { 0 };
+        let nth = if self.rows.0 == record {
+            self.rows.1 + 1
+        } else {
+            0
+        };
         self.rows = (record, nth);
         let uid = envelope.uid(record);
         self.has_uid = uid.is_some();

@@ -23,6 +23,7 @@ mod jobs;
 mod sample;
 mod seen;
 mod transform;
+mod uid;
 mod worker;
 
 mod output_config;
@@ -36,12 +37,14 @@ mod delivery;
 mod watermark;
 
 mod agent;
+mod delay;
 mod error;
 mod fault;
 mod ledger;
 mod metrics;
 
 pub use agent::{Agent, Phase, Sizes, Summary, View};
+pub use delay::DelaySums;
 pub use error::Error;
 pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tailrace_input::{FileEvent, Follower, QueueReader, SourceId, StdinReader, Waker};
+use tailrace_input::{
+    FileEvent, Follower, OldestUnread, QueueReader, SourceId, StdinReader, Waker,
+};
 use tracing::{info, warn};
 
 use crate::batch::{RawBatch, SourceEvent};
@@ -41,7 +43,13 @@ pub(crate) struct Reader {
     paused: HashSet<SourceId>,
     /// Sources that ended and are not settled yet.
     finished: Vec<(SourceId, Slot)>,
-    next_gauges: Instant,
+    gauges: Gauges,
+}
+
+/// The gauges that walk all files, and when they are set again.
+struct Gauges {
+    next: Instant,
+    oldest_unread: OldestUnread,
 }
 
 /// How often the gauges that walk all files are set.
@@ -107,7 +115,10 @@ impl Reader {
             replaced: HashMap::new(),
             paused: HashSet::new(),
             finished: Vec::new(),
-            next_gauges: Instant::now(),
+            gauges: Gauges {
+                next: Instant::now(),
+                oldest_unread: OldestUnread::default(),
+            },
         }
     }
 
@@ -276,11 +287,13 @@ impl Reader {
             0 => None,
             bytes => {
                 let source = &mut self.source;
+                let (gauges, pipeline) = (&mut self.gauges, &self.pipeline);
                 let bytes = (bytes as u64).max(BATCH_CREDIT_MIN);
-                self.pipeline.credit.reserve(bytes, || {
+                pipeline.credit.reserve(bytes, || {
                     if let Source::Files(follower) = source {
                         follower.hold();
                     }
+                    gauges.set(pipeline, source);
                 })
             }
         };
@@ -289,6 +302,7 @@ impl Reader {
             events: lane_events,
             credit,
             observed_ns: now_ns(),
+            read_at: Instant::now(),
         };
         self.pipeline.lanes[self.lane].queue.push(batch);
         self.pipeline.push_job(self.lane);
@@ -422,27 +436,38 @@ impl Reader {
                 }
                 None => true,
             });
-        let now = Instant::now();
-        if now >= self.next_gauges {
-            self.next_gauges = now + GAUGES_EVERY;
-            self.set_gauges();
-        }
+        self.gauges.set(pipeline, source);
     }
+}
 
-    fn set_gauges(&self) {
+impl Gauges {
+    /// Sets them, if it is time.
+    fn set(&mut self, pipeline: &Pipeline, source: &Source) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + GAUGES_EVERY;
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let metrics = &self.pipeline.metrics;
-        metrics.queue_size.set(gauge(self.pipeline.credit.used()));
-        match &self.source {
+        let metrics = &pipeline.metrics;
+        metrics.queue_size.set(gauge(pipeline.credit.used()));
+        let oldest = match source {
             Source::Files(follower) => {
                 metrics.files_open.set(gauge(follower.open_files() as u64));
                 metrics.unread_bytes.set(gauge(follower.unread_bytes()));
+                let sources = follower.sources();
+                let sources = sources.map(|status| (status.source, status.offset, status.size));
+                self.oldest_unread.look(now, sources)
             }
             Source::Queue(queue) => {
                 metrics.unread_bytes.set(gauge(queue.unread_bytes()));
+                let oldest = queue.oldest_unread();
+                oldest.map(|since| now.saturating_duration_since(since))
             }
-            Source::Stdin(_) => {}
-        }
+            Source::Stdin(_) => None,
+        };
+        let seconds = oldest.unwrap_or_default().as_secs();
+        metrics.oldest_unread.set(gauge(seconds));
     }
 }
 

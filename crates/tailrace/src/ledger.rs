@@ -105,6 +105,11 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "requests": output.requests,
                 "sent_bytes": output.payload_bytes,
                 "holding": output.holding,
+                "delivery_delay_seconds": {
+                    "batches": output.delay.batches,
+                    "total": output.delay.total.as_secs_f64(),
+                    "max": output.delay.max.as_secs_f64(),
+                },
             })
         });
         let sources = lags.iter().map(|lag| {
@@ -120,6 +125,7 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
             "pipeline": ledger.pipeline,
             "read_bytes": ledger.read_bytes,
             "unread_bytes": ledger.unread_bytes,
+            "oldest_unread_seconds": ledger.oldest_unread_s,
             "in_flight_bytes": ledger.in_flight_bytes,
             "lost_bytes": by_reason(&ledger.lost_bytes),
             "skipped_bytes": by_reason(&ledger.skipped_bytes),

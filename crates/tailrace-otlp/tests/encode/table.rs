@@ -537,7 +537,6 @@ pub(crate) fn table() -> impl Strategy<Value = Table> {
                 truncated,
                 times,
                 streams,
-                uids: &[],
                 source_of,
                 sources,
                 parts,

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use rustix::process::Signal;
 use tailrace_testkit::{Answer, Collector, Record};
 
-use crate::support::{Bench, append, tailrace, until};
+use crate::support::{Bench, append, get, tailrace, until};
 
 fn line(seq: usize) -> String {
     format!("{{\"level\":\"info\",\"msg\":\"line {seq}\",\"seq\":{seq}}}\n")
@@ -354,6 +354,49 @@ fn a_condition_keeps_the_same_records_however_it_is_evaluated() {
 }
 
 #[test]
+fn a_record_has_the_same_uid_whenever_it_is_sent() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let wanted = "      attributes: {record_uid: true}\n";
+    let transform = "    transform: SELECT seq FROM logs WHERE seq >= 0\n";
+    bench.pipeline(
+        &collector.endpoint(),
+        "json",
+        &format!("{wanted}{transform}"),
+    );
+    // Equal lines, and one that is filtered away between them.
+    let same = "{\"seq\":1}\n{\"seq\":-1}\n{\"seq\":1}\n";
+    append(&bench.log("a.log"), same.as_bytes());
+    append(&bench.log("a.log"), &lines(2..50));
+    let uids = || {
+        let uid = |record: &Record| match attribute(record, "log.record.uid") {
+            Some(Value::StringValue(uid)) => uid,
+            other => panic!("no uid: {other:?}"),
+        };
+        let mut uids: Vec<String> = collector.take_records().iter().map(uid).collect();
+        uids.sort();
+        uids
+    };
+    let agent = bench.start();
+    collector.wait_records(50);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let first = uids();
+    assert_eq!(
+        first
+            .iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
+        50
+    );
+    // Everything is read again, in other batches: the checkpoint is gone, and the file is renamed.
+    std::fs::remove_dir_all(bench.path("data")).unwrap();
+    std::fs::rename(bench.log("a.log"), bench.log("b.log")).unwrap();
+    let agent = bench.start();
+    collector.wait_records(100);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(uids(), first);
+}
+
+#[test]
 fn two_outputs_each_get_everything() {
     let (bench, first, second) = (Bench::new(), Collector::start(), Collector::start());
     bench.config(&format!(
@@ -417,6 +460,16 @@ fn the_ledger_of_a_running_agent_says_what_became_of_everything() {
         (&10.into(), &4.into())
     );
     assert_eq!(output("in_flight_records"), 0);
+    assert_eq!(pipeline["oldest_unread_seconds"], 0);
+    let delay = &pipeline["outputs"][0]["delivery_delay_seconds"];
+    assert!(delay["batches"].as_u64() >= Some(1), "{report}");
+    let metrics = get(&admin, "/metrics");
+    for wanted in [
+        "tailrace_output_delivery_delay_seconds_count{pipeline=\"app\",output=\"otlp\"} ",
+        "tailrace_input_oldest_unread_seconds{pipeline=\"app\"} 0",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+    }
     assert!(
         pipeline["sources"].as_array().unwrap().is_empty(),
         "{report}"
