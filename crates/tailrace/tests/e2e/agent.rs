@@ -497,6 +497,33 @@ fn the_ledger_of_a_running_agent_says_what_became_of_everything() {
 }
 
 #[test]
+fn what_waits_in_its_file_while_the_server_is_down_gets_older() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let small = "      max_request_bytes: 64KiB\n    queue: {max_bytes: 64KiB}\n\
+                 admin: {listen: '127.0.0.1:0'}\n";
+    bench.pipeline(&collector.endpoint(), "json", small);
+    collector.always(Answer::status(503));
+    append(&bench.log("a.log"), &lines(0..100_000));
+    let agent = bench.start();
+    let admin = agent.admin();
+    let age = || {
+        let report = get(&admin, "/api/v1/ledger");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        report["pipelines"][0]["oldest_unread_seconds"]
+            .as_u64()
+            .unwrap()
+    };
+    until(|| age() >= 2, || age().to_string());
+    collector.always(Answer::ok());
+    until(|| age() == 0, || age().to_string());
+    until(
+        || arrivals(&collector).len() == 100_000,
+        || arrivals(&collector).len().to_string(),
+    );
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
 fn asking_for_the_ledger_where_no_agent_runs_says_so() {
     let asked = tailrace()
         .args(["ledger", "--admin", "127.0.0.1:1"])
