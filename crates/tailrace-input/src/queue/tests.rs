@@ -51,7 +51,7 @@ impl Rig {
     }
 
     /// Settles whatever was read, and gives all events of the streams that ended.
-    fn to_its_end(&mut self) {
+    fn read_to_the_end(&mut self) {
         self.until(|rig| rig.queue.store.has_ended() && rig.queue.open.is_none());
         for source in 0..self.queue.next_source {
             self.queue.settled(SourceId(source), 0);
@@ -123,7 +123,7 @@ fn a_stream_goes_by_the_disk_and_leaves_nothing_there() {
     assert_eq!(files(dir.path()).len(), 1, "nothing is settled");
     write.write_all(b"ee\nfour").unwrap();
     drop(write);
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), "one\ntwo\nthree\nfour");
     assert_eq!(rig.opened(), [(0, false)], "one stream is one source");
     assert_eq!(files(dir.path()), Vec::<String>::new());
@@ -147,7 +147,7 @@ fn what_was_synced_and_not_settled_is_read_again_before_new_input() {
     write.write_all(b"new\n").unwrap();
     drop(write);
     let mut rig = Rig::new(dir.path(), 1 << 20, vec![entry(stream_id, 8, 16)], read);
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), "old two\nnew\n", "from the watermark on");
     assert_eq!(rig.opened(), [(8, false), (0, false)]);
     let expected = FileEvent::Forgotten {
@@ -166,7 +166,7 @@ fn a_segment_below_the_watermark_is_not_read_again() {
     segment::write(dir.path(), place(7, 2), false, b"b\n").unwrap();
     let resume = vec![entry(7, 2, 4), entry(5, 90, 100)];
     let mut rig = Rig::left(dir.path(), resume);
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), "b\n");
     assert_eq!(files(dir.path()), Vec::<String>::new());
     let gone =
@@ -198,7 +198,7 @@ fn reading_pauses_at_the_cap_and_goes_on_when_there_is_room() {
             rig.text().len() > before
         });
     }
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), lines);
 }
 
@@ -218,7 +218,7 @@ fn a_line_longer_than_the_queue_is_cut_and_nothing_hangs() {
         assert!(used(dir.path()) <= 500);
         rig.queue.settled(SourceId(0), 0);
     }
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), line);
 }
 
@@ -234,7 +234,7 @@ fn a_stop_keeps_what_was_read_for_the_next_start() {
     assert_eq!(events, []);
     drop(rig);
     let mut rig = Rig::left(dir.path(), Vec::new());
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), "whole\nnot who");
 }
 
@@ -250,7 +250,7 @@ fn check_damage(damaged: &[u8]) {
     }
     fs::write(dir.path().join(place(7, 8).name()), damaged).unwrap();
     let mut rig = Rig::left(dir.path(), Vec::new());
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), "{\"n\":1}\n{\"n\":4}\n");
     let (bytes, reason) = rig.lost()[0];
     assert_eq!((bytes.max(16), reason), (bytes, LossReason::Corrupt));
@@ -259,7 +259,7 @@ fn check_damage(damaged: &[u8]) {
     drop(rig);
     assert_eq!(files(dir.path()), [place(7, 8).quarantined_name()]);
     let mut again = Rig::left(dir.path(), Vec::new());
-    again.to_its_end();
+    again.read_to_the_end();
     assert_eq!((again.text(), again.lost()), ("", Vec::new()));
 }
 
@@ -284,7 +284,7 @@ fn a_segment_that_somebody_deleted_is_told_as_lost() {
     segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();
     segment::write(dir.path(), place(7, 12), true, b"rest\nb\n").unwrap();
     let mut rig = Rig::left(dir.path(), Vec::new());
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.lost(), [(10, LossReason::Vanished)]);
     assert_eq!(
         rig.opened(),
@@ -302,7 +302,7 @@ fn quarantined_segments_give_way_when_their_room_is_wanted() {
     let line = format!("{}\n", "y".repeat(500));
     write.write_all(line.as_bytes()).unwrap();
     drop(write);
-    rig.to_its_end();
+    rig.read_to_the_end();
     assert_eq!(rig.text(), line);
     assert_eq!(files(dir.path()), Vec::<String>::new());
 }
@@ -381,7 +381,7 @@ proptest! {
             }
         }
         let mut rig = Rig::left(dir.path(), resume);
-        rig.to_its_end();
+        rig.read_to_the_end();
         arrived.push_str(rig.text());
         prop_assert_eq!(arrived, expected);
         prop_assert_eq!(rig.lost(), []);
