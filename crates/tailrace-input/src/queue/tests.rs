@@ -175,6 +175,17 @@ fn a_segment_below_the_watermark_is_not_read_again() {
 }
 
 #[test]
+fn a_start_within_a_segment_knows_whether_a_line_begins_there() {
+    for (watermark, mid_line) in [(0, true), (2, true), (5, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        segment::write(dir.path(), place(7, 0), true, b"rest\nb\n").unwrap();
+        let mut rig = Rig::left(dir.path(), vec![entry(7, watermark, 7)]);
+        rig.read_to_the_end();
+        assert_eq!(rig.opened(), [(watermark, mid_line)]);
+    }
+}
+
+#[test]
 fn reading_pauses_at_the_cap_and_goes_on_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let (read, mut write) = stream();
