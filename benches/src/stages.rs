@@ -204,6 +204,7 @@ fn envelope(scanned: &Scanned) -> Envelope<'_> {
         truncated: scanned.truncated.as_ref(),
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &[],
     }
 }

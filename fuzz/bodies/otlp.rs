@@ -161,6 +161,7 @@ impl Table {
             truncated: Some(&self.flags),
             times: &[],
             streams: &self.streams,
+            uids: &[],
             runs: &runs,
         };
         let mut columns: Vec<Column<'_>> = NAMES

@@ -64,7 +64,8 @@ impl Example {
         for field in common.iter().chain(info.fields) {
             let shape = (field.shape)();
             // `input` and `output`: `inputs` and `outputs` show the same.
-            if matches!(shape, Shape::Variants(_)) {
+            let is_unset = matches!(field.presence, Presence::Unset { .. });
+            if matches!(shape, Shape::Variants(_)) && is_unset {
                 continue;
             }
             if !self.text.ends_with(":\n") {

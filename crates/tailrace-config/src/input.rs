@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::kind::{DAY, FilePath, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
+use crate::kind::{DAY, FilePath, GIB, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::section::{Section, Shape, Variant, Variants};
@@ -72,10 +72,67 @@ section! {
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
         /// The offset of timestamps that name no zone. Daylight saving is not followed.
         timezone: Timezone = Timezone, default("UTC", "+02:00");
+        /// Where the bytes wait until every output has settled them.
+        queue: StdinQueue = StdinQueue, default("{type: memory}", "{type: disk, max_bytes: 1GiB}");
     }
 }
 
 section_defaults!(StdinInput);
+
+/// Where the bytes of standard input wait.
+#[derive(Clone, Debug)]
+pub enum StdinQueue {
+    /// In the process: what is under way when it is killed is gone.
+    Memory,
+    /// In files, which outlive it.
+    Disk(DiskQueue),
+}
+
+section! {
+    /// In the process. What is under way when it is killed, or not delivered when it is stopped, is gone.
+    pub(crate) struct MemoryQueue {}
+}
+
+section! {
+    /// In the directory `queue/PIPELINE` of the data directory: written and synced before anything else happens,
+    /// deleted when every output has settled it, read again at the next start if not.
+    pub struct DiskQueue {
+        /// Bytes of all files of the queue, at most. Beyond it, reading of standard input pauses. At least twice
+        /// `limits.replay`.
+        max_bytes: u64 = Size<{ 2 * MIB }, { 1024 * GIB }>, default("1GiB");
+    }
+}
+
+static QUEUES: Variants = Variants {
+    common: &[],
+    variants: &[
+        Variant {
+            name: "memory",
+            info: &<MemoryQueue as Section>::INFO,
+        },
+        Variant {
+            name: "disk",
+            info: &<DiskQueue as Section>::INFO,
+        },
+    ],
+};
+
+impl Kind for StdinQueue {
+    type Value = StdinQueue;
+
+    fn shape() -> Shape {
+        Shape::Variants(&QUEUES)
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<StdinQueue> {
+        match reader.variant(node, &QUEUES)? {
+            "disk" => reader.section(node, &["type"]).map(StdinQueue::Disk),
+            _ => reader
+                .section::<MemoryQueue>(node, &["type"])
+                .map(|_| StdinQueue::Memory),
+        }
+    }
+}
 
 choice! {
     /// How bytes become records.

@@ -39,7 +39,9 @@ mod sql;
 
 pub use crate::annotated::annotated_example;
 pub use crate::diagnostic::Diagnostic;
-pub use crate::input::{FileInput, Format, Input, StartAt, StdinInput, Timezone};
+pub use crate::input::{
+    DiskQueue, FileInput, Format, Input, StartAt, StdinInput, StdinQueue, Timezone,
+};
 pub use crate::load::load;
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,

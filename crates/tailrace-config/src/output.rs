@@ -167,6 +167,9 @@ section! {
         file_name: bool = Boolean, default("true");
         /// `log.file.path`: the whole path.
         file_path: bool = Boolean, default("false");
+        /// `log.record.uid`: a hash of the file's identity, the record's place in it and its bytes. What is sent again
+        /// after a crash has the same one, so that a backend can drop duplicates.
+        record_uid: bool = Boolean, default("false");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::input::Input;
+use crate::input::{Input, StdinQueue};
 use crate::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
 use crate::node::{Node, Value};
 use crate::output::{Output, OutputKind};
@@ -334,6 +334,27 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
                 write_size(2 * bytes)
             );
             reader.report(node.nearest(path).diagnostic(message));
+            sound = false;
+        }
+    }
+    for (index, input) in pipeline.inputs.iter().enumerate() {
+        let Input::Stdin(stdin, _) = input else {
+            continue;
+        };
+        let StdinQueue::Disk(queue) = &stdin.queue else {
+            continue;
+        };
+        if queue.max_bytes < 2 * replay {
+            let message = format!(
+                "{}: {} is too small: at least twice limits.replay, {}, is needed",
+                reader.path_of("input.queue.max_bytes"),
+                write_size(queue.max_bytes),
+                write_size(2 * replay)
+            );
+            let listed = node.get("inputs").and_then(|list| list.item(index));
+            let written = node.get("input").or(listed).unwrap_or(node);
+            let written = written.nearest(&["queue", "max_bytes"]);
+            reader.report(written.diagnostic(message));
             sound = false;
         }
     }

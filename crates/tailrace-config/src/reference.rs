@@ -105,6 +105,10 @@ impl Page {
                         self.variants(&path, variants);
                     }
                 }
+                // One alone of a list that has its own place on the page is not shown again.
+                Shape::Variants(variants) if !matches!(field.presence, Presence::Unset { .. }) => {
+                    self.variants(&path, variants);
+                }
                 _ => {}
             }
         }

@@ -68,6 +68,12 @@ pub(crate) enum Kind {
         "data_dir {path} is in use by another tailrace agent; give each agent its own `data_dir`"
     )]
     Locked { path: PathBuf },
+    #[error("the queue {path} cannot be used; `data_dir` must be writable")]
+    Queue {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("{path} cannot be read")]
     Read {
         path: PathBuf,

@@ -146,6 +146,10 @@ pub enum LossReason {
     Truncated,
     /// Deleted files held more than `held_bytes_max`, and this one's path held most.
     Held,
+    /// A segment of the queue does not check.
+    Corrupt,
+    /// It was read from a stream, and the queue could not be written until the agent ended.
+    Unwritten,
 }
 
 impl LossReason {
@@ -156,6 +160,8 @@ impl LossReason {
             Self::Vanished => "vanished",
             Self::Truncated => "truncated",
             Self::Held => "held",
+            Self::Corrupt => "corrupt",
+            Self::Unwritten => "unwritten",
         }
     }
 }

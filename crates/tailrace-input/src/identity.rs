@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::UNIX_EPOCH;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 /// How many bytes at most a fingerprint covers.
 pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
@@ -47,6 +47,28 @@ impl FileId {
         fingerprint: Fingerprint { bytes: 0, hash: 0 },
         tail: Tail { offset: 0, hash: 0 },
     };
+
+    /// What identifies a record of this file for ever: the same whenever and however often it is read. `end` is the
+    /// offset behind its last byte. Its bytes are part of it, because an inode may be used again, and a generation is
+    /// counted from when the file became known: two different records never look like duplicates. Never 0.
+    #[must_use]
+    pub fn record_uid(&self, generation: u32, end: u64, bytes: &[u8]) -> u128 {
+        let numbers = [
+            self.device,
+            self.inode,
+            self.born,
+            u64::from(generation),
+            end,
+        ];
+        let mut key = [0; 48];
+        for (to, number) in key
+            .chunks_exact_mut(8)
+            .zip(numbers.iter().chain([&xxh3_64(bytes)]))
+        {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        xxh3_128(&key).max(1)
+    }
 }
 
 /// A keyed hash of the first `bytes` of a file.
@@ -187,6 +209,30 @@ mod tests {
                 assert!(!key.matches(&head[..known.bytes as usize - 1], known));
             }
         }
+    }
+
+    #[test]
+    fn a_uid_depends_on_place_identity_and_bytes_but_not_on_what_is_learned_later() {
+        let id = FileId {
+            device: 1,
+            inode: 2,
+            born: 3,
+            ..FileId::NONE
+        };
+        let uid = id.record_uid(4, 5, b"line");
+        let others = [
+            FileId { device: 9, ..id }.record_uid(4, 5, b"line"),
+            FileId { inode: 9, ..id }.record_uid(4, 5, b"line"),
+            FileId { born: 9, ..id }.record_uid(4, 5, b"line"),
+            id.record_uid(9, 5, b"line"),
+            id.record_uid(4, 9, b"line"),
+            id.record_uid(4, 5, b"lime"),
+        ];
+        assert!(others.iter().all(|&other| other != uid && other != 0));
+        let fingerprint = FingerprintKey(7).fingerprint(b"more is known of it");
+        assert_eq!(FileId { fingerprint, ..id }.record_uid(4, 5, b"line"), uid);
+        // Backends keep what older builds sent: it never changes.
+        assert_eq!(format!("{uid:032x}"), "ff5a7144550f7dcf52b17cbaf0189507");
     }
 
     #[test]

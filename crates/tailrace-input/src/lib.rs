@@ -5,7 +5,7 @@
 //! sends anything, never decides when a byte is safe: it reports, the pipeline settles.
 //!
 //! In the order of the data: [`FileConfig`] names the files, [`Follower`] discovers and reads them,
-//! [`StdinReader`] is the other way in, [`checkpoint`] is what survives a restart and [`DataDir`]
+//! [`StdinReader`] is the other way in, [`QueueReader`] the same by way of the disk, [`checkpoint`] is what survives a restart and [`DataDir`]
 //! the locked directory that holds it.
 //!
 //! Linux only: directories are watched by inotify, with polling where it is not available.
@@ -20,7 +20,9 @@ mod file;
 mod follower;
 mod gzip;
 mod identity;
+mod lag;
 mod pattern;
+mod queue;
 mod reread;
 mod roots;
 mod stdin;
@@ -32,6 +34,8 @@ pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
 pub use follower::{FileConfig, Follower, Globs, Resume, SourceStatus, StartAt, WatchMode};
 pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
+pub use lag::OldestUnread;
+pub use queue::{CheckedSegment, QueueConfig, QueueReader, SegmentState, check as check_queue};
 pub use reread::Reread;
 pub use stdin::StdinReader;
 pub use watch::Waker;

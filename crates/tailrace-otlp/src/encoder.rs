@@ -29,6 +29,8 @@ pub struct Config {
     pub scope_version: String,
     /// Whether records carry `log.iostream`.
     pub iostream: bool,
+    /// Whether records carry `log.record.uid`.
+    pub record_uid: bool,
 }
 
 impl Default for Config {
@@ -39,6 +41,7 @@ impl Default for Config {
             request_bytes_max: 7 * 512 * 1024,
             scope_version: env!("CARGO_PKG_VERSION").to_owned(),
             iostream: true,
+            record_uid: false,
         }
     }
 }
@@ -84,12 +87,22 @@ struct Extras {
     stderr: Vec<u8>,
     malformed: Vec<u8>,
     truncated: Vec<u8>,
+    /// `log.record.uid`; its last 32 bytes are overwritten for each row.
+    uid: Vec<u8>,
+    /// Whether the current row has one.
+    has_uid: bool,
+    /// The record of the row before, and how many rows it has had.
+    rows: (usize, u32),
 }
 
+/// Attribute that is the same when a record is sent again, and else is not.
+pub(crate) const RECORD_UID: &str = "log.record.uid";
 /// Attribute that says a record was not the JSON it was expected to be.
 pub const MALFORMED: &str = "tailrace.malformed";
 /// Attribute that says a record was longer than the limit.
 pub const TRUNCATED: &str = "tailrace.truncated";
+/// Hexadecimal digits of a uid.
+const UID_DIGITS: usize = 32;
 const IOSTREAM: &str = tailrace_model::reserved::IOSTREAM;
 const SCOPE_NAME: &str = "tailrace";
 
@@ -149,6 +162,7 @@ impl Encoder {
         emit: &mut dyn FnMut(&Request),
     ) -> Stats {
         self.values.stats = Stats::default();
+        self.extras.rows = (usize::MAX, 0);
         let mut prefixes = std::mem::take(&mut self.prefixes);
         prefixes.clear();
         let plans: Vec<_> = parts
@@ -273,6 +287,9 @@ impl Encoder {
         let lifted = self
             .lift
             .row(row.plan, row.row, row.record, envelope, offset_s, stats);
+        if self.config.record_uid {
+            self.extras.set_uid(envelope, row.record);
+        }
         self.values.out.byte(LOG_RECORDS);
         let open = self.values.out.open(self.record_guess);
         self.fields_before(envelope, row, &lifted);
@@ -433,6 +450,27 @@ impl Extras {
             stderr: encoded(IOSTREAM, Value::from("stderr")),
             malformed: encoded(MALFORMED, Value::Bool(true)),
             truncated: encoded(TRUNCATED, Value::Bool(true)),
+            uid: encoded(RECORD_UID, Value::Str("0".repeat(UID_DIGITS))),
+            has_uid: false,
+            rows: (usize::MAX, 0),
+        }
+    }
+
+    /// Makes the attribute of the next row: a record's second row is no duplicate of its first.
+    fn set_uid(&mut self, envelope: &Envelope<'_>, record: usize) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let nth = if self.rows.0 == record {
+            self.rows.1 + 1
+        } else {
+            0
+        };
+        self.rows = (record, nth);
+        let uid = envelope.uid(record);
+        self.has_uid = uid.is_some();
+        let mut rest = uid.unwrap_or(0).wrapping_add(u128::from(nth));
+        for digit in self.uid.iter_mut().rev().take(UID_DIGITS) {
+            *digit = DIGITS[(rest & 15) as usize];
+            rest >>= 4;
         }
     }
 
@@ -451,8 +489,10 @@ impl Extras {
         };
         let malformed = envelope.is_malformed(record);
         let truncated = envelope.is_truncated(record);
+        let uid = self.has_uid.then_some((RECORD_UID, &*self.uid));
         stream
             .into_iter()
+            .chain(uid)
             .chain(malformed.then_some((MALFORMED, &*self.malformed)))
             .chain(truncated.then_some((TRUNCATED, &*self.truncated)))
     }
@@ -493,10 +533,11 @@ impl<'a> Sources<'a> {
         if before.is_some_and(|before| std::ptr::eq(before, facts)) {
             return false;
         }
-        let extras: &[&str] = if config.iostream {
-            &[IOSTREAM, MALFORMED, TRUNCATED]
-        } else {
-            &[MALFORMED, TRUNCATED]
+        let extras: &[&str] = match (config.iostream, config.record_uid) {
+            (true, true) => &[IOSTREAM, RECORD_UID, MALFORMED, TRUNCATED],
+            (true, false) => &[IOSTREAM, MALFORMED, TRUNCATED],
+            (false, true) => &[RECORD_UID, MALFORMED, TRUNCATED],
+            (false, false) => &[MALFORMED, TRUNCATED],
         };
         let facts_clash = facts
             .names

@@ -70,6 +70,8 @@ pub struct Envelope<'a> {
     pub times: &'a [i64],
     /// 1 stdout, 2 stderr, 0 neither; empty, or one per record.
     pub streams: &'a [u8],
+    /// What identifies a record for ever, 0 where nothing does; empty, or one per record.
+    pub uids: &'a [u128],
     /// The sources, ascending; together they cover every record. A record outside all runs has no
     /// facts.
     pub runs: &'a [Run<'a>],
@@ -79,6 +81,11 @@ impl Envelope<'_> {
     /// The container runtime's time of a record, 0 for none.
     pub(crate) fn time(&self, record: usize) -> i64 {
         self.times.get(record).copied().unwrap_or(0)
+    }
+
+    /// What identifies a record for ever.
+    pub(crate) fn uid(&self, record: usize) -> Option<u128> {
+        self.uids.get(record).copied().filter(|&uid| uid != 0)
     }
 
     /// The raw text of a record that is text or malformed.

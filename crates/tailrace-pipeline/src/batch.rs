@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -20,6 +21,8 @@ pub(crate) struct RawBatch {
     pub credit: Option<Reserved>,
     /// When the reader read them, in nanoseconds since the Unix epoch.
     pub observed_ns: i64,
+    /// The same on a clock that nobody sets.
+    pub read_at: Instant,
 }
 
 /// Something that happened to a source.

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::credit::{Reserved, Share, Shares};
 use crate::metrics::OutputMetrics;
@@ -57,9 +58,10 @@ pub(crate) enum Fate {
     DeadLetterFull,
 }
 
-/// Where the records of a batch were read, for records that are set aside.
+/// Where the records of a batch were read, for records that are set aside, and when.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
+    read_at: Option<Instant>,
     /// Records of one source, and the offset that its bytes are counted from.
     runs: Vec<(Range<u32>, Slot, u64)>,
     /// Per record: its first byte and the one behind its last, from its run's offset.
@@ -159,6 +161,9 @@ impl BatchInFlight {
             state.share().take();
         }
         if last && !state.nacked.load(Ordering::Relaxed) {
+            if let (Some(metrics), Some(at)) = (self.metrics.get(output), self.places.read_at) {
+                metrics.delay.observe(at.elapsed());
+            }
             self.settle(output);
         }
     }
@@ -267,6 +272,11 @@ impl OutputInFlight {
 }
 
 impl Places {
+    /// When the bytes were read.
+    pub(crate) fn read_at(&mut self, at: Instant) {
+        self.read_at = Some(at);
+    }
+
     /// Adds the records that follow, of one source: the bytes of each.
     pub(crate) fn add(&mut self, slot: Slot, records: impl Iterator<Item = (u64, u64)>) {
         let start = self.len();
@@ -279,6 +289,17 @@ impl Places {
             self.bytes.push((from_base(first), from_base(end)));
         }
         self.runs.push((start..self.len(), slot, base.unwrap_or(0)));
+    }
+
+    /// Which records each source gave, in order, and the offset behind the last byte of each.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (Slot, impl Iterator<Item = u64>)> {
+        self.runs.iter().map(|(records, slot, base)| {
+            let bytes = &self.bytes[records.start as usize..records.end as usize];
+            (
+                *slot,
+                bytes.iter().map(move |(_, end)| base + u64::from(*end)),
+            )
+        })
     }
 
     /// Bytes held in memory.

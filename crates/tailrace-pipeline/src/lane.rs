@@ -146,6 +146,7 @@ impl Lane {
             observed_ns: batch.observed_ns,
             ..Framed::default()
         };
+        framed.places.read_at(batch.read_at);
         let mut heads: Vec<(Slot, u64, Option<u64>)> = Vec::new();
         let mut finished = Vec::new();
         for event in batch.events {

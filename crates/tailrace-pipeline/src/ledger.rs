@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tracing::error;
 
+use crate::delay::DelaySums;
 use crate::pipeline::Pipeline;
 
 /// What became of a pipeline's bytes and records since this process started.
@@ -16,6 +17,8 @@ pub struct PipelineLedger {
     pub read_bytes: u64,
     /// Bytes of known files not read yet.
     pub unread_bytes: u64,
+    /// How many seconds ago the oldest of them was first seen.
+    pub oldest_unread_s: u64,
     /// Bytes that could not be read, by reason.
     pub lost_bytes: Vec<(&'static str, u64)>,
     /// Bytes left out as configured, by reason.
@@ -65,6 +68,8 @@ pub struct OutputLedger {
     pub in_flight_requests: u64,
     /// The server refuses this output.
     pub holding: bool,
+    /// From reading a batch to its acknowledgement.
+    pub delay: DelaySums,
 }
 
 /// How far a source is read and settled.
@@ -110,6 +115,7 @@ impl PipelineLedger {
             payload_bytes: output.payload_bytes.get(),
             in_flight_requests: gauge(output.in_flight.get()),
             holding: output.holding.get() != 0,
+            delay: output.delay.sums(),
         };
         // Outcomes before records: what is counted in between shows as in flight, never as a
         // record that nobody can explain.
@@ -125,6 +131,7 @@ impl PipelineLedger {
             in_flight_bytes: pipeline.credit.used() + catching_up,
             read_bytes: metrics.read_bytes.get(),
             unread_bytes: gauge(metrics.unread_bytes.get()),
+            oldest_unread_s: gauge(metrics.oldest_unread.get()),
             lost_bytes: metrics.lost_by_reason(),
             skipped_bytes: metrics.skipped_by_reason(),
         }
@@ -166,7 +173,9 @@ pub(crate) struct SelfCheck {
 impl SelfCheck {
     /// Logs an error for each pipeline in which nothing has moved since the last look, nothing is
     /// in flight, and a record has no outcome or two. Each such state is told once.
-    pub(crate) fn look(&mut self, now: Vec<PipelineLedger>) {
+    pub(crate) fn look(&mut self, mut now: Vec<PipelineLedger>) {
+        // It passes while nothing moves.
+        now.iter_mut().for_each(|ledger| ledger.oldest_unread_s = 0);
         for ledger in now.iter().filter(|ledger| self.last.contains(ledger)) {
             if self.reported.contains(ledger) {
                 continue;

@@ -24,6 +24,7 @@ mod jobs;
 mod sample;
 mod seen;
 mod transform;
+mod uid;
 mod worker;
 
 mod output_config;
@@ -37,12 +38,14 @@ mod delivery;
 mod watermark;
 
 mod agent;
+mod delay;
 mod error;
 mod fault;
 mod ledger;
 mod metrics;
 
 pub use agent::{Agent, Phase, Sizes, Summary, View};
+pub use delay::DelaySums;
 pub use error::Error;
 pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};

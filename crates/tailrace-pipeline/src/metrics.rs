@@ -9,10 +9,12 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tailrace_scan::Stats;
 
 use crate::catch_up::Miss;
+use crate::delay::{self, Delays};
 use crate::lane::Framed;
 
 /// The metric families of all pipelines.
@@ -23,6 +25,7 @@ pub(crate) struct Metrics {
     skipped_bytes: Family<ReasonLabels, Counter>,
     files_open: Family<PipelineLabels, Gauge>,
     unread_bytes: Family<PipelineLabels, Gauge>,
+    oldest_unread: Family<PipelineLabels, Gauge>,
     records: Family<PipelineLabels, Counter>,
     replayed: Family<PipelineLabels, Counter>,
     malformed: Family<CauseLabels, Counter>,
@@ -45,7 +48,18 @@ pub(crate) struct Metrics {
     detached: Family<OutputLabels, Gauge>,
     payload_bytes: Family<OutputLabels, Counter>,
     requests: Family<OutputLabels, Counter>,
+    delay: DelayFamily,
     checkpoint_age: Gauge,
+}
+
+/// Histograms have no default.
+#[derive(Debug, Clone)]
+struct DelayFamily(Family<OutputLabels, Histogram>);
+
+impl Default for DelayFamily {
+    fn default() -> Self {
+        Self(Family::new_with_constructor(delay::histogram))
+    }
 }
 
 /// Counters of one pipeline.
@@ -61,6 +75,8 @@ pub(crate) struct PipelineMetrics {
     pub files_open: Gauge,
     /// Bytes of known files not read yet.
     pub unread_bytes: Gauge,
+    /// Age of the oldest of them, in seconds.
+    pub oldest_unread: Gauge,
     /// Records framed.
     pub records: Counter,
     /// Records read again after a restart; they are counted as records too.
@@ -124,6 +140,8 @@ pub(crate) struct OutputMetrics {
     pub payload_bytes: Counter,
     /// Accepted requests.
     pub requests: Counter,
+    /// From reading a batch to its acknowledgement.
+    pub delay: Delays,
 }
 
 /// Bytes by reason.
@@ -197,6 +215,12 @@ impl Metrics {
             "bytes of known files not read",
             bytes(),
             m.unread_bytes,
+        );
+        r.register_with_unit(
+            "input_oldest_unread",
+            "how long ago the oldest byte not read was first seen",
+            Unit::Seconds,
+            m.oldest_unread,
         );
         r.register("frame_records", "records framed", m.records);
         r.register(
@@ -291,6 +315,12 @@ impl Metrics {
         );
         r.register("output_requests", "requests accepted", m.requests);
         r.register_with_unit(
+            "output_delivery_delay",
+            "time from reading a batch to its acknowledgement",
+            Unit::Seconds,
+            m.delay.0,
+        );
+        r.register_with_unit(
             "checkpoint_age",
             "time since the checkpoint was written",
             Unit::Seconds,
@@ -322,6 +352,7 @@ impl Metrics {
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
+            oldest_unread: self.oldest_unread.get_or_create_owned(&labels),
             records: self.records.get_or_create_owned(&labels),
             replayed: self.replayed.get_or_create_owned(&labels),
             malformed: self.malformed.get_or_create_owned(&cause("json")),
@@ -370,6 +401,7 @@ impl Metrics {
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
+            delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
             labels,
         }
     }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tailrace_config::{self as config, Input};
-use tailrace_input::{FileConfig, FingerprintKey, Follower, Globs, Resume, StdinReader};
+use tailrace_config::{self as config, Input, StdinQueue};
+use tailrace_input::{
+    FileConfig, FingerprintKey, Follower, Globs, QueueConfig, QueueReader, Resume, StdinReader,
+};
 use tokio::runtime::Handle;
 
 use crate::catch_up::CatchUp;
@@ -263,7 +265,12 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
     let globs = globs.map_err(failed)?;
     let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
-    for entry in around.resume.entries() {
+    let (queued, entries): (Vec<Resume>, Vec<Resume>) = around
+        .resume
+        .entries()
+        .into_iter()
+        .partition(|entry| QueueReader::owns(&entry.id));
+    for entry in entries {
         let names = |globs: &Option<Globs>| {
             let globs = globs.as_ref();
             globs.is_some_and(|globs| globs.matches(&entry.path))
@@ -271,13 +278,35 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         let owner = globs.iter().position(names).unwrap_or(first_file);
         resume[owner].push(entry);
     }
-    let open = |(config, resume): (Option<FileConfig>, Vec<Resume>)| match config {
-        Some(config) => Follower::new(config, resume, around.first_start)
+    let open = |((config, resume), input): ((Option<FileConfig>, Vec<Resume>), &Input)| match (
+        config,
+        queue_config(plan, input, around.data_dir),
+    ) {
+        (Some(config), _) => Follower::new(config, resume, around.first_start)
             .map(|follower| Source::Files(Box::new(follower))),
-        None => StdinReader::stdin().map(Source::Stdin),
+        (None, Some(config)) => {
+            QueueReader::stdin(&config, queued.clone()).map(|queue| Source::Queue(Box::new(queue)))
+        }
+        (None, None) => StdinReader::stdin().map(Source::Stdin),
     };
-    let opened: Result<Vec<Source>, _> = configs.into_iter().zip(resume).map(open).collect();
+    let configs = configs.into_iter().zip(resume).zip(inputs);
+    let opened: Result<Vec<Source>, _> = configs.map(open).collect();
     Ok(opened.map_err(failed)?)
+}
+
+/// The queue of an input, if it has one on the disk.
+fn queue_config(plan: &PipelinePlan, input: &Input, data_dir: &Path) -> Option<QueueConfig> {
+    let Input::Stdin(stdin, _) = input else {
+        return None;
+    };
+    let StdinQueue::Disk(queue) = &stdin.queue else {
+        return None;
+    };
+    Some(QueueConfig {
+        dir: data_dir.join("queue").join(&plan.name),
+        bytes_max: queue.max_bytes,
+        record_bytes_max: stdin.max_record_bytes,
+    })
 }
 
 fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {

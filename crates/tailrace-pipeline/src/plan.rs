@@ -238,6 +238,7 @@ fn encodings(config: &config::Pipeline) -> (Vec<EncodingPlan>, Vec<usize>) {
                         .unwrap_or(usize::MAX),
                     scope_version: env!("CARGO_PKG_VERSION").to_owned(),
                     iostream: otlp.attributes.iostream,
+                    record_uid: otlp.attributes.record_uid,
                 })),
                 match otlp.compression {
                     config::Compression::Auto | config::Compression::Zstd => Encoding::Zstd,

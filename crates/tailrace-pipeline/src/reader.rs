@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tailrace_input::{FileEvent, Follower, SourceId, StdinReader, Waker};
+use tailrace_input::{
+    FileEvent, Follower, OldestUnread, QueueReader, SourceId, StdinReader, Waker,
+};
 use tracing::{info, warn};
 
 use detach::{end_of, unsettled_bytes};
@@ -29,6 +31,8 @@ pub(crate) enum Source {
     Files(Box<Follower>),
     /// Standard input.
     Stdin(StdinReader<std::fs::File>),
+    /// Standard input by way of the disk.
+    Queue(Box<QueueReader>),
 }
 
 /// One reader.
@@ -44,11 +48,17 @@ pub(crate) struct Reader {
     paused: HashSet<SourceId>,
     /// Sources that ended and are not settled yet.
     finished: Vec<(SourceId, Slot)>,
-    next_gauges: Instant,
+    gauges: Gauges,
     /// A detached output cannot read again what was read now: it has to rejoin first.
     must_rejoin: bool,
     /// The threads of outputs that catch up, by output.
     catching_up: HashMap<usize, JoinHandle<()>>,
+}
+
+/// The gauges that walk all files, and when they are set again.
+struct Gauges {
+    next: Instant,
+    oldest_unread: OldestUnread,
 }
 
 /// How often the gauges that walk all files are set.
@@ -60,6 +70,34 @@ impl Source {
         match self {
             Self::Files(follower) => follower.waker(),
             Self::Stdin(stdin) => stdin.waker(),
+            Self::Queue(queue) => queue.waker(),
+        }
+    }
+
+    /// Whether nothing will ever come again, and nothing has to be looked after.
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Files(_) => false,
+            Self::Stdin(stdin) => stdin.is_finished(),
+            Self::Queue(queue) => queue.is_finished(),
+        }
+    }
+
+    /// Gives no more bytes of a source until it is resumed. What cannot be read again is never paused.
+    fn pause(&mut self, source: SourceId) -> bool {
+        match self {
+            Self::Files(follower) => follower.pause(source),
+            Self::Queue(queue) => queue.pause(),
+            Self::Stdin(_) => return false,
+        }
+        true
+    }
+
+    fn resume(&mut self, source: SourceId) {
+        match self {
+            Self::Files(follower) => follower.resume(source),
+            Self::Queue(queue) => queue.resume(),
+            Self::Stdin(_) => {}
         }
     }
 }
@@ -86,7 +124,10 @@ impl Reader {
             replaced: HashMap::new(),
             paused: HashSet::new(),
             finished: Vec::new(),
-            next_gauges: Instant::now(),
+            gauges: Gauges {
+                next: Instant::now(),
+                oldest_unread: OldestUnread::default(),
+            },
             must_rejoin: false,
             catching_up: HashMap::new(),
         }
@@ -102,6 +143,12 @@ impl Reader {
             self.submit(buffer, &mut events);
             if ended {
                 break;
+            }
+        }
+        if let Source::Queue(queue) = &mut self.source {
+            queue.close(&mut events);
+            for event in events {
+                self.lane_event(event);
             }
         }
         for (_, thread) in self.catching_up.drain() {
@@ -122,12 +169,13 @@ impl Reader {
                 Source::Stdin(stdin) => {
                     stdin.wait(Duration::ZERO) && stdin.read(buffer.bytes_mut(), room, events)
                 }
+                Source::Queue(queue) => queue.read(buffer.bytes_mut(), room, events),
             };
             self.note(&events[first_event..]);
             if self.pipeline.stopping.load(Ordering::Relaxed) || buffer.len() >= bytes_max {
                 return false;
             }
-            if matches!(&self.source, Source::Stdin(stdin) if stdin.is_finished()) {
+            if self.source.has_ended() {
                 return true;
             }
             if more {
@@ -153,6 +201,7 @@ impl Reader {
             Source::Stdin(stdin) => {
                 stdin.wait(timeout);
             }
+            Source::Queue(queue) => queue.wait(timeout),
         }
     }
 
@@ -181,9 +230,8 @@ impl Reader {
                     }
                     self.note_missed(*source, slot);
                     if self.unsettled_bytes(slot) >= self.pipeline.replay_bytes_max
-                        && let Source::Files(follower) = &mut self.source
+                        && self.source.pause(*source)
                     {
-                        follower.pause(*source);
                         self.paused.insert(*source);
                         self.pipeline.waiting.wait();
                     }
@@ -229,9 +277,9 @@ impl Reader {
             size,
             "following file"
         );
-        let is_file = matches!(self.source, Source::Files(_));
+        let is_kept = !matches!(self.source, Source::Stdin(_));
         self.pipeline.tracker.open(Opening {
-            id: is_file.then_some(*id),
+            id: is_kept.then_some(*id),
             generation: *generation,
             path: path.clone(),
             offset: *offset,
@@ -261,6 +309,7 @@ impl Reader {
                 pipeline.credit.reserve(bytes, || {
                     self.hold();
                     self.detach_laggards();
+                    self.gauges.set(&pipeline, &self.source);
                 })
             }
         };
@@ -269,6 +318,7 @@ impl Reader {
             events: lane_events,
             credit,
             observed_ns: now_ns(),
+            read_at: Instant::now(),
         };
         self.pipeline.lanes[self.lane].queue.push(batch);
         self.pipeline.push_job(self.lane);
@@ -368,47 +418,74 @@ impl Reader {
             self.pipeline.waiting.wait();
         }
         self.detach_laggards();
-        let Source::Files(follower) = &mut self.source else {
+        if matches!(self.source, Source::Stdin(_)) {
             return;
-        };
+        }
         let pipeline = &self.pipeline;
         let slots = &self.slots;
+        let source = &mut self.source;
         let attached = pipeline.lanes[self.lane].attached();
-        self.paused.retain(|source| {
+        self.paused.retain(|paused| {
             let unsettled = slots
-                .get(source)
+                .get(paused)
                 .map_or(0, |slot| unsettled_bytes(pipeline, &attached, *slot));
             let waits = unsettled >= pipeline.replay_bytes_max;
             if !waits {
-                follower.resume(*source);
+                source.resume(*paused);
             }
             waits
         });
+        if let Source::Queue(queue) = source {
+            // What is settled makes room.
+            pipeline.waiting.wait();
+            for (&open, &slot) in slots {
+                queue.settled(open, unsettled_bytes(pipeline, &attached, slot));
+            }
+        }
         self.finished
-            .retain(|(source, slot)| match pipeline.tracker.take_done(*slot) {
+            .retain(|(ended, slot)| match pipeline.tracker.take_done(*slot) {
                 Some(end) => {
-                    follower.settled(*source, end);
+                    match source {
+                        Source::Files(follower) => follower.settled(*ended, end),
+                        Source::Queue(queue) => queue.settled(*ended, 0),
+                        Source::Stdin(_) => {}
+                    }
                     false
                 }
                 None => true,
             });
+        self.gauges.set(pipeline, source);
+    }
+}
+
+impl Gauges {
+    /// Sets them, if it is time.
+    fn set(&mut self, pipeline: &Pipeline, source: &Source) {
         let now = Instant::now();
-        if now >= self.next_gauges {
-            self.next_gauges = now + GAUGES_EVERY;
-            let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            pipeline
-                .metrics
-                .queue_size
-                .set(gauge(pipeline.credit.used()));
-            pipeline
-                .metrics
-                .files_open
-                .set(gauge(follower.open_files() as u64));
-            pipeline
-                .metrics
-                .unread_bytes
-                .set(gauge(follower.unread_bytes()));
+        if now < self.next {
+            return;
         }
+        self.next = now + GAUGES_EVERY;
+        let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let metrics = &pipeline.metrics;
+        metrics.queue_size.set(gauge(pipeline.credit.used()));
+        let oldest = match source {
+            Source::Files(follower) => {
+                metrics.files_open.set(gauge(follower.open_files() as u64));
+                metrics.unread_bytes.set(gauge(follower.unread_bytes()));
+                let sources = follower.sources();
+                let sources = sources.map(|status| (status.source, status.offset, status.size));
+                self.oldest_unread.look(now, sources)
+            }
+            Source::Queue(queue) => {
+                metrics.unread_bytes.set(gauge(queue.unread_bytes()));
+                let oldest = queue.oldest_unread();
+                oldest.map(|since| now.saturating_duration_since(since))
+            }
+            Source::Stdin(_) => None,
+        };
+        let seconds = oldest.unwrap_or_default().as_secs();
+        metrics.oldest_unread.set(gauge(seconds));
     }
 }
 

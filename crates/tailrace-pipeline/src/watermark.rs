@@ -309,6 +309,13 @@ impl Tracker {
             .map(|source| source.opening.path.clone())
     }
 
+    /// What identifies the file of a source: none where it is no file.
+    pub(crate) fn identity(&self, slot: Slot) -> Option<(FileId, u32)> {
+        let sources = self.lock();
+        let opening = &sources.get(&slot)?.opening;
+        Some((opening.id?, opening.generation))
+    }
+
     /// Bytes below this offset were read by an earlier run.
     pub(crate) fn replay_to(&self, slot: Slot) -> u64 {
         self.lock()

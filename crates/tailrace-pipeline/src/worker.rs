@@ -17,6 +17,7 @@ use crate::lane::{Framed, SourceRun};
 use crate::pipeline::Pipeline;
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
+use crate::uid;
 
 /// Runs one worker until the jobs are closed and done.
 pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
@@ -44,6 +45,8 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
 struct Worker {
     transform: Transform,
     encodings: Vec<EncodingState>,
+    /// An output wants `log.record.uid`.
+    with_uids: bool,
 }
 
 impl Worker {
@@ -53,6 +56,7 @@ impl Worker {
         Self {
             transform: Transform::new(plan, lane),
             encodings: plan.encodings.iter().map(encoding).collect(),
+            with_uids: uid::are_wanted(plan),
         }
     }
 
@@ -86,7 +90,12 @@ impl Worker {
         let requests = match &transformed.columns {
             Some(columns) => {
                 pipeline.columns_seen.note(&columns.batch);
-                self.encode(&pipeline.plan, &framed, columns)
+                let uids = match self.with_uids {
+                    true => uid::of_batch(&framed, &pipeline.tracker),
+                    false => Vec::new(),
+                };
+                let uids = survivors_of(uids, columns.survivors.as_deref());
+                self.encode(&pipeline.plan, &framed, columns, &uids)
             }
             None => vec![Vec::new(); self.encodings.len()],
         };
@@ -101,6 +110,7 @@ impl Worker {
         plan: &PipelinePlan,
         framed: &Framed,
         columns: &Columns,
+        uids: &[u128],
     ) -> Vec<Vec<EncodedRequest>> {
         let scanned = &columns.scanned;
         let survivors = columns.survivors.as_deref();
@@ -118,11 +128,20 @@ impl Worker {
                 truncated: scanned.truncated.as_ref(),
                 times,
                 streams,
+                uids,
                 runs: &runs,
             };
             encoding.encode(&envelope, &parts, survivors)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
+    }
+}
+
+/// Those of the records that are left.
+fn survivors_of(uids: Vec<u128>, survivors: Option<&[u32]>) -> Vec<u128> {
+    match survivors {
+        Some(rows) if !uids.is_empty() => rows.iter().map(|&row| uids[row as usize]).collect(),
+        _ => uids,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use tailrace_config::Diagnostic;
 
-use crate::{blackhole, demo, explain, generate, ledger, logging, replay, run, validate};
+use crate::{blackhole, demo, explain, generate, ledger, logging, queue, replay, run, validate};
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Command {
     Validate(validate::Args),
     /// Send again what was set aside in the dead-letter files, and keep only what is refused again.
     Replay(replay::Args),
+    /// Look at the disk queues of inputs that cannot be read again.
+    Queue(queue::Args),
     /// Tell what a config makes of its queries: columns, types, what is pushed down, OTLP fields.
     Explain(explain::Args),
     /// Show what became of every byte and record of a running agent.
@@ -100,6 +102,7 @@ impl Cli {
             }
             Command::Validate(args) => validate::run(args, &mut stdout),
             Command::Replay(args) => replay::run(args, &mut stdout),
+            Command::Queue(args) => queue::run(args, &mut stdout),
             Command::Explain(args) => explain::run(args, &mut stdout),
             Command::Ledger(args) => ledger::run(args, &mut stdout),
             Command::Demo(args) => demo::run(args, &mut stdout),

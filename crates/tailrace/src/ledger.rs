@@ -106,6 +106,11 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "sent_bytes": output.payload_bytes,
                 "holding": output.holding,
                 "detached": output.detached > 0,
+                "delivery_delay_seconds": {
+                    "batches": output.delay.batches,
+                    "total": output.delay.total.as_secs_f64(),
+                    "max": output.delay.max.as_secs_f64(),
+                },
             })
         });
         let sources = lags.iter().map(|lag| {
@@ -121,6 +126,7 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
             "pipeline": ledger.pipeline,
             "read_bytes": ledger.read_bytes,
             "unread_bytes": ledger.unread_bytes,
+            "oldest_unread_seconds": ledger.oldest_unread_s,
             "in_flight_bytes": ledger.in_flight_bytes,
             "lost_bytes": by_reason(&ledger.lost_bytes),
             "skipped_bytes": by_reason(&ledger.skipped_bytes),

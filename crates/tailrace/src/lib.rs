@@ -10,6 +10,7 @@ mod demo;
 mod explain;
 pub mod generate;
 mod ledger;
+mod queue;
 mod replay;
 mod run;
 mod validate;

@@ -58,6 +58,7 @@ fn encode(
         truncated: None,
         times,
         streams: &[],
+        uids: &[],
         runs: &[],
     };
     let mut records = Vec::new();
@@ -451,6 +452,7 @@ fn no_rows_no_request() {
         truncated: None,
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &[],
     };
     let mut encoder = Encoder::new(Config::default());
@@ -497,6 +499,7 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         truncated: None,
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &runs,
     };
     let mut shown = Vec::new();
@@ -511,4 +514,72 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         );
     });
     assert_eq!(shown, [("level".to_owned(), string("source"))]);
+}
+
+/// Each row's `log.record.uid`, of two records that two branches select.
+fn uids(record_uid: bool, column: &str, uids: &[u128]) -> Vec<Option<String>> {
+    let values = StringViewArray::from(vec!["x", "x"]);
+    let part = || Part {
+        rows: None,
+        columns: vec![Column {
+            name: column,
+            values: &values,
+            kinds: None,
+            index: Index::Record,
+        }],
+        overflow: None,
+    };
+    let envelope = Envelope {
+        observed_ns: 1,
+        records: 2,
+        raw: None,
+        malformed: None,
+        truncated: None,
+        times: &[],
+        streams: &[],
+        uids,
+        runs: &[],
+    };
+    let config = Config {
+        record_uid,
+        ..Config::default()
+    };
+    let mut shown = Vec::new();
+    Encoder::new(config).encode(&envelope, &[part(), part()], &mut |request| {
+        let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
+        for record in &decoded.resource_logs[0].scope_logs[0].log_records {
+            let mut named = attributes(record)
+                .into_iter()
+                .filter(|(key, _)| *key == "log.record.uid");
+            let uid = named.next().map(|(_, value)| value.to_owned());
+            assert!(named.next().is_none(), "the name stands there once");
+            shown.push(uid.map(|uid| match uid {
+                Some(Any::StringValue(text)) => text,
+                other => panic!("not a text: {other:?}"),
+            }));
+        }
+    });
+    shown
+}
+
+#[test]
+fn every_row_has_a_uid_of_its_own_where_it_is_wanted_and_known() {
+    let text = |uid: &str| Some(uid.to_owned());
+    let known = [0xab << 120, 0xff];
+    assert_eq!(
+        uids(true, "k", &known),
+        [
+            text("ab000000000000000000000000000000"),
+            text("ab000000000000000000000000000001"),
+            text("000000000000000000000000000000ff"),
+            text("00000000000000000000000000000100"),
+        ]
+    );
+    assert_eq!(uids(true, "k", &[0, 0]), [const { None }; 4]);
+    assert_eq!(uids(true, "k", &[]), [const { None }; 4]);
+    assert_eq!(uids(false, "k", &known), [const { None }; 4]);
+    assert_eq!(
+        uids(true, "log.record.uid", &known),
+        [const { Some("x") }; 4].map(|x| x.map(str::to_owned))
+    );
 }

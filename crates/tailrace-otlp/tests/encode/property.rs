@@ -33,6 +33,7 @@ fn config(table: &Table) -> Config {
         request_bytes_max: table.request_bytes_max,
         scope_version: "1.2.3".to_owned(),
         iostream: table.iostream,
+        record_uid: false,
     }
 }
 

@@ -120,6 +120,7 @@ impl Table {
             truncated: truncated.as_ref(),
             times: &self.times,
             streams: &self.streams,
+            uids: &[],
             runs: &runs,
         };
         let arrays: Vec<Vec<(ArrayRef, Option<UInt8Array>)>> = self

@@ -42,6 +42,7 @@ fn check(array: impl Array, expected: &[Option<(Any, &str)>]) {
         truncated: None,
         times: &[],
         streams: &[],
+        uids: &[],
         runs: &[],
     };
     let column = Column {

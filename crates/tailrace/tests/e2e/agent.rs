@@ -7,13 +7,13 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use rustix::process::Signal;
 use tailrace_testkit::{Answer, Collector, Record};
 
-use crate::support::{Bench, append, tailrace, until};
+use crate::support::{Bench, append, get, tailrace, until};
 
 fn line(seq: usize) -> String {
     format!("{{\"level\":\"info\",\"msg\":\"line {seq}\",\"seq\":{seq}}}\n")
 }
 
-fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
+pub(crate) fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     range.flat_map(|seq| line(seq).into_bytes()).collect()
 }
 
@@ -29,7 +29,7 @@ fn body(record: &Record) -> String {
     }
 }
 
-fn attribute(record: &Record, key: &str) -> Option<Value> {
+pub(crate) fn attribute(record: &Record, key: &str) -> Option<Value> {
     let pair = record.log.attributes.iter().find(|pair| pair.key == key)?;
     pair.value.as_ref()?.value.clone()
 }
@@ -42,7 +42,7 @@ fn sequence(record: &Record) -> usize {
 }
 
 /// How often each sequence number arrived.
-fn arrivals(collector: &Collector) -> BTreeMap<usize, usize> {
+pub(crate) fn arrivals(collector: &Collector) -> BTreeMap<usize, usize> {
     let mut arrivals = BTreeMap::new();
     for record in collector.records() {
         *arrivals.entry(sequence(&record)).or_default() += 1;
@@ -354,6 +354,49 @@ fn a_condition_keeps_the_same_records_however_it_is_evaluated() {
 }
 
 #[test]
+fn a_record_has_the_same_uid_whenever_it_is_sent() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let wanted = "      attributes: {record_uid: true}\n";
+    let transform = "    transform: SELECT seq FROM logs WHERE seq >= 0\n";
+    bench.pipeline(
+        &collector.endpoint(),
+        "json",
+        &format!("{wanted}{transform}"),
+    );
+    // Equal lines, and one that is filtered away between them.
+    let same = "{\"seq\":1}\n{\"seq\":-1}\n{\"seq\":1}\n";
+    append(&bench.log("a.log"), same.as_bytes());
+    append(&bench.log("a.log"), &lines(2..50));
+    let uids = || {
+        let uid = |record: &Record| match attribute(record, "log.record.uid") {
+            Some(Value::StringValue(uid)) => uid,
+            other => panic!("no uid: {other:?}"),
+        };
+        let mut uids: Vec<String> = collector.take_records().iter().map(uid).collect();
+        uids.sort();
+        uids
+    };
+    let agent = bench.start();
+    collector.wait_records(50);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let first = uids();
+    assert_eq!(
+        first
+            .iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
+        50
+    );
+    // Everything is read again, in other batches: the checkpoint is gone, and the file is renamed.
+    std::fs::remove_dir_all(bench.path("data")).unwrap();
+    std::fs::rename(bench.log("a.log"), bench.log("b.log")).unwrap();
+    let agent = bench.start();
+    collector.wait_records(100);
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(uids(), first);
+}
+
+#[test]
 fn two_outputs_each_get_everything() {
     let (bench, first, second) = (Bench::new(), Collector::start(), Collector::start());
     bench.config(&format!(
@@ -417,6 +460,16 @@ fn the_ledger_of_a_running_agent_says_what_became_of_everything() {
         (&10.into(), &4.into())
     );
     assert_eq!(output("in_flight_records"), 0);
+    assert_eq!(pipeline["oldest_unread_seconds"], 0);
+    let delay = &pipeline["outputs"][0]["delivery_delay_seconds"];
+    assert!(delay["batches"].as_u64() >= Some(1), "{report}");
+    let metrics = get(&admin, "/metrics");
+    for wanted in [
+        "tailrace_output_delivery_delay_seconds_count{pipeline=\"app\",output=\"otlp\"} ",
+        "tailrace_input_oldest_unread_seconds{pipeline=\"app\"} 0",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+    }
     assert!(
         pipeline["sources"].as_array().unwrap().is_empty(),
         "{report}"
@@ -441,6 +494,33 @@ fn the_ledger_of_a_running_agent_says_what_became_of_everything() {
         assert!(table.contains(row), "{row:?} in\n{table}");
     }
     assert_eq!(agent.terminate().code(), Some(3));
+}
+
+#[test]
+fn what_waits_in_its_file_while_the_server_is_down_gets_older() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let small = "      max_request_bytes: 64KiB\n    queue: {max_bytes: 64KiB}\n\
+                 admin: {listen: '127.0.0.1:0'}\n";
+    bench.pipeline(&collector.endpoint(), "json", small);
+    collector.always(Answer::status(503));
+    append(&bench.log("a.log"), &lines(0..100_000));
+    let agent = bench.start();
+    let admin = agent.admin();
+    let age = || {
+        let report = get(&admin, "/api/v1/ledger");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        report["pipelines"][0]["oldest_unread_seconds"]
+            .as_u64()
+            .unwrap()
+    };
+    until(|| age() >= 2, || age().to_string());
+    collector.always(Answer::ok());
+    until(|| age() == 0, || age().to_string());
+    until(
+        || arrivals(&collector).len() == 100_000,
+        || arrivals(&collector).len().to_string(),
+    );
+    assert_eq!(agent.terminate().code(), Some(0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod bad_input;
 mod command_line;
 mod detach;
 mod oracle;
+mod queue;
 mod real_collector;
 mod refused;
 mod torture;

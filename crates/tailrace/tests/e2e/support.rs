@@ -67,12 +67,17 @@ impl Bench {
 
     /// Starts the agent with the config written last.
     pub(crate) fn start(&self) -> Agent {
+        self.start_with(Stdio::null())
+    }
+
+    /// Starts the agent with this standard input.
+    pub(crate) fn start_with(&self, stdin: impl Into<Stdio>) -> Agent {
         self.starts.set(self.starts.get() + 1);
         let own_log = self.path(&format!("own-{}.log", self.starts.get()));
         let child = tailrace()
             .args(["run", "--log-format", "text", "-c"])
             .arg(self.path("tailrace.yaml"))
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::inherit())
             .stderr(File::create(&own_log).unwrap())
             .spawn()

@@ -1,0 +1,82 @@
+//! `tailrace queue check`: what the disk queues hold, and whether it is sound.
+//!
+//! Takes a config, gives one line for each segment. Changes nothing; the agent may be running.
+
+use std::io::Write;
+
+use anyhow::{Context, anyhow};
+use indicatif::HumanBytes;
+use tailrace_config::{Input, StdinQueue};
+use tailrace_input::{SegmentState, check_queue};
+
+use crate::cli::{ConfigArgs, Failure};
+
+/// Arguments of `tailrace queue`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the segments of every disk queue, and check each; exit code 1 if one is damaged.
+    Check {
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}
+
+/// Lists and checks the segments of the config's queues.
+///
+/// # Errors
+///
+/// A bad config, a queue that cannot be read, or a damaged segment.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let Command::Check { config } = &args.command;
+    let (config, _) = crate::run::load(config)?;
+    let (mut queues, mut damaged) = (0, 0);
+    for (name, pipeline) in &config.pipelines {
+        let has_queue = |input: &Input| matches!(input, Input::Stdin(stdin, _) if matches!(stdin.queue, StdinQueue::Disk(_)));
+        if pipeline.inputs.iter().any(has_queue) {
+            queues += 1;
+            let dir = config.data_dir.join("queue").join(name);
+            damaged += check(name, &dir, out)?;
+        }
+    }
+    if queues == 0 {
+        writeln!(out, "no input of this config has a queue on the disk").context("stdout")?;
+    }
+    match damaged {
+        0 => Ok(()),
+        _ => Err(anyhow!(
+            "{damaged} segments are damaged: their records cannot be delivered; the agent sets them aside and goes on"
+        )
+        .into()),
+    }
+}
+
+/// Lists one queue; gives how many of its segments are damaged, set aside or not.
+fn check(pipeline: &str, dir: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<u64> {
+    let segments = check_queue(dir).context("a queue cannot be checked")?;
+    let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    let (count, bytes) = (segments.len(), HumanBytes(bytes));
+    writeln!(
+        out,
+        "{pipeline}: {count} segments, {bytes}, in {}",
+        dir.display()
+    )?;
+    let mut damaged = 0;
+    for segment in &segments {
+        let state = match &segment.state {
+            SegmentState::Sound => "sound".to_owned(),
+            SegmentState::Corrupt(why) => format!("corrupt: {why}"),
+            SegmentState::Quarantined => "quarantined".to_owned(),
+        };
+        damaged += u64::from(segment.state != SegmentState::Sound);
+        let name = segment.path.file_name().unwrap_or_default();
+        let bytes = HumanBytes(segment.bytes).to_string();
+        writeln!(out, "  {}  {bytes:>10}  {state}", name.display())?;
+    }
+    Ok(damaged)
+}

@@ -1,0 +1,228 @@
+//! Standard input by way of the disk: kill -9, bit rot, the cap, and `tailrace queue check`.
+
+use std::fs;
+use std::io::{PipeWriter, Write, pipe};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use tailrace_testkit::{Answer, Collector};
+
+use crate::agent::{arrivals, lines};
+use crate::support::{Agent, Bench, tailrace, until};
+
+/// A pipeline that reads standard input into a queue.
+fn queued(bench: &Bench, endpoint: &str, more: &str) {
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: stdin, format: json, queue: {{type: disk, max_bytes: 8MiB}}}}\n    \
+         batch: {{max_bytes: 64KiB, max_wait: 50ms}}\n    limits: {{replay: 2MiB}}\n    output:\n      type: otlp\n      \
+         endpoint: {endpoint}\n      retry: {{initial: 50ms, max: 200ms}}\n{more}"
+    ));
+}
+
+/// The segments on the disk, oldest first.
+fn segments(bench: &Bench) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(bench.path("data/queue/app")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "segment"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Bytes of the stream in them.
+fn queued_bytes(bench: &Bench) -> usize {
+    let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |meta| meta.len().saturating_sub(40));
+    let bytes: u64 = segments(bench).iter().map(bytes).sum();
+    usize::try_from(bytes).unwrap()
+}
+
+/// Writes until all is written or nobody reads any more.
+fn feed(mut pipe: PipeWriter, bytes: Vec<u8>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let _ = pipe.write_all(&bytes);
+    })
+}
+
+/// An agent that was given all of this, and has the last of it on the disk.
+fn agent_with_some_queued(bench: &Bench, bytes: &[u8]) -> Agent {
+    let (read, write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    feed(write, bytes.to_vec()).join().unwrap();
+    let ends = || {
+        let last = segments(bench).pop()?;
+        let name = last.file_stem()?.to_str()?.split_once('-')?.1;
+        let offset: u64 = name.parse().ok()?;
+        Some(offset + fs::metadata(&last).ok()?.len().saturating_sub(40))
+    };
+    until(
+        || ends() == Some(bytes.len() as u64),
+        || format!("queued to {:?}", ends()),
+    );
+    agent
+}
+
+/// An agent whose standard input was all synced while the server refused everything.
+fn agent_with_all_queued(bench: &Bench, bytes: &[u8]) -> Agent {
+    let (read, write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    feed(write, bytes.to_vec()).join().unwrap();
+    until(
+        || queued_bytes(bench) == bytes.len(),
+        || {
+            format!(
+                "{} of {} bytes are queued",
+                queued_bytes(bench),
+                bytes.len()
+            )
+        },
+    );
+    agent
+}
+
+#[test]
+fn kill_9_of_an_agent_that_reads_stdin_loses_nothing_that_was_queued() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    queued(&bench, &collector.endpoint(), "");
+    collector.always(Answer::status(503));
+    agent_with_all_queued(&bench, &lines(0..20_000)).kill();
+    // Killed again in the middle of delivering what the first one left.
+    collector.always(Answer::ok());
+    let (read, _open) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    collector.wait_records(3_000);
+    agent.kill();
+    let (read, write) = pipe().unwrap();
+    let mut agent = bench.start_with(read);
+    feed(write, lines(20_000..30_000)).join().unwrap();
+    assert_eq!(
+        agent.end().code(),
+        Some(0),
+        "the stream ended and all is delivered"
+    );
+    let arrived = arrivals(&collector);
+    assert_eq!(
+        arrived.into_keys().collect::<Vec<_>>(),
+        (0..30_000).collect::<Vec<_>>()
+    );
+    assert_eq!(segments(&bench), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn kill_9_while_stdin_is_read_leaves_a_whole_beginning() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    queued(&bench, &collector.endpoint(), "");
+    let (read, write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    let feeding = feed(write, lines(0..400_000));
+    collector.wait_records(3_000);
+    agent.kill();
+    feeding.join().unwrap();
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(0));
+    let arrived: Vec<usize> = arrivals(&collector).into_keys().collect();
+    assert!(arrived.len() >= 3_000);
+    assert_eq!(
+        arrived,
+        (0..arrived.len()).collect::<Vec<_>>(),
+        "no hole, nothing torn"
+    );
+}
+
+#[test]
+fn what_is_not_delivered_at_the_end_stays_and_is_delivered_once() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let one_by_one = "      concurrency: 1\nworkers: 1\nshutdown: {grace: 100ms}\n";
+    queued(&bench, &collector.endpoint(), one_by_one);
+    // Of many requests the first one only: the watermark stands within a segment.
+    collector.always(Answer::status(503));
+    collector.script([Answer::ok()]);
+    let agent = agent_with_some_queued(&bench, &lines(0..20_000));
+    collector.wait_records(1);
+    agent.says("will be sent again");
+    assert_eq!(
+        agent.terminate().code(),
+        Some(3),
+        "data stays for the next start"
+    );
+    let first = arrivals(&collector).len();
+    assert!(first > 0 && first < 20_000, "{first}");
+    assert!(!segments(&bench).is_empty());
+    collector.always(Answer::ok());
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(0));
+    let arrived = arrivals(&collector);
+    assert_eq!(arrived.len(), 20_000);
+    assert!(arrived.values().all(|&times| times == 1), "none twice");
+}
+
+#[test]
+fn a_damaged_segment_is_found_put_aside_and_counted() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    queued(
+        &bench,
+        &collector.endpoint(),
+        "admin: {listen: '127.0.0.1:0'}\n",
+    );
+    collector.always(Answer::status(503));
+    // Two runs: two segments at least.
+    agent_with_all_queued(&bench, &lines(0..10)).kill();
+    let (read, write) = pipe().unwrap();
+    let agent = bench.start_with(read);
+    feed(write, lines(10..20)).join().unwrap();
+    until(
+        || queued_bytes(&bench) == lines(0..20).len(),
+        || "not queued".to_owned(),
+    );
+    agent.kill();
+    let check = || {
+        let mut command = tailrace();
+        command
+            .args(["queue", "check", "-c"])
+            .arg(bench.path("tailrace.yaml"));
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let (code, said) = check();
+    assert_eq!(
+        (code, said.matches("sound").count()),
+        (Some(0), segments(&bench).len()),
+        "{said}"
+    );
+
+    let damaged = segments(&bench).remove(0);
+    let mut bytes = fs::read(&damaged).unwrap();
+    let lost = bytes.len() - 40;
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let (code, said) = check();
+    assert!(
+        code == Some(1) && said.contains("corrupt: has a checksum"),
+        "{said}"
+    );
+
+    collector.always(Answer::ok());
+    let (read, open) = pipe().unwrap();
+    let mut agent = bench.start_with(read);
+    agent.says("the rest goes on");
+    collector.wait_records(10);
+    let ledger = crate::support::get(&agent.admin(), "/api/v1/ledger");
+    let ledger: serde_json::Value = serde_json::from_str(&ledger).unwrap();
+    assert_eq!(
+        ledger["pipelines"][0]["lost_bytes"]["corrupt"], lost,
+        "{ledger}"
+    );
+    drop(open);
+    assert_eq!(agent.end().code(), Some(0));
+    assert_eq!(
+        arrivals(&collector).into_keys().collect::<Vec<_>>(),
+        (10..20).collect::<Vec<_>>()
+    );
+    let (code, said) = check();
+    assert!(code == Some(1) && said.contains("quarantined"), "{said}");
+}
