@@ -184,6 +184,7 @@ impl CatchUp {
             bytes: buffer.share(),
             events,
             observed_ns: now_ns(),
+            read_at: Instant::now(),
         };
         let lane = pipeline.catch_up_lane(self.lane, self.output);
         pipeline.lanes[lane].queue.push(batch);
