@@ -20,6 +20,7 @@
 //! no journal, no birth times and no tails. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
+mod gone;
 mod load;
 mod path_text;
 mod store;
@@ -31,7 +32,7 @@ pub use store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::follower::Resume;
+use crate::follower::{Gone, Resume};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const NAME: &str = "checkpoint.json";
@@ -54,6 +55,8 @@ pub struct PipelineState {
     retired: BTreeMap<String, Counts>,
     /// Files that were set or removed since the state was last written.
     changed: BTreeSet<FileKey>,
+    /// What was read of files that were removed of late.
+    gone: gone::GoneFiles,
 }
 
 impl PartialEq for PipelineState {
@@ -251,10 +254,14 @@ impl PipelineState {
     /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
     pub fn remove(&mut self, id: FileId, generation: u32) {
         let key = FileKey::new(id, generation);
-        let Some(file) = self.files.remove(&key) else {
+        let file = self.files.remove(&key);
+        // It may have come and gone since the state was last written.
+        if self.gone.push(id) || file.is_some() {
+            self.changed.insert(key);
+        }
+        let Some(file) = file else {
             return;
         };
-        self.changed.insert(key);
         for (output, watermark) in file.outputs {
             let total = self.retired.entry(output).or_default();
             *total = total.plus(watermark.counts);
@@ -278,6 +285,12 @@ impl PipelineState {
         self.files
             .iter()
             .map(|(key, file)| (file.id(*key), key.generation, file))
+    }
+
+    /// What was read of files that are gone, as far back as it is known.
+    #[must_use]
+    pub fn gone(&self) -> Gone {
+        self.gone.known()
     }
 
     /// Where to read on so that each of `outputs` gets all it has not settled: per file, the lowest

@@ -25,6 +25,7 @@ mod read;
 mod resume;
 mod timers;
 mod twin;
+mod unknown;
 
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,8 @@ pub struct FileConfig {
     pub held_bytes_max: u64,
     /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
     pub fingerprint_key: FingerprintKey,
+    /// What earlier runs read of files that are gone: [`crate::checkpoint::PipelineState::gone`].
+    pub gone: Gone,
 }
 
 impl Default for FileConfig {
@@ -100,6 +103,7 @@ impl Default for FileConfig {
             linger: Duration::from_secs(2),
             held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),
+            gone: Gone::default(),
         }
     }
 }
@@ -159,6 +163,17 @@ pub struct Resume {
     pub offset: u64,
     /// Its last known size; what lies between is lost if the file is gone.
     pub size: u64,
+}
+
+/// Files that earlier runs read and that are gone. By them a compressed file that was read is told from one
+/// that nobody saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// From when on every file that went is listed, in nanoseconds since the Unix epoch. 0: it is not known,
+    /// and no compressed file is read for itself.
+    pub since: u64,
+    /// Their identities, as last read.
+    pub files: Vec<FileId>,
 }
 
 /// A source as it stands now.
@@ -296,11 +311,16 @@ impl Follower {
             follower.problem(Path::new("inotify"), message);
         }
         let known = follower.origins(&resume);
+        let mut read = std::mem::take(&mut follower.config.gone.files);
+        read.extend(resume.iter().map(|entry| entry.id));
         follower.take_resume(resume);
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
-        follower.find_between(known);
+        follower.find_between(known.clone());
+        if !first_start {
+            follower.find_unknown(&known, &read);
+        }
         follower.first_start = false;
         Ok(follower)
     }

@@ -255,6 +255,7 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
         .collect();
     let mut table = ResumeTable::default();
     let Some(state) = state else { return table };
+    table.gone = state.gone();
     for entry in state.resume(&names) {
         let known = |name: &&str| {
             let fresh = Resumed {

@@ -217,6 +217,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
     let config = |input| {
         file_config(input, around.fingerprint_key).map(|config| FileConfig {
             held_bytes_max,
+            gone: around.resume.gone.clone(),
             ..config
         })
     };

@@ -159,6 +159,7 @@ fn with_journal(dir: &DataDir, base: wire::Base, warnings: &mut Vec<String>) -> 
     }
     for state in checkpoint.pipelines.values_mut() {
         state.changed.clear();
+        state.gone.written();
     }
     checkpoint
 }

@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::SystemTime;
 
 use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, wire};
 use crate::data_dir::{DataDir, rename};
@@ -51,6 +52,9 @@ impl Store {
     /// The data directory cannot be written; what is on disk can be read as before, and the next call
     /// tries to write all that is missing.
     pub fn save(&mut self) -> Result<bool, Error> {
+        for state in self.checkpoint.pipelines.values_mut() {
+            state.gone.stamp(SystemTime::now());
+        }
         let changed = |checkpoint: &Checkpoint| {
             let mut states = checkpoint.pipelines.values();
             states.any(|state| !state.changed.is_empty())
@@ -72,6 +76,7 @@ impl Store {
         }
         for state in self.checkpoint.pipelines.values_mut() {
             state.changed.clear();
+            state.gone.written();
         }
         Ok(true)
     }

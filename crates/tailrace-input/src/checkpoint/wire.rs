@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Watermark, path_text};
-use crate::identity::{Fingerprint, FingerprintKey, Tail};
+use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const VERSION: u32 = 2;
 
@@ -43,7 +43,26 @@ struct Body {
 struct Pipeline {
     #[serde(default)]
     retired: BTreeMap<String, WireCounts>,
+    /// Since when `gone` is complete, in nanoseconds since the Unix epoch; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    gone_since: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<GoneFile>,
     files: Vec<File>,
+}
+
+/// What was read of a file that is gone.
+#[derive(Serialize, Deserialize)]
+struct GoneFile {
+    /// When that was found out, in nanoseconds since the Unix epoch.
+    at: u64,
+    device: u64,
+    inode: u64,
+    born: u64,
+    fingerprint_bytes: u32,
+    fingerprint: String,
+    tail_offset: u64,
+    tail: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,6 +108,11 @@ struct PipelineChanges {
     retired: BTreeMap<String, WireCounts>,
     /// Device, inode and generation of files that are no longer listed.
     removed: Vec<(u64, u64, u32)>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    gone_since: u64,
+    /// Those that are gone since the last line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<GoneFile>,
     files: Vec<File>,
 }
 
@@ -160,6 +184,8 @@ pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
                 .filter(is_removed)
                 .map(triple)
                 .collect(),
+            gone_since: state.gone.since,
+            gone: state.gone.unwritten().map(GoneFile::from).collect(),
             files: state.changed.iter().filter_map(file).collect(),
         }
     };
@@ -212,10 +238,15 @@ pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Res
     for (name, pipeline) in changes.pipelines {
         let files: Result<Vec<_>, _> = pipeline.files.into_iter().map(File::read).collect();
         let files = files.map_err(|failure| format!("{failure:?}"))?;
-        read.push((name, pipeline.retired, pipeline.removed, files));
+        let gone = pipeline.gone.into_iter().map(GoneFile::read);
+        let gone: Result<Vec<_>, _> = gone.collect();
+        let gone = gone.map_err(|failure| format!("{failure:?}"))?;
+        let gone = (pipeline.gone_since, gone);
+        read.push((name, pipeline.retired, pipeline.removed, files, gone));
     }
-    for (name, retired, removed, files) in read {
+    for (name, retired, removed, files, (since, gone)) in read {
         let state = checkpoint.pipelines.entry(name).or_default();
+        state.gone.add(since, gone);
         state.retired = counts_from_wire(retired);
         for (device, inode, generation) in removed {
             state.files.remove(&FileKey {
@@ -269,6 +300,8 @@ impl From<&PipelineState> for Pipeline {
         let files = state.files.iter();
         Self {
             retired: counts_to_wire(&state.retired),
+            gone_since: state.gone.since,
+            gone: state.gone.all().map(GoneFile::from).collect(),
             files: files.map(|(key, file)| File::new(key, file)).collect(),
         }
     }
@@ -277,11 +310,48 @@ impl From<&PipelineState> for Pipeline {
 impl Pipeline {
     fn read(self) -> Result<PipelineState, Failure> {
         let files: Result<_, _> = self.files.into_iter().map(File::read).collect();
-        Ok(PipelineState {
+        let gone: Result<_, _> = self.gone.into_iter().map(GoneFile::read).collect();
+        let mut state = PipelineState {
             files: files?,
             retired: counts_from_wire(self.retired),
             ..PipelineState::default()
-        })
+        };
+        state.gone.add(self.gone_since, gone?);
+        Ok(state)
+    }
+}
+
+impl From<&(u64, FileId)> for GoneFile {
+    fn from((at, id): &(u64, FileId)) -> Self {
+        Self {
+            at: *at,
+            device: id.device,
+            inode: id.inode,
+            born: id.born,
+            fingerprint_bytes: id.fingerprint.bytes,
+            fingerprint: hex(id.fingerprint.hash),
+            tail_offset: id.tail.offset,
+            tail: hex(id.tail.hash),
+        }
+    }
+}
+
+impl GoneFile {
+    fn read(self) -> Result<(u64, FileId), Failure> {
+        let id = FileId {
+            device: self.device,
+            inode: self.inode,
+            born: self.born,
+            fingerprint: Fingerprint {
+                bytes: self.fingerprint_bytes,
+                hash: unhex(&self.fingerprint)?,
+            },
+            tail: Tail {
+                offset: self.tail_offset,
+                hash: unhex(&self.tail)?,
+            },
+        };
+        Ok((self.at, id))
     }
 }
 

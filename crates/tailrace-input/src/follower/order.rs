@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Follower;
 use crate::event::SourceId;
+use crate::gzip;
 use crate::identity::{self, Inode};
 
 /// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
@@ -144,7 +145,10 @@ impl Follower {
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
+    /// Of a compressed file, the same of what it was made of.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
+        let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
+        let path = uncompressed.as_deref().unwrap_or(path);
         let patterns = &self.discovery.patterns;
         let is_wanted = patterns.matches(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
