@@ -118,7 +118,8 @@ pub struct FileState {
     pub path: PathBuf,
     /// Its last known size.
     pub size: u64,
-    outputs: BTreeMap<String, Watermark>,
+    /// By name, sorted: a map would take hundreds of bytes for each of thousands of files.
+    outputs: Vec<(Box<str>, Watermark)>,
 }
 
 /// The part of a file's identity that never changes within a generation.
@@ -207,10 +208,7 @@ impl PipelineState {
         watermark: Watermark,
     ) -> Result<(), Backwards> {
         let key = FileKey::new(id, generation);
-        let known = self
-            .files
-            .get(&key)
-            .and_then(|file| file.outputs.get(output));
+        let known = self.files.get(&key).and_then(|file| file.output(output));
         if let Some(known) = known
             && watermark.offset < known.offset
         {
@@ -223,7 +221,7 @@ impl PipelineState {
             self.changed.insert(key);
             FileState::new(id, path, size)
         });
-        let known = (file.id(key), file.size, file.outputs.get(output));
+        let known = (file.id(key), file.size, file.output(output));
         if known == (id, size, Some(&watermark)) && file.path == path {
             return Ok(());
         }
@@ -235,10 +233,11 @@ impl PipelineState {
         if file.path != path {
             path.clone_into(&mut file.path);
         }
-        match file.outputs.get_mut(output) {
-            Some(known) => *known = watermark,
-            None => {
-                file.outputs.insert(output.to_owned(), watermark);
+        match file.place_of(output) {
+            Ok(at) => file.outputs[at].1 = watermark,
+            Err(at) => {
+                file.outputs.reserve_exact(1);
+                file.outputs.insert(at, (output.into(), watermark));
             }
         }
         Ok(())
@@ -248,7 +247,7 @@ impl PipelineState {
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
         let file = self.files.get(&FileKey::new(id, generation))?;
-        file.outputs.get(output).copied()
+        file.output(output).copied()
     }
 
     /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
@@ -263,7 +262,7 @@ impl PipelineState {
             return;
         };
         for (output, watermark) in file.outputs {
-            let total = self.retired.entry(output).or_default();
+            let total = self.retired.entry(output.into()).or_default();
             *total = total.plus(watermark.counts);
         }
     }
@@ -273,7 +272,7 @@ impl PipelineState {
     pub fn total(&self, output: &str) -> Counts {
         self.files
             .values()
-            .filter_map(|file| file.outputs.get(output))
+            .filter_map(|file| file.output(output))
             .fold(
                 self.retired.get(output).copied().unwrap_or_default(),
                 |sum, watermark| sum.plus(watermark.counts),
@@ -302,7 +301,7 @@ impl PipelineState {
             .filter_map(|(id, generation, file)| {
                 let offset = outputs
                     .iter()
-                    .filter_map(|&output| file.outputs.get(output))
+                    .filter_map(|&output| file.output(output))
                     .map(|watermark| watermark.offset)
                     .min()?;
                 Some(Resume {
@@ -325,7 +324,7 @@ impl FileState {
             tail: id.tail,
             path: path.to_owned(),
             size,
-            outputs: BTreeMap::new(),
+            outputs: Vec::new(),
         }
     }
 
@@ -343,7 +342,18 @@ impl FileState {
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Watermark)> {
         self.outputs
             .iter()
-            .map(|(output, watermark)| (output.as_str(), *watermark))
+            .map(|(output, watermark)| (&**output, *watermark))
+    }
+
+    fn output(&self, name: &str) -> Option<&Watermark> {
+        let at = self.place_of(name).ok()?;
+        Some(&self.outputs[at].1)
+    }
+
+    /// Where an output stands in the list, or would.
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.outputs
+            .binary_search_by(|(output, _)| (**output).cmp(name))
     }
 }
 

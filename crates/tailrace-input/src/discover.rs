@@ -105,6 +105,12 @@ impl Discovery {
             .map(|(dir, _)| dir.as_path())
     }
 
+    /// Whether a file of this absolute path belongs to the input, in whatever directory.
+    pub(crate) fn matches(&self, path: &Path) -> bool {
+        // What the walk came upon needs no second one.
+        self.wants(path) || self.patterns.matches(path)
+    }
+
     /// Watches a directory outside the walk: the home of a link's target or of a renamed file.
     pub(crate) fn watch_extra(&mut self, dir: &Path, found: &mut Found) {
         if !self.watcher.watches(dir) {

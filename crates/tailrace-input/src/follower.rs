@@ -30,6 +30,7 @@ mod unknown;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -226,6 +227,10 @@ pub struct Follower {
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
     first_start: bool,
+    /// Whether it is being made: nothing has been read.
+    is_new: bool,
+    /// Whether a path is there, as found while it is being made.
+    asked: RefCell<HashMap<PathBuf, bool>>,
     next_source: u32,
     /// Files that may have something to read, in turn.
     ready: VecDeque<u32>,
@@ -293,6 +298,8 @@ impl Follower {
             ended: HashMap::new(),
             resume: HashMap::new(),
             first_start,
+            is_new: true,
+            asked: RefCell::default(),
             next_source: 0,
             ready: VecDeque::new(),
             idle: VecDeque::new(),
@@ -322,6 +329,8 @@ impl Follower {
             follower.find_unknown(&known, &read);
         }
         follower.first_start = false;
+        follower.is_new = false;
+        follower.asked = RefCell::default();
         Ok(follower)
     }
 

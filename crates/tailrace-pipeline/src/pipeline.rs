@@ -232,7 +232,13 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
             let globs = globs.as_ref();
             globs.is_some_and(|globs| globs.matches(&entry.path))
         };
-        let owner = globs.iter().position(names).unwrap_or(first_file);
+        let is_only = configs.len() == 1;
+        let owner = if is_only {
+            None
+        } else {
+            globs.iter().position(names)
+        };
+        let owner = owner.unwrap_or(first_file);
         resume[owner].push(entry);
     }
     let open = |(config, resume): (Option<FileConfig>, Vec<Resume>)| match config {

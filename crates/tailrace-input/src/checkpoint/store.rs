@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::SystemTime;
 
-use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, wire};
+use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, Loaded, NAME, PREVIOUS, wire};
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
 
@@ -43,6 +43,28 @@ impl Store {
             dir,
             checkpoint,
             journal: None,
+        }
+    }
+
+    /// Goes on with what was loaded: where nothing was wrong with it, nothing is written until something
+    /// changes.
+    #[must_use]
+    pub fn go_on(dir: DataDir, loaded: Loaded) -> Self {
+        let journal = loaded.written.and_then(|written| {
+            let path = dir.path().join(JOURNAL);
+            let file = OpenOptions::new().append(true).open(path).ok()?;
+            Some(Journal {
+                file,
+                bytes: written.journal_bytes,
+                base: written.base,
+                base_bytes: written.base_bytes,
+                pipelines: loaded.checkpoint.pipelines.len(),
+            })
+        });
+        Self {
+            dir,
+            checkpoint: loaded.checkpoint,
+            journal,
         }
     }
 

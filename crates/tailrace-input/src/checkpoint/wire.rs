@@ -4,8 +4,10 @@
 //! covers the version and every byte of the body.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -83,7 +85,7 @@ struct File {
     tail: String,
     path: String,
     size: u64,
-    outputs: BTreeMap<String, Output>,
+    outputs: Outputs,
 }
 
 /// One line of the journal.
@@ -114,6 +116,38 @@ struct PipelineChanges {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<GoneFile>,
     files: Vec<File>,
+}
+
+/// An object with the outputs as its keys, read without a map for each file.
+struct Outputs(Vec<(Box<str>, Output)>);
+
+impl Serialize for Outputs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, output)| (name, output)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Outputs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Outputs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of outputs")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Outputs, A::Error> {
+                let mut outputs = Vec::new();
+                while let Some(output) = map.next_entry()? {
+                    outputs.reserve_exact(1);
+                    outputs.push(output);
+                }
+                Ok(Outputs(outputs))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -149,6 +183,8 @@ fn is_zero(count: &u64) -> bool {
 pub(super) struct Base {
     pub(super) checkpoint: Checkpoint,
     pub(super) checksum: String,
+    /// Whether it is of the version that is written.
+    pub(super) is_current: bool,
 }
 
 /// A whole state as bytes, and its checksum.
@@ -220,6 +256,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
     Ok(Base {
         checkpoint: Checkpoint { key, pipelines },
         checksum: envelope.checksum,
+        is_current: envelope.version == VERSION,
     })
 }
 
@@ -357,7 +394,7 @@ impl GoneFile {
 
 impl File {
     fn new(key: &FileKey, file: &FileState) -> Self {
-        let output = |(output, at): (&String, &Watermark)| {
+        let output = |(output, at): &(Box<str>, Watermark)| {
             let Counts {
                 delivered,
                 filtered,
@@ -386,7 +423,7 @@ impl File {
             tail: hex(file.tail.hash),
             path: path_text::encode(&file.path),
             size: file.size,
-            outputs: file.outputs.iter().map(output).collect(),
+            outputs: Outputs(file.outputs.iter().map(output).collect()),
         }
     }
 
@@ -398,7 +435,7 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let output = |(output, at): (String, Output)| {
+        let output = |(output, at): (Box<str>, Output)| {
             let counts = Counts {
                 delivered: at.delivered,
                 filtered: at.filtered,
@@ -409,6 +446,9 @@ impl File {
             let offset = at.offset;
             (output, Watermark { offset, counts })
         };
+        let mut outputs: Vec<_> = self.outputs.0.into_iter().map(output).collect();
+        outputs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        outputs.shrink_to_fit();
         let state = FileState {
             born: self.born,
             fingerprint: Fingerprint {
@@ -421,7 +461,7 @@ impl File {
             },
             path,
             size: self.size,
-            outputs: self.outputs.into_iter().map(output).collect(),
+            outputs,
         };
         Ok((key, state))
     }

@@ -98,7 +98,7 @@ impl Follower {
             };
             let origin = self.origin_of(&path);
             let is_rotated = is_gzip || origin != original;
-            if !is_rotated || !patterns.matches(&origin) || patterns.excluded(&original) {
+            if !is_rotated || !self.discovery.matches(&origin) || patterns.excluded(&original) {
                 continue;
             }
             let known = youngest.get(origin.as_path());
