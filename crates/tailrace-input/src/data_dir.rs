@@ -1,9 +1,9 @@
 //! The directory an agent keeps its state in, locked against a second agent.
 //!
-//! Takes a path, gives a directory that exists, is writable and is held by this process alone. Never
+//! Takes a path, gives a directory that exists and is held by this process alone; it need not be writable now. Never
 //! waits for the lock: two agents on one checkpoint would each undo what the other wrote, so the
-//! second one must not start. The lock is `flock` on a file of its own: it goes with the process,
-//! however that ends.
+//! second one must not start. The lock is `flock` on the directory and on a file of its own: it goes with the
+//! process, however that ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -195,6 +195,19 @@ mod tests {
         assert!(error.to_string().contains("another tailrace agent"));
         drop(first);
         DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_without_its_lock_file_is_held_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DataDir::open(dir.path()).unwrap();
+        fs::remove_file(dir.path().join("lock")).unwrap();
+        assert!(DataDir::open(dir.path()).unwrap_err().is_locked());
+        drop(first);
+        let full = io::Error::from(Errno::NOSPC);
+        assert!(is_full_or_read_only(&full) && is_full_or_read_only(&Errno::DQUOT.into()));
+        assert!(is_full_or_read_only(&Errno::ROFS.into()));
+        assert!(!is_full_or_read_only(&Errno::ACCESS.into()));
     }
 
     #[test]
