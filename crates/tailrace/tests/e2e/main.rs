@@ -7,6 +7,7 @@ mod support;
 mod agent;
 mod bad_input;
 mod command_line;
+mod disk;
 mod oracle;
 mod real_collector;
 mod refused;
