@@ -20,6 +20,7 @@
 //! no journal, no birth times and no tails. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
+mod gone;
 mod load;
 mod path_text;
 mod store;
@@ -31,7 +32,7 @@ pub use store::Store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::follower::Resume;
+use crate::follower::{Gone, Resume};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const NAME: &str = "checkpoint.json";
@@ -54,6 +55,8 @@ pub struct PipelineState {
     retired: BTreeMap<String, Counts>,
     /// Files that were set or removed since the state was last written.
     changed: BTreeSet<FileKey>,
+    /// What was read of files that were removed of late.
+    gone: gone::GoneFiles,
 }
 
 impl PartialEq for PipelineState {
@@ -115,7 +118,8 @@ pub struct FileState {
     pub path: PathBuf,
     /// Its last known size.
     pub size: u64,
-    outputs: BTreeMap<String, Watermark>,
+    /// By name, sorted: a map would take hundreds of bytes for each of thousands of files.
+    outputs: Vec<(Box<str>, Watermark)>,
 }
 
 /// The part of a file's identity that never changes within a generation.
@@ -204,10 +208,7 @@ impl PipelineState {
         watermark: Watermark,
     ) -> Result<(), Backwards> {
         let key = FileKey::new(id, generation);
-        let known = self
-            .files
-            .get(&key)
-            .and_then(|file| file.outputs.get(output));
+        let known = self.files.get(&key).and_then(|file| file.output(output));
         if let Some(known) = known
             && watermark.offset < known.offset
         {
@@ -220,7 +221,7 @@ impl PipelineState {
             self.changed.insert(key);
             FileState::new(id, path, size)
         });
-        let known = (file.id(key), file.size, file.outputs.get(output));
+        let known = (file.id(key), file.size, file.output(output));
         if known == (id, size, Some(&watermark)) && file.path == path {
             return Ok(());
         }
@@ -232,10 +233,11 @@ impl PipelineState {
         if file.path != path {
             path.clone_into(&mut file.path);
         }
-        match file.outputs.get_mut(output) {
-            Some(known) => *known = watermark,
-            None => {
-                file.outputs.insert(output.to_owned(), watermark);
+        match file.place_of(output) {
+            Ok(at) => file.outputs[at].1 = watermark,
+            Err(at) => {
+                file.outputs.reserve_exact(1);
+                file.outputs.insert(at, (output.into(), watermark));
             }
         }
         Ok(())
@@ -245,18 +247,22 @@ impl PipelineState {
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
         let file = self.files.get(&FileKey::new(id, generation))?;
-        file.outputs.get(output).copied()
+        file.output(output).copied()
     }
 
     /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
     pub fn remove(&mut self, id: FileId, generation: u32) {
         let key = FileKey::new(id, generation);
-        let Some(file) = self.files.remove(&key) else {
+        let file = self.files.remove(&key);
+        // It may have come and gone since the state was last written.
+        if self.gone.push(id) || file.is_some() {
+            self.changed.insert(key);
+        }
+        let Some(file) = file else {
             return;
         };
-        self.changed.insert(key);
         for (output, watermark) in file.outputs {
-            let total = self.retired.entry(output).or_default();
+            let total = self.retired.entry(output.into()).or_default();
             *total = total.plus(watermark.counts);
         }
     }
@@ -266,7 +272,7 @@ impl PipelineState {
     pub fn total(&self, output: &str) -> Counts {
         self.files
             .values()
-            .filter_map(|file| file.outputs.get(output))
+            .filter_map(|file| file.output(output))
             .fold(
                 self.retired.get(output).copied().unwrap_or_default(),
                 |sum, watermark| sum.plus(watermark.counts),
@@ -280,6 +286,12 @@ impl PipelineState {
             .map(|(key, file)| (file.id(*key), key.generation, file))
     }
 
+    /// What was read of files that are gone, as far back as it is known.
+    #[must_use]
+    pub fn gone(&self) -> Gone {
+        self.gone.known()
+    }
+
     /// Where to read on so that each of `outputs` gets all it has not settled: per file, the lowest
     /// watermark. An output without a watermark in a file that others know is new: it begins with
     /// them.
@@ -289,7 +301,7 @@ impl PipelineState {
             .filter_map(|(id, generation, file)| {
                 let offset = outputs
                     .iter()
-                    .filter_map(|&output| file.outputs.get(output))
+                    .filter_map(|&output| file.output(output))
                     .map(|watermark| watermark.offset)
                     .min()?;
                 Some(Resume {
@@ -312,7 +324,7 @@ impl FileState {
             tail: id.tail,
             path: path.to_owned(),
             size,
-            outputs: BTreeMap::new(),
+            outputs: Vec::new(),
         }
     }
 
@@ -330,7 +342,18 @@ impl FileState {
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Watermark)> {
         self.outputs
             .iter()
-            .map(|(output, watermark)| (output.as_str(), *watermark))
+            .map(|(output, watermark)| (&**output, *watermark))
+    }
+
+    fn output(&self, name: &str) -> Option<&Watermark> {
+        let at = self.place_of(name).ok()?;
+        Some(&self.outputs[at].1)
+    }
+
+    /// Where an output stands in the list, or would.
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.outputs
+            .binary_search_by(|(output, _)| (**output).cmp(name))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The directory an agent keeps its state in, locked against a second agent.
 //!
-//! Takes a path, gives a directory that exists, is writable and is held by this process alone. Never
+//! Takes a path, gives a directory that exists and is held by this process alone; it need not be writable now. Never
 //! waits for the lock: two agents on one checkpoint would each undo what the other wrote, so the
-//! second one must not start. The lock is `flock` on a file of its own: it goes with the process,
-//! however that ends.
+//! second one must not start. The lock is `flock` on the directory and on a file of its own: it goes with the
+//! process, however that ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,7 +19,9 @@ use crate::error::{Error, Kind};
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
+    /// The directory itself, where it can be locked, and the file `lock` in it, where it can be made: a full
+    /// or read-only disk may not have it. One of them at least.
+    _locks: Vec<File>,
 }
 
 impl DataDir {
@@ -40,36 +42,40 @@ impl DataDir {
             path: path.to_owned(),
             source,
         };
-        let mut lock = OpenOptions::new()
+        let mut locks = Vec::new();
+        // Some network filesystems lock no directory.
+        let dir = File::open(path).map_err(not_writable)?;
+        if lock(&dir, path)?.is_ok() {
+            locks.push(dir);
+        }
+        let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
             .open(path.join("lock"))
-            // A disk that became read-only is no reason not to deliver: what an earlier run left is enough.
+            // A disk that is read-only is no reason not to deliver.
             .or_else(|error| match error.kind() {
-                io::ErrorKind::ReadOnlyFilesystem => File::open(path.join("lock")),
+                io::ErrorKind::ReadOnlyFilesystem => File::open(path.join("lock")).map_err(|_| error),
                 _ => Err(error),
-            })
-            .map_err(not_writable)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(Kind::Locked {
-                    path: path.to_owned(),
-                }
-                .into());
+            });
+        match file {
+            Ok(mut file) => {
+                lock(&file, path)?.map_err(not_writable)?;
+                // Who holds it is for people only.
+                let holder = format!("{}\n", std::process::id());
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all(holder.as_bytes()));
+                locks.push(file);
             }
-            Err(errno) => return Err(not_writable(errno.into()).into()),
+            // What cannot be written now is told when the checkpoint is, and tried again.
+            Err(error) if is_full_or_read_only(&error) && !locks.is_empty() => {}
+            Err(error) => return Err(not_writable(error).into()),
         }
-        // Who holds it is for people only. A full or read-only disk is told when the checkpoint is written.
-        let holder = format!("{}\n", std::process::id());
-        let _ = lock
-            .set_len(0)
-            .and_then(|()| lock.write_all(holder.as_bytes()));
         Ok(Self {
             path: path.to_owned(),
-            _lock: lock,
+            _locks: locks,
         })
     }
 
@@ -84,7 +90,7 @@ impl DataDir {
     pub(crate) fn again(&self) -> Self {
         Self {
             path: self.path.clone(),
-            _lock: self._lock.try_clone().expect("a lock can be cloned"),
+            _locks: Vec::new(),
         }
     }
 
@@ -146,6 +152,26 @@ impl DataDir {
     }
 }
 
+/// Locks a file for this process alone; the inner error is that it cannot be locked at all.
+fn lock(file: &File, path: &Path) -> Result<io::Result<()>, Kind> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Ok(())),
+        Err(Errno::WOULDBLOCK) => Err(Kind::Locked {
+            path: path.to_owned(),
+        }),
+        Err(errno) => Ok(Err(errno.into())),
+    }
+}
+
+/// Whether a disk can be read and not be written, for now.
+fn is_full_or_read_only(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(
+        error.kind(),
+        ReadOnlyFilesystem | StorageFull | QuotaExceeded
+    )
+}
+
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Kind> {
     fs::rename(from, to).map_err(|source| Kind::Rename {
         from: from.to_owned(),
@@ -169,6 +195,19 @@ mod tests {
         assert!(error.to_string().contains("another tailrace agent"));
         drop(first);
         DataDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_without_its_lock_file_is_held_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DataDir::open(dir.path()).unwrap();
+        fs::remove_file(dir.path().join("lock")).unwrap();
+        assert!(DataDir::open(dir.path()).unwrap_err().is_locked());
+        drop(first);
+        let full = io::Error::from(Errno::NOSPC);
+        assert!(is_full_or_read_only(&full) && is_full_or_read_only(&Errno::DQUOT.into()));
+        assert!(is_full_or_read_only(&Errno::ROFS.into()));
+        assert!(!is_full_or_read_only(&Errno::ACCESS.into()));
     }
 
     #[test]

@@ -90,6 +90,27 @@ impl Discovery {
             && !self.patterns.excluded(path)
     }
 
+    /// The directories in which a file of the input can be.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = &Path> {
+        let is_home = |states: &Vec<State>| {
+            let mut states = states.iter();
+            states.any(|&state| {
+                self.patterns
+                    .literal(state)
+                    .is_none_or(|(_, is_file)| is_file)
+            })
+        };
+        let dirs = self.dirs.iter();
+        dirs.filter(move |(_, states)| is_home(states))
+            .map(|(dir, _)| dir.as_path())
+    }
+
+    /// Whether a file of this absolute path belongs to the input, in whatever directory.
+    pub(crate) fn matches(&self, path: &Path) -> bool {
+        // What the walk came upon needs no second one.
+        self.wants(path) || self.patterns.matches(path)
+    }
+
     /// Watches a directory outside the walk: the home of a link's target or of a renamed file.
     pub(crate) fn watch_extra(&mut self, dir: &Path, found: &mut Found) {
         if !self.watcher.watches(dir) {

@@ -94,7 +94,7 @@ pub enum FileEvent {
         source: Option<SourceId>,
         /// The last known name.
         path: PathBuf,
-        /// How many bytes; 0 where a file came and went unseen, so that nobody knows.
+        /// How many bytes; 0 where a file came and went unseen or is damaged, so that nobody knows.
         bytes: u64,
         /// Why.
         reason: LossReason,
@@ -144,6 +144,8 @@ pub enum LossReason {
     Vanished,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
+    /// The compressed file that holds the bytes cannot be decompressed.
+    Corrupt,
     /// Deleted files held more than `held_bytes_max`, and this one's path held most.
     Held,
     /// A segment of the queue does not check.

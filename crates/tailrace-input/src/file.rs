@@ -87,7 +87,7 @@ pub(crate) struct File {
     pub(crate) tick: u64,
     mtime: (i64, i64),
     /// At `offset` once it is verified; before, where an earlier run stopped to read.
-    tail: Tail,
+    pub(crate) tail: Tail,
     handle: Option<fs::File>,
 }
 

@@ -25,10 +25,12 @@ mod read;
 mod resume;
 mod timers;
 mod twin;
+mod unknown;
 
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -83,6 +85,8 @@ pub struct FileConfig {
     pub held_bytes_max: u64,
     /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
     pub fingerprint_key: FingerprintKey,
+    /// What earlier runs read of files that are gone: [`crate::checkpoint::PipelineState::gone`].
+    pub gone: Gone,
 }
 
 impl Default for FileConfig {
@@ -101,6 +105,7 @@ impl Default for FileConfig {
             linger: Duration::from_secs(2),
             held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),
+            gone: Gone::default(),
         }
     }
 }
@@ -162,6 +167,17 @@ pub struct Resume {
     pub size: u64,
 }
 
+/// Files that earlier runs read and that are gone. By them a compressed file that was read is told from one
+/// that nobody saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// From when on every file that went is listed, in nanoseconds since the Unix epoch. 0: it is not known,
+    /// and no compressed file is read for itself.
+    pub since: u64,
+    /// Their identities, as last read.
+    pub files: Vec<FileId>,
+}
+
 /// A source as it stands now.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceStatus<'a> {
@@ -212,6 +228,10 @@ pub struct Follower {
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
     first_start: bool,
+    /// Whether it is being made: nothing has been read.
+    is_new: bool,
+    /// Whether a path is there, as found while it is being made.
+    asked: RefCell<HashMap<PathBuf, bool>>,
     next_source: u32,
     /// Files that may have something to read, in turn.
     ready: VecDeque<u32>,
@@ -279,6 +299,8 @@ impl Follower {
             ended: HashMap::new(),
             resume: HashMap::new(),
             first_start,
+            is_new: true,
+            asked: RefCell::default(),
             next_source: 0,
             ready: VecDeque::new(),
             idle: VecDeque::new(),
@@ -297,12 +319,19 @@ impl Follower {
             follower.problem(Path::new("inotify"), message);
         }
         let known = follower.origins(&resume);
+        let mut read = std::mem::take(&mut follower.config.gone.files);
+        read.extend(resume.iter().map(|entry| entry.id));
         follower.take_resume(resume);
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
-        follower.find_between(known);
+        follower.find_between(known.clone());
+        if !first_start {
+            follower.find_unknown(&known, &read);
+        }
         follower.first_start = false;
+        follower.is_new = false;
+        follower.asked = RefCell::default();
         Ok(follower)
     }
 

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::identity::{FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX};
+use crate::identity::{
+    FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, read_full_at,
+};
 
 /// How many bytes are decompressed at once while looking for something.
 const STEP_BYTES: usize = 64 * 1024;
@@ -26,6 +28,8 @@ pub(crate) struct Original {
 /// Reads the original bytes.
 pub(crate) struct GzipReader {
     decoder: MultiGzDecoder<BufReader<fs::File>>,
+    /// The last bytes given or skipped: as many as a tail covers, or all.
+    last: Vec<u8>,
 }
 
 impl std::fmt::Debug for GzipReader {
@@ -38,19 +42,68 @@ impl GzipReader {
     /// Opens a compressed file at an offset of the original; at its end if it is shorter.
     pub(crate) fn open(path: &Path, offset: u64) -> io::Result<Self> {
         let file = BufReader::with_capacity(STEP_BYTES, fs::File::open(path)?);
-        let mut decoder = MultiGzDecoder::new(file);
-        io::copy(&mut (&mut decoder).take(offset), &mut io::sink())?;
-        Ok(Self { decoder })
+        let mut reader = Self {
+            decoder: MultiGzDecoder::new(file),
+            last: Vec::new(),
+        };
+        let before = offset.saturating_sub(TAIL_BYTES_MAX as u64);
+        io::copy(&mut (&mut reader.decoder).take(before), &mut io::sink())?;
+        let mut last = Vec::new();
+        (&mut reader.decoder)
+            .take(offset - before)
+            .read_to_end(&mut last)?;
+        reader.last = last;
+        Ok(reader)
+    }
+
+    /// The bytes just before the next one: as many as a tail covers, or all there are.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
     }
 
     /// Fills the buffer from its start. 0 at the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
+        let bytes = loop {
             match self.decoder.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
+                other => break other?,
             }
+        };
+        let data = &buffer[..bytes];
+        self.last
+            .extend_from_slice(&data[bytes.saturating_sub(TAIL_BYTES_MAX)..]);
+        let over = self.last.len().saturating_sub(TAIL_BYTES_MAX);
+        self.last.drain(..over);
+        Ok(bytes)
+    }
+}
+
+/// What a compressed file says of itself, and shows at its beginning, without being decompressed whole.
+pub(crate) struct Sketch {
+    /// The first bytes of the original, as many as a fingerprint covers.
+    pub(crate) head: Vec<u8>,
+    /// The size of the original modulo 2^32, as the last member says; of no use where the file is cut off.
+    pub(crate) size: u32,
+}
+
+impl Sketch {
+    /// Looks at a file.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let file = fs::File::open(path)?;
+        let end = file.metadata()?.len();
+        let mut size = [0; 4];
+        let before = end.saturating_sub(size.len() as u64);
+        if read_full_at(&file, &mut size, before)? < size.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let mut head = Vec::new();
+        MultiGzDecoder::new(BufReader::new(file))
+            .take(FINGERPRINT_BYTES_MAX as u64)
+            .read_to_end(&mut head)?;
+        Ok(Self {
+            head,
+            size: u32::from_le_bytes(size),
+        })
     }
 }
 

@@ -142,7 +142,7 @@ impl FingerprintKey {
 }
 
 /// Device and inode: the part of a [`FileId`] that a `stat` gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Inode {
     pub(crate) device: u64,
     pub(crate) inode: u64,

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tailrace_input::checkpoint::{Checkpoint, Counts as Stored, PipelineState, Store, Watermark};
+use tailrace_config::{Input, StartAt};
+use tailrace_input::checkpoint::{
+    Checkpoint, Counts as Stored, Loaded, PipelineState, Store, Watermark,
+};
 use tailrace_input::{DataDir, FingerprintKey};
 use tracing::{debug, error, info, warn};
 
@@ -41,7 +44,7 @@ pub(crate) struct RestoredPipeline {
 /// A loaded checkpoint that nothing writes yet.
 pub(crate) struct Idle {
     dir: DataDir,
-    checkpoint: Checkpoint,
+    loaded: Loaded,
 }
 
 /// The thread that writes the checkpoint.
@@ -82,24 +85,37 @@ impl Idle {
             fingerprint_key: loaded.checkpoint.fingerprint_key(),
             pipelines: plans.iter().map(restore).collect(),
         };
-        Ok((
-            Self {
-                dir,
-                checkpoint: loaded.checkpoint,
-            },
-            restored,
-        ))
+        Ok((Self { dir, loaded }, restored))
     }
 
     /// Starts to write, once every second while something moves.
+    ///
+    /// # Errors
+    /// Nothing can be written at a first start, and the next one would leave out what comes until then.
     pub(crate) fn start(
         self,
         pipelines: Arc<[Arc<Pipeline>]>,
         metrics: Metrics,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
+        let mut skipping = pipelines.iter().filter(|pipeline| {
+            self.loaded.is_first_start(&pipeline.plan.name) && skips(&pipeline.plan)
+        });
+        let skipping = skipping.next().map(|pipeline| pipeline.plan.name.clone());
+        let path = self.dir.path().to_owned();
+        let mut store = Store::go_on(self.dir, self.loaded);
+        if let Some(pipeline) = skipping {
+            for pipeline in &*pipelines {
+                store.checkpoint.pipeline_mut(&pipeline.plan.name);
+            }
+            store.save().map_err(|source| Kind::FirstStart {
+                pipeline,
+                path,
+                source,
+            })?;
+        }
         let writer = Writer {
-            store: Store::new(self.dir, self.checkpoint),
+            store,
             stored_at: Instant::now(),
             told_at: None,
             pipelines,
@@ -229,6 +245,15 @@ impl Writer {
     }
 }
 
+/// Whether a pipeline leaves out files that are there when it first starts.
+fn skips(plan: &PipelinePlan) -> bool {
+    let skips = |input: &Input| match input {
+        Input::File(file, _) => file.start_at == StartAt::End || file.ignore_older.is_some(),
+        Input::Stdin(..) => false,
+    };
+    plan.config.inputs.iter().any(skips)
+}
+
 /// One mark for each file and output: a file that came back has two sources while the earlier one
 /// is not settled, and the lower watermark holds.
 fn lowest_marks(marks: impl Iterator<Item = Mark>) -> Vec<Mark> {
@@ -255,6 +280,7 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
         .collect();
     let mut table = ResumeTable::default();
     let Some(state) = state else { return table };
+    table.gone = state.gone();
     for entry in state.resume(&names) {
         let known = |name: &&str| {
             let fresh = Resumed {

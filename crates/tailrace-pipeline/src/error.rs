@@ -32,6 +32,17 @@ pub(crate) enum Kind {
         path: PathBuf,
         source: tailrace_input::Error,
     },
+    #[error(
+        "the first checkpoint cannot be written to {}, and pipeline {pipeline} leaves out what it finds at its \
+         first start: until it can be written, every start would leave out what came since the last; make room \
+         there, or set data_dir to a directory that can be written",
+        path.display()
+    )]
+    FirstStart {
+        pipeline: String,
+        path: PathBuf,
+        source: tailrace_input::Error,
+    },
     #[error("no thread could be started")]
     Thread { source: std::io::Error },
     #[error("the dead-letter file {} cannot be used", path.display())]

@@ -256,6 +256,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
     let config = |input| {
         file_config(input, around.fingerprint_key).map(|config| FileConfig {
             held_bytes_max,
+            gone: around.resume.gone.clone(),
             ..config
         })
     };
@@ -275,7 +276,13 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
             let globs = globs.as_ref();
             globs.is_some_and(|globs| globs.matches(&entry.path))
         };
-        let owner = globs.iter().position(names).unwrap_or(first_file);
+        let is_only = configs.len() == 1;
+        let owner = if is_only {
+            None
+        } else {
+            globs.iter().position(names)
+        };
+        let owner = owner.unwrap_or(first_file);
         resume[owner].push(entry);
     }
     let open = |((config, resume), input): ((Option<FileConfig>, Vec<Resume>), &Input)| match (

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tailrace_input::{FileId, Resume};
+use tailrace_input::{FileId, Gone, Resume};
 
 use crate::watermark::Resumed;
 
@@ -11,6 +11,8 @@ use crate::watermark::Resumed;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResumeTable {
     files: HashMap<(u64, u64, u32), ResumedFile>,
+    /// What was read of files that are gone.
+    pub(crate) gone: Gone,
 }
 
 /// What the checkpoint knows of one file generation.

@@ -20,6 +20,16 @@ pub struct Loaded {
     pub origin: Origin,
     /// What to tell the user, if anything is wrong: lowercase, no full stop.
     pub warning: Option<String>,
+    /// What is on the disk, if it is all of the state and can be appended to.
+    pub(super) written: Option<Written>,
+}
+
+/// A whole state and its journal, of which every line was taken.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) base: String,
+    pub(super) base_bytes: u64,
+    pub(super) journal_bytes: u64,
 }
 
 /// Where a loaded state came from.
@@ -86,9 +96,20 @@ impl Checkpoint {
                 }
             }
         }
+        let mut written = None;
         let (checkpoint, origin) = match found {
             Some((base, is_main)) => {
-                let checkpoint = with_journal(dir, base, &mut warnings);
+                let name = base.checksum.clone();
+                let is_current = base.is_current;
+                let (checkpoint, journal) = with_journal(dir, base, &mut warnings);
+                written = journal.filter(|_| is_main && is_current).and_then(|bytes| {
+                    let meta = fs::metadata(dir.path().join(NAME)).ok()?;
+                    Some(Written {
+                        base: name,
+                        base_bytes: meta.len(),
+                        journal_bytes: bytes,
+                    })
+                });
                 let origin = if is_main {
                     Origin::Loaded
                 } else {
@@ -114,6 +135,7 @@ impl Checkpoint {
             checkpoint,
             origin,
             warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            written,
         })
     }
 }
@@ -135,14 +157,21 @@ fn read(path: &Path) -> Result<Copy, Error> {
 }
 
 /// Adds what changed since a whole state was written, as far as it can be read: a last line that is cut
-/// off is what a crash leaves.
-fn with_journal(dir: &DataDir, base: wire::Base, warnings: &mut Vec<String>) -> Checkpoint {
+/// off is what a crash leaves. Gives the size of the journal if all of it belongs to the state and nothing else does.
+fn with_journal(
+    dir: &DataDir,
+    base: wire::Base,
+    warnings: &mut Vec<String>,
+) -> (Checkpoint, Option<u64>) {
     let mut checkpoint = base.checkpoint;
+    let (mut whole, mut elsewhere) = (None, false);
     for name in [JOURNAL_PREVIOUS, JOURNAL] {
         let path = dir.path().join(name);
         let Ok(bytes) = fs::read(&path) else { continue };
+        let mut applied = 0;
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             match wire::apply(line, &base.checksum, &mut checkpoint) {
+                Ok(true) if line.ends_with(b"\n") => applied += line.len(),
                 Ok(true) => {}
                 // It belongs to another whole state.
                 Ok(false) => break,
@@ -156,11 +185,19 @@ fn with_journal(dir: &DataDir, base: wire::Base, warnings: &mut Vec<String>) -> 
                 }
             }
         }
+        elsewhere |= name != JOURNAL && applied > 0;
+        whole = (name == JOURNAL && applied == bytes.len()).then_some(bytes.len() as u64);
     }
     for state in checkpoint.pipelines.values_mut() {
         state.changed.clear();
+        state.gone.written();
     }
-    checkpoint
+    let is_dated = |checkpoint: &Checkpoint| {
+        let mut states = checkpoint.pipelines.values();
+        states.all(|state| state.gone.since > 0)
+    };
+    let whole = whole.filter(|_| !elsewhere && is_dated(&checkpoint));
+    (checkpoint, whole)
 }
 
 /// Moves a file out of the way, so that somebody can look at it. Says what became of it.

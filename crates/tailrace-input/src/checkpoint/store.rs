@@ -6,8 +6,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::SystemTime;
 
-use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, wire};
+use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, Loaded, NAME, PREVIOUS, wire};
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
 
@@ -45,12 +46,37 @@ impl Store {
         }
     }
 
+    /// Goes on with what was loaded: where nothing was wrong with it, nothing is written until something
+    /// changes.
+    #[must_use]
+    pub fn go_on(dir: DataDir, loaded: Loaded) -> Self {
+        let journal = loaded.written.and_then(|written| {
+            let path = dir.path().join(JOURNAL);
+            let file = OpenOptions::new().append(true).open(path).ok()?;
+            Some(Journal {
+                file,
+                bytes: written.journal_bytes,
+                base: written.base,
+                base_bytes: written.base_bytes,
+                pipelines: loaded.checkpoint.pipelines.len(),
+            })
+        });
+        Self {
+            dir,
+            checkpoint: loaded.checkpoint,
+            journal,
+        }
+    }
+
     /// Writes what changed since the last time. False if nothing did.
     ///
     /// # Errors
     /// The data directory cannot be written; what is on disk can be read as before, and the next call
     /// tries to write all that is missing.
     pub fn save(&mut self) -> Result<bool, Error> {
+        for state in self.checkpoint.pipelines.values_mut() {
+            state.gone.stamp(SystemTime::now());
+        }
         let changed = |checkpoint: &Checkpoint| {
             let mut states = checkpoint.pipelines.values();
             states.any(|state| !state.changed.is_empty())
@@ -72,6 +98,7 @@ impl Store {
         }
         for state in self.checkpoint.pipelines.values_mut() {
             state.changed.clear();
+            state.gone.written();
         }
         Ok(true)
     }

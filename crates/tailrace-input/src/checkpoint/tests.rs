@@ -454,3 +454,90 @@ fn no_log_byte_is_in_the_file() {
         assert!(!text.contains(part));
     }
 }
+
+#[test]
+fn nothing_is_written_after_a_clean_load_until_something_changes() {
+    let (temp, data) = dir();
+    let mut kept = Store::new(data.again(), sample());
+    kept.save().unwrap();
+    go_on(&mut kept.checkpoint, 310);
+    kept.save().unwrap();
+    let read = |name: &str| fs::read(temp.path().join(name)).unwrap();
+    let (whole, journal) = (read(NAME), read(JOURNAL));
+    let mut again = Store::go_on(data.again(), Checkpoint::load(&data).unwrap());
+    assert!(!again.save().unwrap());
+    assert_eq!(
+        (read(NAME), read(JOURNAL)),
+        (whole.clone(), journal.clone())
+    );
+    go_on(&mut again.checkpoint, 320);
+    assert!(again.save().unwrap());
+    assert_eq!(read(NAME), whole, "only a line is added");
+    assert!(read(JOURNAL).starts_with(&journal) && read(JOURNAL).len() > journal.len());
+    assert_eq!(
+        Checkpoint::load(&data).unwrap().checkpoint,
+        again.checkpoint
+    );
+    // Nothing is ever appended to a journal with half a line, or with a line that is damaged.
+    for cut in [1, 30] {
+        let journal = read(JOURNAL);
+        fs::write(temp.path().join(JOURNAL), &journal[..journal.len() - cut]).unwrap();
+        let mut again = Store::go_on(data.again(), Checkpoint::load(&data).unwrap());
+        assert!(again.save().unwrap());
+        go_on(&mut again.checkpoint, 330 + cut as u64);
+        assert!(again.save().unwrap());
+        assert_eq!(
+            Checkpoint::load(&data).unwrap().checkpoint,
+            again.checkpoint
+        );
+    }
+}
+
+#[test]
+fn what_was_read_of_files_that_are_gone_is_kept_for_a_while() {
+    let (_temp, data) = dir();
+    let mut kept = Store::new(data.again(), sample());
+    kept.save().unwrap();
+    let begin = kept.checkpoint.pipeline_mut("web").gone();
+    assert!(begin.since > 0);
+    // One that is listed, one that came and went since, and one of which nothing was read.
+    let web = kept.checkpoint.pipeline_mut("web");
+    web.remove(id(2), 3);
+    web.remove(id(7), 0);
+    web.remove(
+        FileId {
+            fingerprint: Fingerprint::default(),
+            ..id(8)
+        },
+        0,
+    );
+    assert!(kept.save().unwrap());
+    let loaded = Checkpoint::load(&data).unwrap().checkpoint;
+    let gone = loaded.pipeline("web").unwrap().gone();
+    assert_eq!(gone.since, begin.since);
+    assert_eq!(gone.files[gone.files.len() - 2..], [id(2), id(7)]);
+    // The whole state has them too.
+    let mut whole = Store::new(data.again(), loaded);
+    whole.save().unwrap();
+    let loaded = Checkpoint::load(&data).unwrap().checkpoint;
+    assert_eq!(loaded.pipeline("web").unwrap().gone(), gone);
+    // Later they are forgotten, and it is known since when.
+    let mut files = super::gone::GoneFiles::default();
+    let at = |s| std::time::UNIX_EPOCH + std::time::Duration::from_secs(s);
+    files.stamp(at(1000));
+    files.push(id(1));
+    files.stamp(at(1001));
+    files.push(id(2));
+    files.stamp(at(1603));
+    assert_eq!(
+        (files.known().since, files.known().files),
+        (1_003_000_000_000, vec![id(2)])
+    );
+    for inode in 0..5000 {
+        files.push(id(inode));
+        files.stamp(at(1700 + inode));
+    }
+    let known = files.known();
+    assert!(known.files.len() <= 4096 && known.files.last() == Some(&id(4999)));
+    assert!(known.since > 1_700_000_000_000);
+}

@@ -4,13 +4,15 @@
 //! covers the version and every byte of the body.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Watermark, path_text};
-use crate::identity::{Fingerprint, FingerprintKey, Tail};
+use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const VERSION: u32 = 2;
 
@@ -43,7 +45,26 @@ struct Body {
 struct Pipeline {
     #[serde(default)]
     retired: BTreeMap<String, WireCounts>,
+    /// Since when `gone` is complete, in nanoseconds since the Unix epoch; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    gone_since: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<GoneFile>,
     files: Vec<File>,
+}
+
+/// What was read of a file that is gone.
+#[derive(Serialize, Deserialize)]
+struct GoneFile {
+    /// When that was found out, in nanoseconds since the Unix epoch.
+    at: u64,
+    device: u64,
+    inode: u64,
+    born: u64,
+    fingerprint_bytes: u32,
+    fingerprint: String,
+    tail_offset: u64,
+    tail: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,7 +85,7 @@ struct File {
     tail: String,
     path: String,
     size: u64,
-    outputs: BTreeMap<String, Output>,
+    outputs: Outputs,
 }
 
 /// One line of the journal.
@@ -89,7 +110,44 @@ struct PipelineChanges {
     retired: BTreeMap<String, WireCounts>,
     /// Device, inode and generation of files that are no longer listed.
     removed: Vec<(u64, u64, u32)>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    gone_since: u64,
+    /// Those that are gone since the last line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<GoneFile>,
     files: Vec<File>,
+}
+
+/// An object with the outputs as its keys, read without a map for each file.
+struct Outputs(Vec<(Box<str>, Output)>);
+
+impl Serialize for Outputs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, output)| (name, output)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Outputs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Outputs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of outputs")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Outputs, A::Error> {
+                let mut outputs = Vec::new();
+                while let Some(output) = map.next_entry()? {
+                    outputs.reserve_exact(1);
+                    outputs.push(output);
+                }
+                Ok(Outputs(outputs))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -125,6 +183,8 @@ fn is_zero(count: &u64) -> bool {
 pub(super) struct Base {
     pub(super) checkpoint: Checkpoint,
     pub(super) checksum: String,
+    /// Whether it is of the version that is written.
+    pub(super) is_current: bool,
 }
 
 /// A whole state as bytes, and its checksum.
@@ -160,6 +220,8 @@ pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
                 .filter(is_removed)
                 .map(triple)
                 .collect(),
+            gone_since: state.gone.since,
+            gone: state.gone.unwritten().map(GoneFile::from).collect(),
             files: state.changed.iter().filter_map(file).collect(),
         }
     };
@@ -194,6 +256,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
     Ok(Base {
         checkpoint: Checkpoint { key, pipelines },
         checksum: envelope.checksum,
+        is_current: envelope.version == VERSION,
     })
 }
 
@@ -212,10 +275,15 @@ pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Res
     for (name, pipeline) in changes.pipelines {
         let files: Result<Vec<_>, _> = pipeline.files.into_iter().map(File::read).collect();
         let files = files.map_err(|failure| format!("{failure:?}"))?;
-        read.push((name, pipeline.retired, pipeline.removed, files));
+        let gone = pipeline.gone.into_iter().map(GoneFile::read);
+        let gone: Result<Vec<_>, _> = gone.collect();
+        let gone = gone.map_err(|failure| format!("{failure:?}"))?;
+        let gone = (pipeline.gone_since, gone);
+        read.push((name, pipeline.retired, pipeline.removed, files, gone));
     }
-    for (name, retired, removed, files) in read {
+    for (name, retired, removed, files, (since, gone)) in read {
         let state = checkpoint.pipelines.entry(name).or_default();
+        state.gone.add(since, gone);
         state.retired = counts_from_wire(retired);
         for (device, inode, generation) in removed {
             state.files.remove(&FileKey {
@@ -269,6 +337,8 @@ impl From<&PipelineState> for Pipeline {
         let files = state.files.iter();
         Self {
             retired: counts_to_wire(&state.retired),
+            gone_since: state.gone.since,
+            gone: state.gone.all().map(GoneFile::from).collect(),
             files: files.map(|(key, file)| File::new(key, file)).collect(),
         }
     }
@@ -277,17 +347,54 @@ impl From<&PipelineState> for Pipeline {
 impl Pipeline {
     fn read(self) -> Result<PipelineState, Failure> {
         let files: Result<_, _> = self.files.into_iter().map(File::read).collect();
-        Ok(PipelineState {
+        let gone: Result<_, _> = self.gone.into_iter().map(GoneFile::read).collect();
+        let mut state = PipelineState {
             files: files?,
             retired: counts_from_wire(self.retired),
             ..PipelineState::default()
-        })
+        };
+        state.gone.add(self.gone_since, gone?);
+        Ok(state)
+    }
+}
+
+impl From<&(u64, FileId)> for GoneFile {
+    fn from((at, id): &(u64, FileId)) -> Self {
+        Self {
+            at: *at,
+            device: id.device,
+            inode: id.inode,
+            born: id.born,
+            fingerprint_bytes: id.fingerprint.bytes,
+            fingerprint: hex(id.fingerprint.hash),
+            tail_offset: id.tail.offset,
+            tail: hex(id.tail.hash),
+        }
+    }
+}
+
+impl GoneFile {
+    fn read(self) -> Result<(u64, FileId), Failure> {
+        let id = FileId {
+            device: self.device,
+            inode: self.inode,
+            born: self.born,
+            fingerprint: Fingerprint {
+                bytes: self.fingerprint_bytes,
+                hash: unhex(&self.fingerprint)?,
+            },
+            tail: Tail {
+                offset: self.tail_offset,
+                hash: unhex(&self.tail)?,
+            },
+        };
+        Ok((self.at, id))
     }
 }
 
 impl File {
     fn new(key: &FileKey, file: &FileState) -> Self {
-        let output = |(output, at): (&String, &Watermark)| {
+        let output = |(output, at): &(Box<str>, Watermark)| {
             let Counts {
                 delivered,
                 filtered,
@@ -316,7 +423,7 @@ impl File {
             tail: hex(file.tail.hash),
             path: path_text::encode(&file.path),
             size: file.size,
-            outputs: file.outputs.iter().map(output).collect(),
+            outputs: Outputs(file.outputs.iter().map(output).collect()),
         }
     }
 
@@ -328,7 +435,7 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let output = |(output, at): (String, Output)| {
+        let output = |(output, at): (Box<str>, Output)| {
             let counts = Counts {
                 delivered: at.delivered,
                 filtered: at.filtered,
@@ -339,6 +446,9 @@ impl File {
             let offset = at.offset;
             (output, Watermark { offset, counts })
         };
+        let mut outputs: Vec<_> = self.outputs.0.into_iter().map(output).collect();
+        outputs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        outputs.shrink_to_fit();
         let state = FileState {
             born: self.born,
             fingerprint: Fingerprint {
@@ -351,7 +461,7 @@ impl File {
             },
             path,
             size: self.size,
-            outputs: self.outputs.into_iter().map(output).collect(),
+            outputs,
         };
         Ok((key, state))
     }

@@ -191,6 +191,11 @@ impl Follower {
 
     /// Gives a file a name; another file that had it loses it.
     pub(super) fn attach(&mut self, slot: u32, path: &Path) {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        self.attach_as(slot, path, is_link);
+    }
+
+    fn attach_as(&mut self, slot: u32, path: &Path, is_link: bool) {
         match self.by_path.get(path) {
             Some(&known) if known == slot => return,
             Some(&known) => {
@@ -206,7 +211,6 @@ impl Follower {
             file.names.push(path.to_owned());
             file.gone = false;
         }
-        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
         let mut found = Found::default();
         if let Some(dir) = path.parent() {
             self.discovery.watch_extra(dir, &mut found);
@@ -221,7 +225,10 @@ impl Follower {
 
     /// A path exists, or may: finds out what it leads to. True if that is a file that is followed.
     pub(super) fn appeared(&mut self, path: &Path, wanted: bool) -> bool {
-        let meta = match fs::metadata(path) {
+        // Most are no links: they are asked about once.
+        let meta = fs::symlink_metadata(path);
+        let is_link = meta.as_ref().is_ok_and(fs::Metadata::is_symlink);
+        let meta = match if is_link { fs::metadata(path) } else { meta } {
             Ok(meta) => meta,
             Err(error) => {
                 self.detach(path);
@@ -252,7 +259,7 @@ impl Follower {
                 return false;
             }
         };
-        self.attach(slot, path);
+        self.attach_as(slot, path, is_link);
         self.seen(slot, &meta);
         true
     }
@@ -532,8 +539,8 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let patterns = &self.discovery.patterns;
-        file.wanted = file.names.iter().any(|name| patterns.matches(name));
+        let discovery = &self.discovery;
+        file.wanted = file.names.iter().any(|name| discovery.matches(name));
         let Some(first) = file.names.first() else {
             return;
         };

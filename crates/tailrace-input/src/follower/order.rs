@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Follower;
 use crate::event::SourceId;
+use crate::gzip;
 use crate::identity::{self, Inode};
 
 /// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
@@ -141,22 +142,39 @@ impl Follower {
         }
     }
 
+    /// Whether there is such a file. While the follower is made, asked once for each: thousands of files may
+    /// carry a name that could be a rotated one of the same path.
+    fn is_there(&self, path: &Path) -> bool {
+        if !self.is_new {
+            return fs::symlink_metadata(path).is_ok();
+        }
+        let mut asked = self.asked.borrow_mut();
+        if let Some(known) = asked.get(path) {
+            return *known;
+        }
+        let is_there = fs::symlink_metadata(path).is_ok();
+        asked.insert(path.to_owned(), is_there);
+        is_there
+    }
+
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
+    /// Of a compressed file, the same of what it was made of.
     pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
-        let patterns = &self.discovery.patterns;
-        let is_wanted = patterns.matches(path);
+        let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
+        let path = uncompressed.as_deref().unwrap_or(path);
+        let discovery = &self.discovery;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let origins = name
             .char_indices()
             .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
         let mut origins = origins.map(|origin| path.with_file_name(origin));
         let origin = origins.find(|origin| {
-            patterns.matches(origin)
-                && (!is_wanted
-                    || self.lineages.contains_key(origin)
-                    || fs::symlink_metadata(origin).is_ok())
+            discovery.matches(origin)
+                && (self.lineages.contains_key(origin)
+                    || !discovery.matches(path)
+                    || self.is_there(origin))
         });
         origin.unwrap_or_else(|| path.to_owned())
     }

@@ -13,7 +13,7 @@ use super::order::Known;
 use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
-use crate::identity::Inode;
+use crate::identity::{Inode, born};
 
 impl Follower {
     pub(super) fn take_resume(&mut self, resume: Vec<Resume>) {
@@ -58,7 +58,9 @@ impl Follower {
         }
         file.origin.clone_from(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
-        if meta.len() != latest.offset || latest.size > latest.offset {
+        // Without a birth time only its content tells whether it is that file: it is opened.
+        let is_same = latest.id.born != 0 && latest.id.born == file.born;
+        if !is_same || meta.len() != latest.offset || latest.size > latest.offset {
             return false;
         }
         // Read to its end. It is opened, compared and told when it changes.
@@ -87,7 +89,12 @@ impl Follower {
                 .into_iter()
                 .flatten()
                 .find(|path| {
-                    fs::metadata(path).is_ok_and(|meta| meta.is_file() && Inode::of(&meta) == inode)
+                    // Another file may have the inode now. One that is ours was found by its name.
+                    fs::metadata(path).is_ok_and(|meta| {
+                        let is_other = born(&meta) != entry.id.born && born(&meta) != 0;
+                        let is_known = entry.id.born == 0 || !is_other;
+                        meta.is_file() && Inode::of(&meta) == inode && is_known
+                    })
                 });
             if let Some(path) = path {
                 // It may be another file's inode by now, which is left out: a compressed one.

@@ -10,6 +10,7 @@ mod property;
 mod restart;
 mod rotation;
 mod twins;
+mod unknown;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

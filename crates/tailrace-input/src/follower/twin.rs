@@ -1,8 +1,8 @@
 //! Files that were compressed before they were read to their end.
 //!
 //! Takes a file that is gone, looks for a `.gz` file that holds it, and reads the rest from there under the
-//! same source or resume entry. A `.gz` file is never read for itself, so what was read of the original is
-//! never read again.
+//! same source or resume entry. Never reads anything twice. A `.gz` file whose original nobody saw is
+//! `unknown`'s affair.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,37 @@ use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
 use crate::gzip::{self, GzipReader, Original};
-use crate::identity::Inode;
+use crate::identity::{FingerprintKey, Inode, born};
 
 /// What stands in for a file that is gone.
 #[derive(Debug)]
 pub(crate) struct Twin {
     path: PathBuf,
     original: Original,
+    /// Whether the size is what the file itself tells, and not what was found in it.
+    size_is_told: bool,
     /// Open from the first read on.
     reader: Option<GzipReader>,
+}
+
+impl Twin {
+    /// A compressed file that is read from its first byte, open from now on: it may be renamed or deleted
+    /// before its turn.
+    pub(super) fn whole(path: &Path, size: u64) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            original: Original {
+                size,
+                mid_line: false,
+            },
+            size_is_told: true,
+            reader: Some(GzipReader::open(path, 0)?),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Follower {
@@ -61,22 +83,27 @@ impl Follower {
         file.born = entry.id.born;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.origin = self.origin_of(&entry.path);
-        file.gone = true;
         let Some(twin) = self
             .find_twin(&file)
             .filter(|t| t.original.size > entry.offset)
         else {
             return false;
         };
+        self.add_twin(file, twin);
+        true
+    }
+
+    /// A file that is read from its twin from the beginning.
+    pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
+        file.gone = true;
         file.twin = Some(twin);
-        let floor = self.floors.entry(inode).or_default();
-        *floor = (*floor).max(entry.generation + 1);
+        let floor = self.floors.entry(file.inode).or_default();
+        *floor = (*floor).max(file.generation + 1);
         let slot = self.new_slot();
-        self.by_source.insert(source, slot);
+        self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(file);
         self.mark_ready(slot);
         self.join_lineage(slot);
-        true
     }
 
     fn find_twin(&self, file: &File) -> Option<Twin> {
@@ -89,8 +116,13 @@ impl Follower {
             .filter(|path| gzip::is_gzip(path))
             .filter(|path| begins_alike(path, &file.origin) || begins_alike(path, &file.path))
             .collect();
-        // The likely one first: looking into one costs its decompression.
-        names.sort_by_key(|path| path.with_extension("") != file.path);
+        // The likely one first: looking into one costs its decompression. Then the oldest: of those that go
+        // on alike, the file that is known is the first.
+        names.sort_by_cached_key(|path| {
+            let is_named = path.with_extension("") == file.path || *path == file.path;
+            let made = fs::symlink_metadata(path).map_or(0, |meta| born(&meta));
+            (!is_named, made)
+        });
         names.into_iter().find_map(|path| {
             // Nothing is known of its content: only the name can tell.
             let is_unknown = file.fingerprint.bytes == 0;
@@ -103,6 +135,7 @@ impl Follower {
             (original.size >= file.offset).then_some(Twin {
                 path,
                 original,
+                size_is_told: false,
                 reader: None,
             })
         })
@@ -123,6 +156,7 @@ impl Follower {
         let Original { size, mid_line } = *original;
         self.tell_twin(slot, size, mid_line, events);
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
+        let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
@@ -130,7 +164,7 @@ impl Follower {
             return false;
         }
         let start = buffer.len();
-        match file.read_twin(buffer.room(slice_max)) {
+        match file.read_twin(buffer.room(slice_max), key) {
             Ok(0) => {
                 file.size = file.offset;
                 self.end(slot, LossReason::Vanished, events);
@@ -138,8 +172,9 @@ impl Follower {
             }
             Ok(bytes) => {
                 buffer.fill(bytes);
-                super::read::push_chunk(events, file, file.offset, start..start + bytes);
+                let offset = file.offset;
                 file.offset += bytes as u64;
+                super::read::push_chunk(events, file, offset, start..start + bytes);
                 file.size = file.size.max(file.offset);
                 file.chunked = true;
                 true
@@ -148,9 +183,29 @@ impl Follower {
                 let path = self.twin_of(slot).map(|twin| twin.path.clone());
                 let message = format!("cannot be decompressed: {error}; the rest is lost");
                 self.problem(&path.unwrap_or_default(), message);
-                self.end(slot, LossReason::Vanished, events);
+                self.lose_rest(slot, &error, events);
+                self.end(slot, LossReason::Corrupt, events);
                 false
             }
+        }
+    }
+
+    /// A file that is cut off does not say how much is missing: then that is lost which was known before.
+    fn lose_rest(&mut self, slot: u32, error: &io::Error, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        let is_guess = file.twin.as_ref().is_some_and(|twin| twin.size_is_told);
+        if is_guess && error.kind() == io::ErrorKind::UnexpectedEof {
+            file.size = file.offset;
+        }
+        if file.unread() == 0 {
+            events.push(FileEvent::Lost {
+                source: file.told.then_some(file.source),
+                path: file.path.clone(),
+                bytes: 0,
+                reason: LossReason::Corrupt,
+            });
         }
     }
 
@@ -160,18 +215,18 @@ impl Follower {
 }
 
 impl File {
-    /// Reads on where the offset is, without moving it.
-    fn read_twin(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    /// Reads on where the offset is, without moving it. The tail is then that behind what was read.
+    fn read_twin(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<usize> {
         let Some(twin) = &mut self.twin else {
             return Ok(0);
         };
-        if twin.reader.is_none() {
-            twin.reader = Some(GzipReader::open(&twin.path, self.offset)?);
-        }
-        match &mut twin.reader {
-            Some(reader) => reader.read(room),
-            None => Ok(0),
-        }
+        let reader = match &mut twin.reader {
+            Some(reader) => reader,
+            none => none.insert(GzipReader::open(&twin.path, self.offset)?),
+        };
+        let bytes = reader.read(room)?;
+        self.tail = key.tail(reader.last(), self.offset + bytes as u64);
+        Ok(bytes)
     }
 }
 

@@ -8,6 +8,7 @@ mod agent;
 mod bad_input;
 mod command_line;
 mod detach;
+mod disk;
 mod oracle;
 mod queue;
 mod real_collector;

@@ -1,0 +1,216 @@
+//! Files that nobody saw: made, rotated and compressed while no agent ran.
+
+use super::twins::compress_file;
+use super::*;
+use crate::follower::Gone;
+
+/// A rig that has read `text` in `a.log`, stopped; and what its checkpoint holds.
+fn stopped(text: &str) -> (Rig, Vec<Resume>) {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.gone.since = 1);
+    rig.append("a.log", text);
+    rig.until(|rig| rig.live.len() == 1 && rig.texts().concat() == text);
+    let resume = rig.resume_entries();
+    rig.keys.clear();
+    rig.ids.clear();
+    (rig, resume)
+}
+
+fn begin_again(rig: &mut Rig, resume: Vec<Resume>) {
+    // Sources are numbered anew.
+    rig.log.clear();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+}
+
+/// As kubelet does: the newest rotated file stays as it is, older ones are compressed.
+fn rotate(rig: &Rig, number: usize, older: Option<usize>) {
+    rig.rename("a.log", &format!("a.log.2026010{number}"));
+    if let Some(older) = older {
+        compress_file(&rig.path(&format!("a.log.2026010{older}")));
+    }
+}
+
+/// The order in which contents were read, and how far.
+fn in_order(rig: &Rig) -> Vec<String> {
+    let mut order: Vec<_> = rig.contents().filter(|c| !c.bytes.is_empty()).collect();
+    order.sort_by_key(|content| {
+        let first = rig.log.iter().position(
+            |event| matches!(event, FileEvent::Chunk { source, .. } if source.0 == content.source),
+        );
+        first
+    });
+    let text = |content: &&Content| String::from_utf8(content.bytes.clone()).unwrap();
+    order.iter().map(text).collect()
+}
+
+#[test]
+fn files_born_rotated_and_compressed_while_the_agent_was_down_are_read_in_order() {
+    // One that was read before, and one that was still empty: then it is told by nothing.
+    for first in ["first\n", ""] {
+        let (mut rig, resume) = stopped(first);
+        rig.append("a.log", "then\n");
+        rotate(&rig, 1, None);
+        for number in 2..6 {
+            rig.append("a.log", format!("number {number}\n"));
+            rotate(&rig, number, Some(number - 1));
+        }
+        rig.append("a.log", "last\n");
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.texts().concat().contains("last"));
+        let mut expected = vec![format!("{first}then\n")];
+        expected.extend((2..6).map(|number| format!("number {number}\n")));
+        expected.push("last\n".to_owned());
+        assert_eq!(in_order(&rig), expected, "{first:?}");
+        assert_eq!(rig.lost(), []);
+        rig.follower.rescan();
+        rig.step();
+        assert_eq!(rig.texts().len(), 6, "nothing is read twice");
+    }
+}
+
+#[test]
+fn a_path_that_was_made_while_the_agent_was_down_is_read_from_its_first_file() {
+    let (mut rig, resume) = stopped("known\n");
+    for number in 1..4 {
+        rig.append("b.log", format!("number {number}\n"));
+        rig.rename("b.log", &format!("b.log.{number}"));
+    }
+    compress_file(&rig.path("b.log.1"));
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.texts().len() == 4);
+    assert_eq!(
+        in_order(&rig)[1..],
+        ["number 1\n", "number 2\n", "number 3\n"]
+    );
+}
+
+#[test]
+fn what_was_read_before_it_was_compressed_is_not_read_again() {
+    let text = "the same in every file\n".repeat(40);
+    let (mut rig, mut resume) = stopped(&text);
+    // Two that were read and are gone, of which the checkpoint has the identities, and one that it knows.
+    let read = resume[0].id;
+    rig.config.gone.files = vec![read, read];
+    rotate(&rig, 1, None);
+    compress_file(&rig.path("a.log.20260101"));
+    for number in 2..4 {
+        rig.append("a.log", &text);
+        rotate(&rig, number, None);
+        compress_file(&rig.path(&format!("a.log.2026010{number}")));
+    }
+    rig.append("a.log", "last\n");
+    let again = resume.clone();
+    begin_again(&mut rig, std::mem::take(&mut resume));
+    rig.until(|rig| rig.texts().concat().contains("last"));
+    assert_eq!(rig.texts(), ["last\n", &text]);
+    // With one identity less, one more file is unknown, though it is alike.
+    rig.config.gone.files.pop();
+    let key = (again[0].id.device, again[0].id.inode, 0);
+    let content = rig.archive.pop().unwrap();
+    rig.live.insert(key, content);
+    rig.live.retain(|known, _| *known == key);
+    begin_again(&mut rig, again);
+    rig.until(|rig| rig.texts().len() == 3 && rig.texts().concat().contains("last"));
+    assert_eq!(rig.texts(), ["last\n", &text, &text]);
+}
+
+#[test]
+fn compressed_files_that_were_there_before_are_left_alone() {
+    for since in [0, u64::MAX] {
+        let (mut rig, resume) = stopped("first\n");
+        rig.config.gone.since = since;
+        rotate(&rig, 1, None);
+        rig.append("a.log", "second\n");
+        rotate(&rig, 2, None);
+        compress_file(&rig.path("a.log.20260102"));
+        rig.append("a.log", "third\n");
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.texts().contains(&"third\n".to_owned()));
+        assert_eq!(rig.texts(), ["first\n", "third\n"]);
+    }
+    let rig = Rig::with(&["*.log"], |dir, config| {
+        config.gone = Gone {
+            since: 1,
+            ..Gone::default()
+        };
+        append(&dir.join("a.log.1"), b"old\n");
+        compress_file(&dir.join("a.log.1"));
+    });
+    assert_eq!(rig.follower.sources().count(), 0, "at a first start");
+}
+
+#[test]
+fn a_compressed_file_is_gone_on_with_after_a_kill() {
+    let line = |n: usize| format!("line {n:06}\n");
+    let (mut rig, resume) = stopped("first\n");
+    rotate(&rig, 1, None);
+    rig.append("a.log", (0..50_000).map(line).collect::<String>());
+    rotate(&rig, 2, Some(1));
+    compress_file(&rig.path("a.log.20260102"));
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.texts().len() == 2 && rig.texts().concat().len() == 6 + 50_000 * 12);
+    let status = rig.follower.sources().next();
+    assert!(status.is_none(), "it is finished: {status:?}");
+    // Now as it was when half of it was settled.
+    let (key, mut content) = {
+        let content = rig.archive.pop().unwrap();
+        let opened = rig.log.iter().rev().find_map(|event| match event {
+            FileEvent::Opened { id, path, .. } if path == &content.path => Some(*id),
+            _ => None,
+        });
+        (opened.unwrap(), content)
+    };
+    let half = 25_000 * 12;
+    content.bytes.truncate(half);
+    content.finished = false;
+    let entry = Resume {
+        id: key,
+        generation: 0,
+        path: content.path.clone(),
+        offset: half as u64,
+        size: content.size,
+    };
+    rig.live.insert((key.device, key.inode, 0), content);
+    rig.rename("a.log.20260102.gz", "a.log.20260103.gz");
+    begin_again(&mut rig, vec![entry]);
+    rig.until(|rig| rig.live.is_empty());
+    let whole: String = (0..50_000).map(line).collect();
+    assert!(rig.texts().contains(&whole));
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_damaged_compressed_file_that_nobody_saw_is_told_and_counted() {
+    let (mut rig, resume) = stopped("first\n");
+    rotate(&rig, 1, None);
+    rig.append("a.log.2.gz", "not compressed at all");
+    rig.append("a.log.3", "line\n".repeat(100_000));
+    compress_file(&rig.path("a.log.3"));
+    let cut = fs::read(rig.path("a.log.3.gz")).unwrap();
+    fs::write(rig.path("a.log.3.gz"), &cut[..cut.len() / 2]).unwrap();
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.lost().len() == 2);
+    assert!(
+        rig.lost()
+            .iter()
+            .all(|lost| *lost == (0, LossReason::Corrupt))
+    );
+    for name in ["a.log.2.gz", "a.log.3.gz"] {
+        assert!(rig.problems(&rig.path(name))[0].contains("cannot be decompressed"));
+    }
+}
+
+#[test]
+fn what_is_excluded_stays_excluded_when_it_is_compressed() {
+    let (mut rig, resume) = stopped("first\n");
+    rig.config.exclude = vec!["*.gz".to_owned(), "a.log.3".to_owned()];
+    rotate(&rig, 1, None);
+    for number in 2..4 {
+        rig.append("a.log", format!("number {number}\n"));
+        rig.rename("a.log", &format!("a.log.{number}"));
+        compress_file(&rig.path(&format!("a.log.{number}")));
+    }
+    begin_again(&mut rig, resume);
+    rig.append("a.log", "last\n");
+    rig.until(|rig| rig.texts().concat().contains("last"));
+    assert_eq!(rig.texts(), ["first\n", "last\n", "number 2\n"]);
+}

@@ -1,0 +1,187 @@
+//! Files of which nothing is known: made, rotated away and perhaps compressed while no agent ran.
+//!
+//! Takes what earlier runs knew, looks through the directories of the input, and reads every rotated or
+//! compressed file that none of it fits, in the order in which they were made. A compressed file is one of
+//! those only if it was made since all files that went are on record, so that it would be known had it been
+//! read. Never reads one whose path still leads to the file that had it: then nothing was in between.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::order::Known;
+use super::twin::Twin;
+use super::{FileEvent, Follower};
+use crate::event::LossReason;
+use crate::file::File;
+use crate::gzip::{self, Sketch};
+use crate::identity::{FileId, Inode, born};
+
+/// A compressed file that may be unknown.
+struct Candidate {
+    made: u64,
+    path: PathBuf,
+    origin: PathBuf,
+    inode: Inode,
+}
+
+impl Follower {
+    /// `known` is the files of the checkpoint by path; `read` is every identity that was read from.
+    pub(super) fn find_unknown(&mut self, known: &[Known], read: &[FileId]) {
+        if self.config.gone.since == 0 {
+            return;
+        }
+        let mut youngest: HashMap<&Path, (u64, Inode)> = HashMap::new();
+        for (path, inode, born) in known {
+            let known = youngest.entry(path).or_insert((*born, *inode));
+            *known = (*known).max((*born, *inode));
+        }
+        let mut rotated = Vec::new();
+        let mut compressed = Vec::new();
+        for dir in self.homes(known) {
+            self.look_through(&dir, &youngest, &mut rotated, &mut compressed);
+        }
+        rotated.sort();
+        compressed.sort_by(|a, b| (a.made, &a.path).cmp(&(b.made, &b.path)));
+        let mut read: Vec<Option<FileId>> = read
+            .iter()
+            .filter(|id| id.fingerprint.bytes > 0)
+            .map(|id| Some(*id))
+            .collect();
+        let twins = self.files.iter().flatten();
+        let twins = twins.filter_map(|file| Some(file.twin.as_ref()?.path().to_owned()));
+        let twins: HashSet<PathBuf> = twins.collect();
+        for (index, candidate) in compressed.into_iter().enumerate() {
+            if !twins.contains(&candidate.path) {
+                // Behind all that is known of the path, before all that is not compressed yet.
+                let known = youngest.get(candidate.origin.as_path());
+                let place = known.map_or(0, |known| known.0) + 1 + index as u64;
+                self.read_unless_known(candidate, place, &mut read);
+            }
+        }
+        for (_, path) in rotated {
+            self.appeared(&path, true);
+        }
+    }
+
+    fn homes(&self, known: &[Known]) -> BTreeSet<PathBuf> {
+        let mut homes: BTreeSet<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
+        for (path, ..) in known {
+            if let Some(dir) = path.parent()
+                && !homes.contains(dir)
+            {
+                homes.insert(dir.to_owned());
+            }
+        }
+        homes
+    }
+
+    /// Lists the files of a directory that carry a rotated name and are followed by nobody.
+    fn look_through(
+        &self,
+        dir: &Path,
+        youngest: &HashMap<&Path, (u64, Inode)>,
+        rotated: &mut Vec<(u64, PathBuf)>,
+        compressed: &mut Vec<Candidate>,
+    ) {
+        let patterns = &self.discovery.patterns;
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if self.by_path.contains_key(&path) {
+                continue;
+            }
+            let is_gzip = gzip::is_gzip(&path);
+            let original = if is_gzip {
+                path.with_extension("")
+            } else {
+                path.clone()
+            };
+            let origin = self.origin_of(&path);
+            let is_rotated = is_gzip || origin != original;
+            if !is_rotated || !self.discovery.matches(&origin) || patterns.excluded(&original) {
+                continue;
+            }
+            let known = youngest.get(origin.as_path());
+            if known.is_some_and(|known| self.still_has(&origin, *known)) {
+                continue;
+            }
+            let Some(meta) = fs::symlink_metadata(&path)
+                .ok()
+                .filter(fs::Metadata::is_file)
+            else {
+                continue;
+            };
+            let (made, inode) = (born(&meta), Inode::of(&meta));
+            if made < self.config.gone.since || self.by_inode.contains_key(&inode) {
+                continue;
+            }
+            let uncompressed = fs::symlink_metadata(&original);
+            if !is_gzip {
+                rotated.push((made, path));
+            } else if uncompressed.is_ok_and(|meta| born(&meta) <= made) {
+                // It is being made, of a file that is there.
+                if !self.by_path.contains_key(&original) && origin != original {
+                    rotated.push((made, original));
+                }
+            } else {
+                compressed.push(Candidate {
+                    made,
+                    path,
+                    origin,
+                    inode,
+                });
+            }
+        }
+    }
+
+    /// Whether a path leads to the file that had it.
+    fn still_has(&self, path: &Path, (born, inode): (u64, Inode)) -> bool {
+        let slot = self.by_path.get(path);
+        let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
+        file.is_some_and(|file| (file.born, file.inode) == (born, inode))
+    }
+
+    /// Each file that was read accounts for one compressed file at most.
+    fn read_unless_known(&mut self, found: Candidate, place: u64, read: &mut [Option<FileId>]) {
+        let key = self.config.fingerprint_key;
+        let sketch = match Sketch::of(&found.path) {
+            Ok(sketch) => sketch,
+            Err(error) => return self.damaged(found.path, &error),
+        };
+        let fits = |id: &Option<FileId>| {
+            id.is_some_and(|id| {
+                id.tail.offset & u64::from(u32::MAX) == u64::from(sketch.size)
+                    && key.matches(&sketch.head, id.fingerprint)
+                    && gzip::holds(&found.path, id, id.tail.offset, key)
+                        .is_ok_and(|held| held.is_some_and(|held| held.size == id.tail.offset))
+            })
+        };
+        if let Some(known) = read.iter_mut().find(|id| fits(id)) {
+            *known = None;
+            return;
+        }
+        let twin = match Twin::whole(&found.path, sketch.size.into()) {
+            Ok(twin) => twin,
+            Err(error) => return self.damaged(found.path, &error),
+        };
+        let source = self.new_source();
+        let generation = self.floors.get(&found.inode).copied().unwrap_or(0);
+        let mut file = File::new(found.inode, source, generation, &found.path);
+        file.born = place;
+        file.fingerprint = key.fingerprint(&sketch.head);
+        file.size = sketch.size.into();
+        file.origin = found.origin;
+        self.add_twin(file, twin);
+    }
+
+    fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {
+        let message = format!("cannot be decompressed: {error}; what nobody read of it is lost");
+        self.lasting_problem(&path, message);
+        self.pending.push(FileEvent::Lost {
+            source: None,
+            path,
+            bytes: 0,
+            reason: LossReason::Corrupt,
+        });
+    }
+}

@@ -1,0 +1,136 @@
+//! A start with a data directory that cannot be written. A small tmpfs plays the disk, so only root can; without
+//! it the tests say so and pass.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use tailrace_testkit::Collector;
+
+use crate::support::{Bench, append, until};
+
+/// A mounted tmpfs; dropping it unmounts.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(dir: &Path) -> Option<Self> {
+        std::fs::create_dir_all(dir).unwrap();
+        let arguments = ["-t", "tmpfs", "-o", "size=256k", "tailrace-e2e"];
+        if mount(&arguments, dir) {
+            return Some(Self(dir.to_owned()));
+        }
+        eprintln!("SKIPPED: no tmpfs can be mounted here, which takes root");
+        None
+    }
+
+    fn fill(&self) {
+        let page = vec![b'x'; 4096];
+        let pages = page.repeat(100);
+        // The error is what is wanted.
+        let _ = std::fs::write(self.0.join("filler"), pages);
+    }
+
+    fn remount(&self, how: &str) {
+        assert!(mount(&["-o", &format!("remount,{how}")], &self.0));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn mount(arguments: &[&str], dir: &Path) -> bool {
+    let status = Command::new("mount").args(arguments).arg(dir).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
+    let line = |n| format!("{{\"msg\":\"line {n}\"}}\n").into_bytes();
+    range.flat_map(line).collect()
+}
+
+fn distinct(collector: &Collector) -> usize {
+    let records = collector.records();
+    let bodies = records.iter().map(|record| {
+        let body = record.log.body.as_ref();
+        match body.and_then(|body| body.value.as_ref()) {
+            Some(Value::StringValue(text)) => text.clone(),
+            other => panic!("not a string: {other:?}"),
+        }
+    });
+    bodies.collect::<BTreeSet<_>>().len()
+}
+
+fn arrive(collector: &Collector, count: usize) {
+    until(
+        || distinct(collector) == count,
+        || format!("{} of {count} arrived", distinct(collector)),
+    );
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_written_keeps_nobody_from_starting() {
+    for is_full in [true, false] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        let Some(disk) = Disk::mount(&bench.path("data")) else {
+            return;
+        };
+        bench.pipeline(&collector.endpoint(), "raw", "");
+        append(&bench.log("a.log"), &lines(0..10));
+        let agent = bench.start();
+        arrive(&collector, 10);
+        assert!(agent.terminate().success());
+        // Even the lock file is missing.
+        std::fs::remove_file(bench.path("data/lock")).unwrap();
+        if is_full {
+            disk.fill();
+        } else {
+            disk.remount("ro");
+        }
+        // Twice: what was delivered meanwhile is sent again, and nothing is left out.
+        for end in [20, 30] {
+            append(&bench.log("a.log"), &lines(end - 10..end));
+            let agent = bench.start();
+            arrive(&collector, end);
+            agent.says("the checkpoint cannot be written");
+            agent.kill();
+        }
+        let agent = bench.start();
+        agent.says("the checkpoint cannot be written");
+        disk.remount("rw");
+        let _ = std::fs::remove_file(bench.path("data/filler"));
+        agent.says("the checkpoint can be written again");
+        assert!(agent.terminate().success());
+        let before = collector.records().len();
+        append(&bench.log("a.log"), &lines(30..31));
+        let agent = bench.start();
+        arrive(&collector, 31);
+        assert!(agent.terminate().success());
+        assert_eq!(collector.records().len(), before + 1, "nothing is repeated");
+    }
+}
+
+#[test]
+fn a_first_start_that_would_leave_something_out_each_time_is_refused() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let Some(disk) = Disk::mount(&bench.path("data")) else {
+        return;
+    };
+    disk.remount("ro");
+    bench.config(&format!(
+        "pipelines:\n  app:\n    input: {{type: file, include: ['$DIR/logs/*.log'], start_at: end}}\n    \
+         output: {{type: otlp, endpoint: {}}}\n",
+        collector.endpoint()
+    ));
+    let mut agent = bench.start();
+    assert_eq!(agent.end().code(), Some(1));
+    let text = agent.own_log();
+    let data = bench.path("data").display().to_string();
+    assert!(
+        text.contains(&data) && text.contains("set data_dir"),
+        "{text}"
+    );
+}
