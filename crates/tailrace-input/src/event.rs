@@ -144,11 +144,9 @@ pub enum LossReason {
     Vanished,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
-    /// The compressed file that holds the bytes cannot be decompressed.
-    Corrupt,
     /// Deleted files held more than `held_bytes_max`, and this one's path held most.
     Held,
-    /// A segment of the queue does not check.
+    /// The compressed file that holds the bytes cannot be decompressed, or a segment of the queue does not check.
     Corrupt,
     /// It was read from a stream, and the queue could not be written until the agent ended.
     Unwritten,

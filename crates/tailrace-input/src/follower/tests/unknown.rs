@@ -33,10 +33,9 @@ fn rotate(rig: &Rig, number: usize, older: Option<usize>) {
 fn in_order(rig: &Rig) -> Vec<String> {
     let mut order: Vec<_> = rig.contents().filter(|c| !c.bytes.is_empty()).collect();
     order.sort_by_key(|content| {
-        let first = rig.log.iter().position(
+        rig.log.iter().position(
             |event| matches!(event, FileEvent::Chunk { source, .. } if source.0 == content.source),
-        );
-        first
+        )
     });
     let text = |content: &&Content| String::from_utf8(content.bytes.clone()).unwrap();
     order.iter().map(text).collect()
