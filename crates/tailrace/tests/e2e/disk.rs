@@ -83,8 +83,10 @@ fn a_data_directory_that_cannot_be_written_keeps_nobody_from_starting() {
         let agent = bench.start();
         arrive(&collector, 10);
         assert!(agent.terminate().success());
-        // Even the lock file is missing.
-        std::fs::remove_file(bench.path("data/lock")).unwrap();
+        // Even the lock file is missing; and no journal, whose last page would have room for a line.
+        for name in ["lock", "checkpoint.journal"] {
+            std::fs::remove_file(bench.path("data").join(name)).unwrap();
+        }
         if is_full {
             disk.fill();
         } else {
