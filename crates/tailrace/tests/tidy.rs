@@ -289,7 +289,11 @@ fn files() -> BTreeSet<PathBuf> {
             let entry = entry.unwrap();
             let name = entry.file_name();
             let kind = entry.file_type().unwrap();
-            if kind.is_dir() && name != ".git" && name != "target" {
+            // Of a linked worktree `.git` is a file.
+            if name == ".git" {
+                continue;
+            }
+            if kind.is_dir() && name != "target" {
                 dirs.push(entry.path());
             } else if kind.is_file() {
                 found.insert(entry.path().strip_prefix(&root).unwrap().to_owned());
