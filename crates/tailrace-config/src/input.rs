@@ -19,6 +19,17 @@ pub enum Input {
     Stdin(StdinInput, Position),
 }
 
+/// What it means, wherever it is written down.
+impl PartialEq for Input {
+    fn eq(&self, other: &Input) -> bool {
+        match (self, other) {
+            (Input::File(one, _), Input::File(other, _)) => one == other,
+            (Input::Stdin(one, _), Input::Stdin(other, _)) => one == other,
+            (Input::File(..), Input::Stdin(..)) | (Input::Stdin(..), Input::File(..)) => false,
+        }
+    }
+}
+
 impl Input {
     /// Where it is written down.
     pub fn position(&self) -> &Position {
@@ -80,7 +91,7 @@ section! {
 section_defaults!(StdinInput);
 
 /// Where the bytes of standard input wait.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StdinQueue {
     /// In the process: what is under way when it is killed is gone.
     Memory,

@@ -13,7 +13,7 @@
 //! A `$` before anything else stays, so that regular expressions need no care.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::node::Scalar;
 use crate::origins::Origins;
@@ -44,8 +44,13 @@ pub(crate) struct Problem {
     pub(crate) hint: Option<String>,
 }
 
-/// Expands one scalar; gives the first problem.
-pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved, Problem> {
+/// Expands one scalar; gives the first problem. Every file it asks for is added to `files`, found or not.
+pub(crate) fn resolve(
+    scalar: &Scalar,
+    env: Environment<'_>,
+    files: &mut Vec<PathBuf>,
+) -> Result<Resolved, Problem> {
+    let asked_before = files.len();
     let mut resolved = Resolved {
         text: String::with_capacity(scalar.text.len()),
         plain: scalar.plain,
@@ -75,7 +80,7 @@ pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved,
                 message,
                 hint,
             };
-            let value = expand(&inner[..length], env, &mut resolved.secret, 0).map_err(problem)?;
+            let value = expand(&inner[..length], env, files, 0).map_err(problem)?;
             resolved
                 .origins
                 .push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
@@ -88,6 +93,7 @@ pub(crate) fn resolve(scalar: &Scalar, env: Environment<'_>) -> Result<Resolved,
         }
     }
     copy(&mut resolved, scalar, at, text.len());
+    resolved.secret = files.len() > asked_before;
     Ok(resolved)
 }
 
@@ -132,14 +138,14 @@ type Complaint = (String, Option<String>);
 fn expand(
     inner: &str,
     env: Environment<'_>,
-    secret: &mut bool,
+    files: &mut Vec<PathBuf>,
     depth: usize,
 ) -> Result<String, Complaint> {
     if depth > DEPTH_MAX {
         return Err(("`${...}` nested too deep".to_owned(), None));
     }
     if let Some(path) = inner.strip_prefix("file:") {
-        *secret = true;
+        files.push(PathBuf::from(path));
         return read_file(path);
     }
     let named = inner.strip_prefix("env:").unwrap_or(inner);
@@ -165,7 +171,7 @@ fn expand(
     }
     let present = value.filter(|value| !value.is_empty());
     if let Some(default) = rest.strip_prefix(":-") {
-        return present.map_or_else(|| expand_default(default, env, secret, depth), Ok);
+        return present.map_or_else(|| expand_default(default, env, files, depth), Ok);
     }
     if let Some(message) = rest.strip_prefix(":?") {
         let message = if message.is_empty() {
@@ -192,7 +198,7 @@ fn expand(
 fn expand_default(
     text: &str,
     env: Environment<'_>,
-    secret: &mut bool,
+    files: &mut Vec<PathBuf>,
     depth: usize,
 ) -> Result<String, Complaint> {
     let mut expanded = String::with_capacity(text.len());
@@ -204,7 +210,7 @@ fn expand_default(
             .strip_prefix('{')
             .and_then(|inner| Some((inner, closing(inner)?)));
         if let Some((inner, length)) = inner {
-            expanded.push_str(&expand(&inner[..length], env, secret, depth + 1)?);
+            expanded.push_str(&expand(&inner[..length], env, files, depth + 1)?);
             rest = &inner[length + 1..];
         } else {
             expanded.push('$');
@@ -276,7 +282,7 @@ mod tests {
             plain: true,
             origins: Origins::verbatim(1, 1),
         };
-        resolve(&scalar, &environment)
+        resolve(&scalar, &environment, &mut Vec::new())
             .map(|resolved| resolved.text)
             .map_err(|problem| problem.message)
     }
@@ -354,7 +360,8 @@ mod tests {
             plain: true,
             origins: Origins::verbatim(7, 11),
         };
-        let resolved = resolve(&scalar, &environment).expect("the variable is set");
+        let resolved =
+            resolve(&scalar, &environment, &mut Vec::new()).expect("the variable is set");
         assert_eq!(resolved.text, "abalphacd");
         let columns: Vec<usize> = (0..=resolved.text.len())
             .map(|at| resolved.origins.place(&resolved.text, at).1)

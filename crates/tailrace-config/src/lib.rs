@@ -42,7 +42,7 @@ pub use crate::diagnostic::Diagnostic;
 pub use crate::input::{
     DiskQueue, FileInput, Format, Input, StartAt, StdinInput, StdinQueue, Timezone,
 };
-pub use crate::load::load;
+pub use crate::load::{Loaded, load, load_with_files};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,

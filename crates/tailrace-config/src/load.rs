@@ -1,5 +1,6 @@
 //! Files and directories to one [`Config`]. The only place, beside `${file:...}`, that reads files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::interpolate::plain_error;
 use crate::merge::merge;
 use crate::node::{Node, Value};
+use crate::output::Output;
 use crate::reader::Reader;
 use crate::root::{self, Config};
 use crate::source::Source;
@@ -15,6 +17,18 @@ use crate::yaml;
 
 /// A larger configuration file is a mistake.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A configuration and the files it was made of.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration, or everything that is wrong with it.
+    pub config: Result<Config, Vec<Diagnostic>>,
+    /// The configuration files, in the order in which they are laid over one another.
+    pub files: Vec<PathBuf>,
+    /// Other files whose content counts, whether they can be read or not: those of `${file:...}`, and
+    /// certificates and keys where the configuration is sound.
+    pub others: BTreeSet<PathBuf>,
+}
 
 /// Reads configuration files and checks everything that can be checked without opening a log file or
 /// a connection.
@@ -25,6 +39,11 @@ pub fn load(
     paths: &[PathBuf],
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, Vec<Diagnostic>> {
+    load_with_files(paths, env).config
+}
+
+/// Like [`load`], and says which files were asked for, so that they can be watched.
+pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
     let mut files = Vec::new();
@@ -57,11 +76,14 @@ pub fn load(
             "no configuration file is given",
         ));
     }
+    let mut others = BTreeSet::new();
     let mut config = None;
     if let Some(merged) = merged {
         let mut reader = Reader::new(env);
         config = root::read(&merged, &mut reader);
-        diagnostics.extend(reader.finish());
+        let (wrong, asked) = reader.finish();
+        diagnostics.extend(wrong);
+        others.extend(asked);
     }
     let place = |diagnostic: &Diagnostic| {
         order
@@ -70,9 +92,18 @@ pub fn load(
             .unwrap_or(order.len())
     };
     diagnostics.sort_by_key(|diagnostic| (place(diagnostic), diagnostic.line, diagnostic.column));
-    match config {
+    let config = match config {
         Some(config) if diagnostics.is_empty() => Ok(config),
         _ => Err(diagnostics),
+    };
+    if let Ok(config) = &config {
+        let outputs = config.pipelines.values().flat_map(|p| &p.outputs);
+        others.extend(outputs.flat_map(Output::files).cloned());
+    }
+    Loaded {
+        config,
+        files: order,
+        others,
     }
 }
 

@@ -31,8 +31,34 @@ pub struct Output {
     pub position: Position,
 }
 
+/// What it means, wherever it is written down.
+impl PartialEq for Output {
+    fn eq(&self, other: &Output) -> bool {
+        let Output {
+            name,
+            required,
+            kind,
+            position: _,
+        } = self;
+        (name, required, kind) == (&other.name, &other.required, &other.kind)
+    }
+}
+
+impl Output {
+    /// The certificates and keys that it reads.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let tls = match &self.kind {
+            OutputKind::Otlp(otlp) => Some(&otlp.tls),
+            _ => None,
+        };
+        tls.into_iter()
+            .flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file])
+            .flatten()
+    }
+}
+
 /// Where records go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OutputKind {
     /// An OTLP server: the OpenTelemetry Collector or a backend.
     Otlp(Box<OtlpOutput>),

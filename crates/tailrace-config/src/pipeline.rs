@@ -37,6 +37,31 @@ pub struct Pipeline {
     pub position: Position,
 }
 
+/// What it means, wherever it is written down.
+impl PartialEq for Pipeline {
+    fn eq(&self, other: &Pipeline) -> bool {
+        let Pipeline {
+            inputs,
+            columns,
+            transform,
+            outputs,
+            batch,
+            queue,
+            dead_letter,
+            limits,
+            position: _,
+        } = self;
+        *inputs == other.inputs
+            && *columns == other.columns
+            && *transform == other.transform
+            && *outputs == other.outputs
+            && *batch == other.batch
+            && *queue == other.queue
+            && *dead_letter == other.dead_letter
+            && *limits == other.limits
+    }
+}
+
 section! {
     /// A pipeline reads records from its inputs, runs one query on them and sends the result to its outputs.
     pub(crate) struct PipelineFile {

@@ -2,6 +2,8 @@
 //! nodes and a look-up of variables; gives values, or `None` where a complaint was made. One bad value
 //! never hides the next: all fields of a section are read before it is given up.
 
+use std::path::PathBuf;
+
 use crate::diagnostic::Diagnostic;
 use crate::interpolate::{Environment, Resolved, resolve};
 use crate::kind::Kind;
@@ -14,6 +16,8 @@ use crate::source::{Position, Source};
 pub(crate) struct Reader<'a> {
     env: Environment<'a>,
     diagnostics: Vec<Diagnostic>,
+    /// Files that `${file:...}` asked for.
+    files: Vec<PathBuf>,
     /// The keys that lead to the value being read.
     path: Vec<String>,
 }
@@ -23,6 +27,7 @@ impl<'a> Reader<'a> {
         Reader {
             env,
             diagnostics: Vec::new(),
+            files: Vec::new(),
             path: Vec::new(),
         }
     }
@@ -31,15 +36,15 @@ impl<'a> Reader<'a> {
         self.env
     }
 
-    /// What was wrong, each thing once (an anchor may be read several times).
-    pub(crate) fn finish(self) -> Vec<Diagnostic> {
+    /// What was wrong, each thing once (an anchor may be read several times), and the files that were asked for.
+    pub(crate) fn finish(self) -> (Vec<Diagnostic>, Vec<PathBuf>) {
         let mut unique: Vec<Diagnostic> = Vec::new();
         for diagnostic in self.diagnostics {
             if !unique.contains(&diagnostic) {
                 unique.push(diagnostic);
             }
         }
-        unique
+        (unique, self.files)
     }
 
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
@@ -160,7 +165,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         scalar.text.contains('$')
-            && resolve(scalar, self.env)
+            && resolve(scalar, self.env, &mut Vec::new())
                 .is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
     }
 
@@ -176,7 +181,7 @@ impl<'a> Reader<'a> {
             self.expected(node, expected, None);
             return None;
         }
-        match resolve(scalar, self.env) {
+        match resolve(scalar, self.env, &mut self.files) {
             Ok(resolved) => Some(resolved),
             Err(problem) => {
                 let (line, column) = scalar.origins.place(&scalar.text, problem.offset);

@@ -116,7 +116,7 @@ macro_rules! section {
         }
     ) => {
         $(#[doc = $doc])*
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq)]
         $vis struct $name {
             $(
                 $(#[doc = $field_doc])*
@@ -273,7 +273,7 @@ mod tests {
         let env = |_: &str| None;
         let mut reader = Reader::new(&env);
         let read = node.is_some_and(|node| (field.probe)(&node, &mut reader));
-        diagnostics.extend(reader.finish());
+        diagnostics.extend(reader.finish().0);
         if read && diagnostics.is_empty() {
             Ok(())
         } else {

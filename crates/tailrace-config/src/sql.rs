@@ -17,6 +17,13 @@ pub struct Sql {
     origins: Origins,
 }
 
+/// The text, wherever it is written down.
+impl PartialEq for Sql {
+    fn eq(&self, other: &Sql) -> bool {
+        self.text == other.text
+    }
+}
+
 impl Sql {
     /// The place in the YAML file of a place in the text: line from 1, column in characters from 1, as
     /// the SQL planner counts them. Places outside the text give its nearest end. Text that a `${...}`
