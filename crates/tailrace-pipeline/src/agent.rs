@@ -1,28 +1,33 @@
 //! The whole agent: builds every pipeline, runs its threads, and ends them in order. Stop
 //! reading, flush what was read, drain what is in flight within the grace period, write the
-//! checkpoint. The caller's future says when to stop.
+//! checkpoint. The caller's future says when to stop. How it goes over to another config: `reload.rs`.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
-use tailrace_input::DataDir;
+use tailrace_input::{DataDir, FingerprintKey};
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle as Task;
 use tracing::{error, info, warn};
 
-use crate::checkpointer::{self, CheckpointStatus, Checkpointer};
+use crate::certificates::Certificates;
+use crate::checkpointer::{self, CheckpointStatus, Checkpointer, RestoredPipeline};
 use crate::error::{Error, Kind};
 use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::ledger::{PipelineLedger, SourceLag};
 use crate::metrics::Metrics;
-use crate::pipeline::{self, Pipeline, Surroundings};
+use crate::outputs::OutputHandle;
+use crate::pipeline::{self, Built, Opened, Pipeline, Surroundings};
+use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::PipelinePlan;
+use crate::reload::Reload;
 use crate::worker;
 
 /// Where an agent is in its life.
@@ -38,17 +43,37 @@ pub enum Phase {
 
 /// A running agent.
 pub struct Agent {
-    runtime: Runtime,
-    pipelines: Arc<[Arc<Pipeline>]>,
-    readers: Vec<JoinHandle<()>>,
+    pub(crate) runtime: Runtime,
+    pub(crate) around: Around,
+    pub(crate) pipelines: Pipelines,
+    pub(crate) running: Vec<Running>,
+    pub(crate) checkpointer: Checkpointer,
+    pub(crate) faults: Faults,
+    pub(crate) grace: Duration,
     workers: Vec<JoinHandle<()>>,
-    sending: Vec<Task<()>>,
-    jobs: Arc<Jobs>,
-    checkpointer: Checkpointer,
     phase: watch::Sender<Phase>,
-    readers_ended: watch::Receiver<usize>,
-    grace: Duration,
-    faults: Faults,
+    /// How many inputs are read.
+    reading: Arc<watch::Sender<usize>>,
+}
+
+/// A pipeline that runs.
+pub(crate) struct Running {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) certificates: Certificates,
+    pub(crate) readers: Vec<JoinHandle<()>>,
+    /// One per output, in order.
+    pub(crate) sending: Vec<Task<()>>,
+}
+
+/// What pipelines are built with, now and later.
+pub(crate) struct Around {
+    pub(crate) jobs: Arc<Jobs>,
+    metrics: Metrics,
+    fingerprint_key: FingerprintKey,
+    data_dir: PathBuf,
+    /// What all pipelines together may have in flight.
+    queue_bytes: u64,
+    built: u64,
 }
 
 /// What the machine affords.
@@ -76,7 +101,7 @@ pub struct Summary {
 /// Reads the agent's state from other threads.
 #[derive(Clone)]
 pub struct View {
-    pipelines: Arc<[Arc<Pipeline>]>,
+    pipelines: Pipelines,
     phase: watch::Receiver<Phase>,
     checkpoint: CheckpointStatus,
 }
@@ -107,66 +132,76 @@ impl Agent {
             .build()
             .map_err(|source| Kind::Thread { source })?;
         let faults = Faults::new();
-        let jobs = Arc::new(Jobs::default());
         let metrics = Metrics::register(registry);
-        let queue_bytes = sizes.queue_bytes / plans.len().max(1) as u64;
+        let mut around = Around {
+            jobs: Arc::new(Jobs::default()),
+            metrics: metrics.clone(),
+            fingerprint_key: restored.fingerprint_key,
+            data_dir: config.data_dir.clone(),
+            queue_bytes: sizes.queue_bytes,
+            built: 0,
+        };
+        let share = around.share(plans.len());
+        let pipelines = Pipelines::default();
         let mut built = Vec::new();
-        for (index, (plan, resumed)) in plans.into_iter().zip(restored.pipelines).enumerate() {
-            let around = Surroundings {
-                index,
-                queue_bytes,
-                jobs: &jobs,
-                metrics: &metrics,
-                runtime: runtime.handle(),
-                faults: &faults,
-                fingerprint_key: restored.fingerprint_key,
-                first_start: resumed.first_start,
-                data_dir: &config.data_dir,
-                resume: resumed.resume,
-            };
-            built.push(pipeline::build(plan, around)?);
+        for (plan, resumed) in plans.into_iter().zip(restored.pipelines) {
+            let opened = pipeline::open(plan, runtime.handle())?;
+            let certificates = opened.certificates;
+            let pipeline = around.build(opened, resumed, share, (&runtime, &faults))?;
+            pipelines.add(Arc::clone(&pipeline.pipeline));
+            built.push((pipeline, certificates));
         }
-        let pipelines: Arc<[_]> = built
-            .iter()
-            .map(|built| Arc::clone(&built.pipeline))
-            .collect();
         let mut agent = Self {
-            checkpointer: checkpointer.start(Arc::clone(&pipelines), metrics)?,
+            checkpointer: checkpointer.start(pipelines.clone(), metrics)?,
+            around,
             pipelines,
-            readers: Vec::new(),
+            running: Vec::new(),
             workers: Vec::new(),
-            sending: Vec::new(),
-            jobs,
             phase: watch::Sender::new(Phase::Running),
-            readers_ended: watch::channel(0).1,
+            reading: Arc::new(watch::Sender::new(0)),
             grace: config.shutdown.grace,
             faults,
             runtime,
         };
-        agent.start_threads(built, sizes.workers)?;
+        agent.start_workers(sizes.workers)?;
+        for (built, certificates) in built {
+            agent.start_reading(built, certificates)?;
+        }
         Ok(agent)
     }
 
-    fn start_threads(&mut self, built: Vec<pipeline::Built>, workers: usize) -> Result<(), Error> {
+    fn start_workers(&mut self, workers: usize) -> Result<(), Error> {
         for _ in 0..workers {
-            let (jobs, pipelines) = (Arc::clone(&self.jobs), Arc::clone(&self.pipelines));
+            let (jobs, pipelines) = (Arc::clone(&self.around.jobs), self.pipelines.clone());
             let faults = self.faults.clone();
             let run = move || worker::run(&jobs, &pipelines, &faults);
             self.workers.push(thread("tailrace-work", run)?);
         }
-        let (ended, readers_ended) = watch::channel(0);
-        let ended = Arc::new(ended);
-        self.readers_ended = readers_ended;
-        for built in built {
-            self.sending.extend(built.sending);
-            for reader in built.readers {
-                let (ended, faults) = (Arc::clone(&ended), self.faults.clone());
-                let run = move || {
-                    faults.guard("a reader", || reader.run());
-                    ended.send_modify(|ended| *ended += 1);
-                };
-                self.readers.push(thread("tailrace-read", run)?);
-            }
+        Ok(())
+    }
+
+    /// Starts the readers of a pipeline that is in the list.
+    pub(crate) fn start_reading(
+        &mut self,
+        built: Built,
+        certificates: Certificates,
+    ) -> Result<(), Error> {
+        self.running.push(Running {
+            pipeline: built.pipeline,
+            certificates,
+            readers: Vec::new(),
+            sending: built.sending,
+        });
+        // There from the start, so that a thread that cannot be started leaves nothing behind.
+        let running = self.running.last_mut().expect("one was pushed");
+        for reader in built.readers {
+            let (reading, faults) = (Arc::clone(&self.reading), self.faults.clone());
+            let run = move || {
+                faults.guard("a reader", || reader.run());
+                reading.send_modify(|reading| *reading -= 1);
+            };
+            self.reading.send_modify(|reading| *reading += 1);
+            running.readers.push(thread("tailrace-read", run)?);
         }
         Ok(())
     }
@@ -174,30 +209,42 @@ impl Agent {
     /// A view of the running agent, for the admin endpoint and for progress.
     pub fn view(&self) -> View {
         View {
-            pipelines: Arc::clone(&self.pipelines),
+            pipelines: self.pipelines.clone(),
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
         }
     }
 
-    /// Runs until `stop` is ready, every input has ended, or a bug is met; then drains and ends.
-    /// Inputs that ended by themselves are drained without a limit of time, until `stop`: what
-    /// came from a pipe cannot be read again. Ending the process at a second signal is the
+    /// Runs until `stop` is ready, every input has ended, or a bug is met; then drains and ends. Goes over to
+    /// other configs as they come. Inputs that ended by themselves are drained without a limit of time, until
+    /// `stop`: what came from a pipe cannot be read again. Ending the process at a second signal is the
     /// caller's affair.
-    pub fn run(mut self, stop: impl Future<Output = ()>) -> Summary {
+    pub fn run(
+        mut self,
+        stop: impl Future<Output = ()>,
+        mut reloads: mpsc::Receiver<Reload>,
+    ) -> Summary {
         let mut stop = std::pin::pin!(stop);
-        let inputs = self.readers.len();
-        let mut ended = self.readers_ended.clone();
-        let stopped = self.runtime.block_on(async {
-            tokio::select! {
-                () = &mut stop => true,
-                () = self.faults.first() => true,
-                _ = ended.wait_for(|&ended| ended == inputs) => false,
+        let stopped = loop {
+            let mut reading = self.reading.subscribe();
+            let next = self.runtime.block_on(async {
+                tokio::select! {
+                    () = &mut stop => Next::End { stopped: true },
+                    () = self.faults.first() => Next::End { stopped: true },
+                    _ = reading.wait_for(|&inputs| inputs == 0) => Next::End { stopped: false },
+                    Some(reload) = reloads.recv() => Next::Reload(reload),
+                }
+            });
+            match next {
+                Next::End { stopped } => break stopped,
+                Next::Reload(reload) => self.go_over(reload),
             }
-        });
+        };
+        drop(reloads);
         self.phase.send_replace(Phase::Draining);
         self.stop_reading();
-        let sending = std::mem::take(&mut self.sending);
+        let sending = self.running.iter_mut();
+        let sending: Vec<_> = sending.flat_map(|r| r.sending.drain(..)).collect();
         let (faults, grace) = (self.faults.clone(), self.grace);
         self.runtime.block_on(async {
             let mut sending = std::pin::pin!(all(sending));
@@ -217,7 +264,7 @@ impl Agent {
         self.checkpointer.finish();
         self.phase.send_replace(Phase::Stopped);
         let view = View {
-            pipelines: Arc::clone(&self.pipelines),
+            pipelines: self.pipelines,
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
         };
@@ -226,15 +273,55 @@ impl Agent {
 
     /// Ends the readers and lets the workers finish what was read.
     fn stop_reading(&mut self) {
-        for pipeline in &*self.pipelines {
-            pipeline.stop_reading();
+        for running in &self.running {
+            running.pipeline.stop_reading();
         }
-        join(self.readers.drain(..));
-        self.jobs.close();
+        join(self.running.iter_mut().flat_map(|r| r.readers.drain(..)));
+        self.around.jobs.close();
         join(self.workers.drain(..));
-        for output in self.pipelines.iter().flat_map(|pipeline| &pipeline.outputs) {
-            output.close();
+        for running in &self.running {
+            running.pipeline.outputs.iter().for_each(OutputHandle::close);
         }
+    }
+}
+
+/// What ends a wait of the running agent.
+enum Next {
+    End {
+        /// It was told to, or a bug was met: the inputs have not ended.
+        stopped: bool,
+    },
+    Reload(Reload),
+}
+
+impl Around {
+    /// What each of so many pipelines may have in flight.
+    pub(crate) fn share(&self, pipelines: usize) -> u64 {
+        self.queue_bytes / pipelines.max(1) as u64
+    }
+
+    /// Builds a pipeline: nothing reads yet.
+    pub(crate) fn build(
+        &mut self,
+        opened: Opened,
+        resumed: RestoredPipeline,
+        share: u64,
+        (runtime, faults): (&Runtime, &Faults),
+    ) -> Result<Built, Error> {
+        self.built += 1;
+        let around = Surroundings {
+            id: PipelineId(self.built),
+            queue_bytes: share,
+            jobs: &self.jobs,
+            metrics: &self.metrics,
+            runtime: runtime.handle(),
+            faults,
+            fingerprint_key: self.fingerprint_key,
+            first_start: resumed.first_start,
+            data_dir: &self.data_dir,
+            resume: resumed.resume,
+        };
+        pipeline::build(opened, around)
     }
 }
 
@@ -246,16 +333,15 @@ impl View {
 
     /// The ledger of each pipeline now.
     pub fn ledgers(&self) -> Vec<PipelineLedger> {
-        self.pipelines
-            .iter()
-            .map(|pipeline| PipelineLedger::of(pipeline))
-            .collect()
+        let pipelines = self.pipelines.all();
+        let ledgers = pipelines.iter();
+        ledgers.map(|pipeline| PipelineLedger::of(pipeline)).collect()
     }
 
     /// The sources of each pipeline that are furthest behind, at most `max` of each.
     pub fn lags(&self, max: usize) -> Vec<Vec<SourceLag>> {
         let lags = |pipeline: &Arc<Pipeline>| pipeline.tracker.lags(max);
-        self.pipelines.iter().map(lags).collect()
+        self.pipelines.all().iter().map(lags).collect()
     }
 
     /// Why the checkpoint could not be written the last time, if so.
@@ -270,7 +356,7 @@ impl View {
             lost_bytes: 0,
             fault,
         };
-        for pipeline in &*self.pipelines {
+        for pipeline in self.pipelines.all() {
             let (files, others) = pipeline.tracker.undelivered_bytes();
             summary.undelivered_bytes += files;
             summary.lost_bytes += others;
@@ -313,7 +399,7 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// A thread that panicked has said so; its tickets are nacks, so nothing is lost.
-fn join(threads: impl Iterator<Item = JoinHandle<()>>) {
+pub(crate) fn join(threads: impl Iterator<Item = JoinHandle<()>>) {
     for thread in threads {
         let _ = thread.join();
     }

@@ -2,14 +2,15 @@
 //! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tailrace_config::{Input, StartAt};
 use tailrace_input::checkpoint::{
-    Checkpoint, Counts as Stored, Loaded, PipelineState, Store, Watermark,
+    Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
 };
 use tailrace_input::{DataDir, FingerprintKey};
 use tracing::{debug, error, info, warn};
@@ -18,6 +19,7 @@ use crate::error::{Error, Kind};
 use crate::ledger::{PipelineLedger, SelfCheck};
 use crate::metrics::Metrics;
 use crate::pipeline::Pipeline;
+use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::resume::ResumeTable;
 use crate::watermark::{Counts, Mark, Resumed};
@@ -52,6 +54,7 @@ pub(crate) struct Checkpointer {
     stop: Option<mpsc::SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     status: CheckpointStatus,
+    writer: Arc<Mutex<Writer>>,
 }
 
 /// Why the checkpoint could not be written the last time, if so.
@@ -60,10 +63,14 @@ pub(crate) struct CheckpointStatus(Arc<Mutex<Option<String>>>);
 
 struct Writer {
     store: Store,
+    /// The data directory.
+    path: PathBuf,
     stored_at: Instant,
     /// When it was last said that it cannot be written.
     told_at: Option<Instant>,
-    pipelines: Arc<[Arc<Pipeline>]>,
+    /// A pipeline that the state does not know starts for the first time: nothing of it was lost.
+    is_complete: bool,
+    pipelines: Pipelines,
     metrics: Metrics,
     status: CheckpointStatus,
     check: SelfCheck,
@@ -94,28 +101,26 @@ impl Idle {
     /// Nothing can be written at a first start, and the next one would leave out what comes until then.
     pub(crate) fn start(
         self,
-        pipelines: Arc<[Arc<Pipeline>]>,
+        pipelines: Pipelines,
         metrics: Metrics,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
-        let mut skipping = pipelines.iter().filter(|pipeline| {
+        let all = pipelines.all();
+        let mut skipping = all.iter().filter(|pipeline| {
             self.loaded.is_first_start(&pipeline.plan.name) && skips(&pipeline.plan)
         });
         let skipping = skipping.next().map(|pipeline| pipeline.plan.name.clone());
         let path = self.dir.path().to_owned();
+        let is_complete = matches!(self.loaded.origin, Origin::Fresh | Origin::Loaded);
         let mut store = Store::go_on(self.dir, self.loaded);
         if let Some(pipeline) = skipping {
-            for pipeline in &*pipelines {
-                store.checkpoint.pipeline_mut(&pipeline.plan.name);
-            }
-            store.save().map_err(|source| Kind::FirstStart {
-                pipeline,
-                path,
-                source,
-            })?;
+            let names = all.iter().map(|pipeline| pipeline.plan.name.as_str());
+            save_first(&mut store, names, &pipeline, &path)?;
         }
         let writer = Writer {
             store,
+            path,
+            is_complete,
             stored_at: Instant::now(),
             told_at: None,
             pipelines,
@@ -123,15 +128,18 @@ impl Idle {
             status: status.clone(),
             check: SelfCheck::default(),
         };
+        let writer = Arc::new(Mutex::new(writer));
+        let theirs = Arc::clone(&writer);
         let (stop, stopped) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("tailrace-checkpoint".to_owned())
-            .spawn(move || writer.run(&stopped))
+            .spawn(move || run(&theirs, &stopped))
             .map_err(|source| Kind::Thread { source })?;
         Ok(Checkpointer {
             stop: Some(stop),
             thread: Some(thread),
             status,
+            writer,
         })
     }
 }
@@ -143,6 +151,34 @@ impl Checkpointer {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+
+    /// A pipeline is to be added. Gives whether it starts for the first time.
+    ///
+    /// # Errors
+    /// As at [`Idle::start`].
+    pub(crate) fn begin(&self, plan: &PipelinePlan) -> Result<bool, Error> {
+        let mut writer = lock(&self.writer);
+        let first_start = writer.is_first_start(plan);
+        if first_start && skips(plan) {
+            let path = writer.path.clone();
+            let names = std::iter::once(plan.name.as_str());
+            save_first(&mut writer.store, names, &plan.name, &path)?;
+        }
+        Ok(first_start)
+    }
+
+    /// Takes the last watermarks of a pipeline that has ended, and looks at it no more.
+    pub(crate) fn end(&self, pipeline: &Pipeline) {
+        let mut writer = lock(&self.writer);
+        writer.collect_from(pipeline);
+        writer.pipelines.remove(pipeline.id);
+    }
+
+    /// Where a pipeline goes on that was [`Self::begin`] or that takes the place of one that has ended.
+    pub(crate) fn resume(&self, plan: &PipelinePlan) -> ResumeTable {
+        let writer = lock(&self.writer);
+        resume_table(plan, writer.store.checkpoint.pipeline(&plan.name))
     }
 
     /// Whether the checkpoint can be written.
@@ -165,24 +201,34 @@ impl CheckpointStatus {
     }
 }
 
-impl Writer {
-    fn run(mut self, stopped: &mpsc::Receiver<()>) {
-        // At once, so that a pipeline's next start is not its first one, and an unwritable
-        // directory is known before anything is read.
-        loop {
-            self.write();
-            let pipelines = self.pipelines.iter();
-            self.check.look(
-                pipelines
-                    .map(|pipeline| PipelineLedger::of(pipeline))
-                    .collect(),
-            );
-            match stopped.recv_timeout(EVERY) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
-            }
+fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run(writer: &Mutex<Writer>, stopped: &mpsc::Receiver<()>) {
+    // At once, so that a pipeline's next start is not its first one, and an unwritable
+    // directory is known before anything is read.
+    loop {
+        lock(writer).look();
+        match stopped.recv_timeout(EVERY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
         }
+    }
+    lock(writer).write();
+}
+
+impl Writer {
+    fn look(&mut self) {
         self.write();
+        let pipelines = self.pipelines.all();
+        let ledgers = pipelines.iter();
+        let ledgers = ledgers.map(|pipeline| PipelineLedger::of(pipeline));
+        self.check.look(ledgers.collect());
+    }
+
+    fn is_first_start(&self, plan: &PipelinePlan) -> bool {
+        self.is_complete && self.store.checkpoint.pipeline(&plan.name).is_none()
     }
 
     fn write(&mut self) {
@@ -220,29 +266,51 @@ impl Writer {
     }
 
     fn collect(&mut self) {
-        for pipeline in &*self.pipelines {
-            let name = &pipeline.plan.name;
-            let state = self.store.checkpoint.pipeline_mut(name);
-            let (departed, retired) = pipeline.tracker.take_departed();
-            let marks = pipeline.tracker.take_marks();
-            for (id, generation) in retired {
-                state.remove(id, generation);
-            }
-            for mark in lowest_marks(departed.into_iter().chain(marks)) {
-                let output = &pipeline.plan.config.outputs[mark.output].name;
-                let at = Watermark {
-                    offset: mark.watermark,
-                    counts: stored(mark.counts),
-                };
-                let size = mark.size;
-                let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
-                if let Err(backwards) = set {
-                    // A file whose earlier source was retired after the list was taken.
-                    debug!(pipeline = name, path = %mark.path.display(), %backwards);
-                }
+        for pipeline in self.pipelines.all() {
+            self.collect_from(&pipeline);
+        }
+    }
+
+    fn collect_from(&mut self, pipeline: &Pipeline) {
+        let name = &pipeline.plan.name;
+        let state = self.store.checkpoint.pipeline_mut(name);
+        let (departed, retired) = pipeline.tracker.take_departed();
+        let marks = pipeline.tracker.take_marks();
+        for (id, generation) in retired {
+            state.remove(id, generation);
+        }
+        for mark in lowest_marks(departed.into_iter().chain(marks)) {
+            let output = &pipeline.plan.config.outputs[mark.output].name;
+            let at = Watermark {
+                offset: mark.watermark,
+                counts: stored(mark.counts),
+            };
+            let size = mark.size;
+            let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
+            if let Err(backwards) = set {
+                // A file whose earlier source was retired after the list was taken.
+                debug!(pipeline = name, path = %mark.path.display(), %backwards);
             }
         }
     }
+}
+
+/// Writes down that pipelines have started, before one of them leaves anything out.
+fn save_first<'a>(
+    store: &mut Store,
+    names: impl Iterator<Item = &'a str>,
+    skipping: &str,
+    path: &Path,
+) -> Result<(), Error> {
+    for name in names {
+        store.checkpoint.pipeline_mut(name);
+    }
+    store.save().map_err(|source| Kind::FirstStart {
+        pipeline: skipping.to_owned(),
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(())
 }
 
 /// Whether a pipeline leaves out files that are there when it first starts.

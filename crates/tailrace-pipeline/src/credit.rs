@@ -16,7 +16,7 @@ const MEANWHILE_EVERY: Duration = Duration::from_millis(100);
 /// A bound in bytes, shared by a reader and the batches in flight.
 #[derive(Debug)]
 pub(crate) struct Credit {
-    capacity: u64,
+    capacity: AtomicU64,
     shares: Arc<Shares>,
     state: Mutex<State>,
     freed: Condvar,
@@ -108,7 +108,7 @@ impl Credit {
     /// A credit of so many bytes, for outputs with these shares.
     pub(crate) fn new(capacity: u64, shares: Arc<Shares>) -> Arc<Self> {
         Arc::new(Self {
-            capacity,
+            capacity: AtomicU64::new(capacity),
             shares,
             state: Mutex::default(),
             freed: Condvar::new(),
@@ -127,9 +127,13 @@ impl Credit {
         bytes: u64,
         mut meanwhile: impl FnMut(),
     ) -> Option<Reserved> {
-        let bytes = bytes.min(self.capacity);
         let mut state = self.lock();
-        while !state.closed && state.used + bytes > self.capacity + self.shares.forgiven() {
+        // The bound may be another one while it waits.
+        let fits = |state: &State| {
+            let used = state.used + bytes.min(self.capacity());
+            used <= self.capacity() + self.shares.forgiven()
+        };
+        while !state.closed && !fits(&state) {
             let waited = self.freed.wait_timeout(state, MEANWHILE_EVERY);
             let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = woken;
@@ -142,6 +146,7 @@ impl Credit {
         if state.closed {
             return None;
         }
+        let bytes = bytes.min(self.capacity());
         state.used += bytes;
         Some(Reserved {
             credit: Arc::clone(self),
@@ -166,8 +171,15 @@ impl Credit {
     }
 
     /// The bound in bytes.
-    pub(crate) const fn capacity(&self) -> u64 {
-        self.capacity
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Another bound from now on; what is reserved beyond it stays reserved.
+    pub(crate) fn resize(&self, capacity: u64) {
+        let _state = self.lock();
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.freed.notify_all();
     }
 }
 
@@ -232,6 +244,29 @@ mod tests {
         assert_eq!(credit.used(), 10);
         drop(reserved);
         assert_eq!(credit.used(), 0);
+    }
+
+    #[test]
+    fn a_smaller_credit_still_takes_one_batch_and_a_larger_one_more() {
+        let credit = Credit::new(100, Shares::new(1));
+        let held = credit.reserve(90, || ()).expect("open");
+        let other = Arc::clone(&credit);
+        let (sender, receiver) = mpsc::sync_channel(100);
+        let waiter = thread::spawn(move || {
+            let looked = || sender.send("waits").expect("the test waits");
+            // Dropped at once: what it was charged is what it returns.
+            drop(other.reserve(80, looked).expect("open"));
+        });
+        assert_eq!(receiver.recv(), Ok("waits"));
+        credit.resize(10);
+        drop(held);
+        waiter.join().expect("no panic");
+        assert_eq!((credit.used(), credit.capacity()), (0, 10));
+        let _first = credit.reserve(10, || ()).expect("open");
+        let other = Arc::clone(&credit);
+        let waiter = thread::spawn(move || other.reserve(10, || ()).is_some());
+        credit.resize(20);
+        assert!(waiter.join().expect("no panic"));
     }
 
     #[test]

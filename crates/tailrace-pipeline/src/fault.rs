@@ -39,6 +39,11 @@ impl Faults {
             "a panic: this is a bug, please report it; the agent ends, and its next start goes on \
              from what was delivered"
         );
+        self.end_agent();
+    }
+
+    /// Has the agent end; whoever calls it has said why.
+    pub(crate) fn end_agent(&self) {
         self.0.send_replace(true);
     }
 

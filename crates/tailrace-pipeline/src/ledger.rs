@@ -53,6 +53,9 @@ pub struct OutputLedger {
     /// Of the pipeline's records, those that this output had settled before a restart, less those
     /// that it was sent twice.
     pub settled_before: i64,
+    /// Records of an earlier pipeline of this name in this process that have no outcome here: they were read
+    /// again after a reload, or the output was not there.
+    pub earlier: u64,
     /// Of the dropped records, those that were not read for this output; the query may have removed some.
     pub missed: u64,
     /// Inputs that the output reads by itself because it is behind the others.
@@ -109,6 +112,7 @@ impl PipelineLedger {
             missed: missed(output),
             settled_before: output.settled_before.get().cast_signed()
                 - output.sent_again.get().cast_signed(),
+            earlier: output.earlier.get(),
             detached: gauge(output.detached.get()),
             dropped: output.dropped_refused.get() + output.dropped_full.get() + missed(output),
             requests: output.requests.get(),
@@ -137,6 +141,15 @@ impl PipelineLedger {
         }
     }
 
+    /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
+    /// has not begun.
+    pub(crate) fn settle_earlier(pipeline: &Pipeline) {
+        let ledger = Self::of(pipeline);
+        for (output, metrics) in ledger.outputs.iter().zip(&pipeline.metrics.outputs) {
+            metrics.earlier.inc_by(ledger.in_flight(output));
+        }
+    }
+
     /// Records framed that have no final outcome yet at an output: they are in flight.
     pub fn in_flight(&self, output: &OutputLedger) -> u64 {
         self.records.saturating_sub(self.settled(output))
@@ -145,7 +158,7 @@ impl PipelineLedger {
     /// Records that have their final outcome at an output.
     fn settled(&self, output: &OutputLedger) -> u64 {
         let refused = output.rejected + output.dead_lettered + output.dropped;
-        let settled = self.filtered + output.delivered + refused;
+        let settled = self.filtered + output.delivered + refused + output.earlier;
         settled.saturating_add_signed(output.settled_before)
     }
 

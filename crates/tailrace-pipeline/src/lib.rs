@@ -5,6 +5,7 @@
 //! nothing and never looks inside a record.
 
 mod pipeline;
+mod pipelines;
 
 mod plan;
 
@@ -38,6 +39,8 @@ mod delivery;
 mod watermark;
 
 mod agent;
+mod certificates;
+mod reload;
 mod delay;
 mod error;
 mod fault;
@@ -49,5 +52,6 @@ pub use delay::DelaySums;
 pub use error::Error;
 pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
+pub use reload::{Reload, Reloaded};
 pub use replay::{Replayed, replay};
 pub use sample::{Sampled, sample};

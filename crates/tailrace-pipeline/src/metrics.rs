@@ -50,6 +50,12 @@ pub(crate) struct Metrics {
     requests: Family<OutputLabels, Counter>,
     delay: DelayFamily,
     checkpoint_age: Gauge,
+    // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
+    settled_before: Family<OutputLabels, Counter>,
+    sent_again: Family<OutputLabels, Counter>,
+    earlier: Family<OutputLabels, Counter>,
+    lost_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
+    skipped_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
 }
 
 /// Histograms have no default.
@@ -101,6 +107,8 @@ pub(crate) struct PipelineMetrics {
     pub filtered: Counter,
     /// Bytes in flight.
     pub queue_size: Gauge,
+    /// Bound on bytes in flight.
+    pub queue_capacity: Gauge,
     /// One per output.
     pub outputs: Vec<OutputMetrics>,
 }
@@ -132,6 +140,9 @@ pub(crate) struct OutputMetrics {
     pub settled_before: Counter,
     /// Records that this output was sent twice, because it was detached within an unfinished record; likewise.
     pub sent_again: Counter,
+    /// Records framed by an earlier pipeline of this name in this process that have no outcome at this output:
+    /// they were read again after it, or the output was not there; likewise.
+    pub earlier: Counter,
     /// 1 while the output is behind the shared reading and reads by itself.
     pub detached: Gauge,
     /// 1 while the output holds because the server refuses it.
@@ -333,7 +344,6 @@ impl Metrics {
     pub(crate) fn pipeline(
         &self,
         name: &str,
-        queue_capacity: u64,
         outputs: &[String],
     ) -> PipelineMetrics {
         let labels = PipelineLabels {
@@ -343,12 +353,10 @@ impl Metrics {
             pipeline: name.to_owned(),
             cause,
         };
-        let capacity = i64::try_from(queue_capacity).unwrap_or(i64::MAX);
-        self.queue_capacity.get_or_create(&labels).set(capacity);
         PipelineMetrics {
             families: self.clone(),
-            lost: Arc::default(),
-            skipped: Arc::default(),
+            lost: self.lost_reasons.get_or_create_owned(&labels),
+            skipped: self.skipped_reasons.get_or_create_owned(&labels),
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
@@ -365,6 +373,7 @@ impl Metrics {
             failed_rows: self.failed_rows.get_or_create_owned(&labels),
             filtered: self.filtered.get_or_create_owned(&labels),
             queue_size: self.queue_size.get_or_create_owned(&labels),
+            queue_capacity: self.queue_capacity.get_or_create_owned(&labels),
             outputs: outputs
                 .iter()
                 .map(|output| self.output(name, output))
@@ -395,8 +404,9 @@ impl Metrics {
             dropped_full: dropped("dead_letter_full"),
             dropped_not_required: dropped("not_required"),
             dropped_gone: dropped("gone"),
-            settled_before: Counter::default(),
-            sent_again: Counter::default(),
+            settled_before: self.settled_before.get_or_create_owned(&labels),
+            sent_again: self.sent_again.get_or_create_owned(&labels),
+            earlier: self.earlier.get_or_create_owned(&labels),
             detached: self.detached.get_or_create_owned(&labels),
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
@@ -413,6 +423,18 @@ impl Metrics {
 }
 
 impl PipelineMetrics {
+    /// The pipeline has ended: nothing of it is read or in flight.
+    pub(crate) fn ended(&self) {
+        for gauge in [
+            &self.queue_size,
+            &self.files_open,
+            &self.unread_bytes,
+            &self.oldest_unread,
+        ] {
+            gauge.set(0);
+        }
+    }
+
     /// Counts what one batch was framed into.
     pub(crate) fn framed(&self, framed: &Framed) {
         let stats = &framed.frames.stats;

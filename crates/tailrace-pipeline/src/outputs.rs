@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
-use tokio::sync::mpsc;
+use tailrace_output::{Delivered, DriveConfig, Encoding, Observer, Output, RetryCause};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
-use crate::error::Error;
 use crate::metrics::OutputMetrics;
 use crate::pipeline::Surroundings;
 use crate::request::Part;
@@ -24,6 +23,8 @@ pub(crate) struct OutputHandle {
     sender: Mutex<Option<mpsc::UnboundedSender<Part>>>,
     driver: Arc<Driver>,
     requests: AtomicU64,
+    /// Told once: what is not resolved is dropped.
+    abandoned: Arc<Notify>,
 }
 
 /// What all requests of one output share.
@@ -38,29 +39,33 @@ pub(crate) struct Driver {
     encoding: Arc<SharedEncoding>,
     /// The server refuses everything.
     held: AtomicBool,
+    /// The last answer was none that a request can be resolved with.
+    failing: watch::Sender<bool>,
 }
 
 impl OutputHandle {
-    /// Starts to drive an output; the task ends when the handle is closed and all is resolved.
+    /// Starts to drive an output; the task ends when the handle is closed and all is resolved, or it is
+    /// abandoned.
     pub(crate) fn start(
         pipeline: &str,
-        config: &tailrace_config::Output,
+        name: &str,
+        (output, drive): (Output, DriveConfig),
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
         around: &Surroundings<'_>,
-    ) -> Result<(Self, JoinHandle<()>), Error> {
-        let (output, drive) = crate::output_config::open(pipeline, config, around.runtime)?;
+    ) -> (Self, JoinHandle<()>) {
         let driver = Arc::new(Driver {
             pipeline: pipeline.to_owned(),
-            name: config.name.clone(),
+            name: name.to_owned(),
             metrics,
             waiting: Arc::clone(waiting),
             dead_letters: Arc::clone(dead_letters),
             is_otlp: matches!(encoding.format, FormatPlan::Otlp(_)),
             encoding: Arc::clone(&encoding.compression),
             held: AtomicBool::new(false),
+            failing: watch::Sender::new(false),
         });
         #[allow(
             clippy::disallowed_methods,
@@ -69,22 +74,26 @@ impl OutputHandle {
         )]
         let (sender, receiver) = mpsc::unbounded_channel();
         let (faults, watch) = (around.faults.clone(), Arc::clone(&driver));
+        let abandoned = Arc::new(Notify::new());
+        let abandon = Arc::clone(&abandoned);
         let task = around.runtime.spawn(async move {
             // Aborted with this task: what is not resolved by then is a nack.
             let mut driving = JoinSet::new();
             driving.spawn(async move {
                 tailrace_output::drive(Arc::new(output), receiver, drive, &*watch).await;
             });
-            while let Some(ended) = driving.join_next().await {
-                faults.check(ended);
+            tokio::select! {
+                Some(ended) = driving.join_next() => faults.check(ended),
+                () = abandon.notified() => driving.shutdown().await,
             }
         });
         let handle = Self {
             sender: Mutex::new(Some(sender)),
             driver,
             requests: AtomicU64::new(0),
+            abandoned,
         };
-        Ok((handle, task))
+        (handle, task)
     }
 
     /// Hands a request over. After [`Self::close`] it is dropped, which is a nack.
@@ -98,9 +107,8 @@ impl OutputHandle {
             self.driver.metrics.in_flight.inc();
             let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
             let request = Part::whole(&self.driver, number, request, ticket);
-            if sender.send(request).is_err() {
-                self.driver.metrics.in_flight.dec();
-            }
+            // Nobody takes it any more: it is dropped, which is a nack.
+            drop(sender.send(request));
         }
     }
 
@@ -110,6 +118,24 @@ impl OutputHandle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+    }
+
+    /// Ready when an attempt has failed and the next one will be later.
+    pub(crate) async fn fails(&self) {
+        // The sender is ours: it cannot be gone.
+        let _ = self.driver.failing.subscribe().wait_for(|&fails| fails).await;
+    }
+
+    /// Drops what is not resolved, which is a nack. Nothing holds any more.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.notify_one();
+    }
+
+    /// Takes back what the driver told of itself, after its end.
+    pub(crate) fn forget(&self) {
+        if self.driver.held.swap(false, Ordering::Relaxed) {
+            self.driver.metrics.holding.dec();
+        }
     }
 }
 
@@ -123,6 +149,7 @@ impl std::fmt::Debug for OutputHandle {
 
 impl Observer for Driver {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
+        self.failing.send_replace(true);
         self.metrics.retried(cause.as_str());
         warn!(
             pipeline = self.pipeline,
@@ -135,6 +162,7 @@ impl Observer for Driver {
     }
 
     fn holding(&self, reason: &str, delay: Duration) {
+        self.failing.send_replace(true);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
         }
@@ -184,6 +212,7 @@ impl Observer for Driver {
         if delivered.encoding != self.encoding.get() {
             self.encoding.set(delivered.encoding);
         }
+        self.failing.send_replace(false);
         self.metrics.requests.inc();
         self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
         debug!(

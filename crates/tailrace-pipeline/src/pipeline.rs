@@ -10,9 +10,11 @@ use tailrace_config::{self as config, Input, StdinQueue};
 use tailrace_input::{
     FileConfig, FingerprintKey, Follower, Globs, QueueConfig, QueueReader, Resume, StdinReader,
 };
+use tailrace_output::{DriveConfig, Output};
 use tokio::runtime::Handle;
 
 use crate::catch_up::CatchUp;
+use crate::certificates::Certificates;
 use crate::credit::{Credit, Shares};
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
@@ -20,8 +22,10 @@ use crate::facts::{FactsConfig, FileAttributes};
 use crate::fault::Faults;
 use crate::jobs::{Job, Jobs};
 use crate::lane::{Framed, Lane};
+use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::outputs::OutputHandle;
+use crate::pipelines::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::pool::Pool;
 use crate::reader::{Reader, Source};
@@ -50,13 +54,13 @@ pub(crate) struct Pipeline {
     pub(crate) batch_bytes_max: usize,
     pub(crate) batch_wait_max: Duration,
     pub(crate) replay_bytes_max: u64,
-    index: usize,
+    pub(crate) id: PipelineId,
     jobs: Arc<Jobs>,
 }
 
 /// What a pipeline is built with, besides its plan.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) index: usize,
+    pub(crate) id: PipelineId,
     /// This pipeline's share of what may be in flight.
     pub(crate) queue_bytes: u64,
     pub(crate) jobs: &'a Arc<Jobs>,
@@ -67,6 +71,14 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) resume: ResumeTable,
     pub(crate) first_start: bool,
     pub(crate) data_dir: &'a Path,
+}
+
+/// A plan whose outputs are open: what may be wrong with them is known, and nothing runs yet.
+pub(crate) struct Opened {
+    pub(crate) plan: PipelinePlan,
+    outputs: Vec<(Output, DriveConfig)>,
+    /// What its certificates were when they were read.
+    pub(crate) certificates: Certificates,
 }
 
 /// A pipeline and what still has to be started or awaited.
@@ -82,24 +94,41 @@ const QUEUE_BYTES_MIN: u64 = 512 * 1024;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
 
+/// Opens the outputs of a pipeline and checks its globs. Connects to nothing and reads no log.
+pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error> {
+    // Before they are read: what changes meanwhile is noticed later.
+    let certificates = Certificates::of(&plan.config);
+    for input in &plan.config.inputs {
+        let globs = file_config(input, FingerprintKey::default()).map(|files| files.globs());
+        globs.transpose().map_err(|source| Kind::Input {
+            pipeline: plan.name.clone(),
+            source,
+        })?;
+    }
+    let outputs = plan.config.outputs.iter();
+    let opened = outputs.map(|output| crate::output_config::open(&plan.name, output, runtime));
+    Ok(Opened {
+        outputs: opened.collect::<Result<_, _>>()?,
+        certificates,
+        plan,
+    })
+}
+
 /// Builds one pipeline: nothing reads yet.
-pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Built, Error> {
+pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, Error> {
+    let Opened { plan, outputs: open, .. } = opened;
     let names: Vec<String> = plan
         .config
         .outputs
         .iter()
         .map(|output| output.name.clone())
         .collect();
-    let queue_bytes = plan
-        .config
-        .queue
-        .max_bytes
-        .min(around.queue_bytes.max(QUEUE_BYTES_MIN));
+    let queue_bytes = queue_bytes(&plan, around.queue_bytes);
     let (inputs, several) = (plan.config.inputs.len(), names.len() > 1);
     let credit = Credit::new(queue_bytes, Shares::new(names.len()));
     let metrics = around
         .metrics
-        .pipeline(&plan.name, credit.capacity(), &names);
+        .pipeline(&plan.name, &names);
     let tracker = Arc::new(Tracker::new(names.len()));
     let facts = |files| FactsConfig {
         resource: plan.resource.clone(),
@@ -143,18 +172,19 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
     ));
     let mut outputs = Vec::new();
     let mut sending = Vec::new();
-    for (n, output) in plan.config.outputs.iter().enumerate() {
+    for (n, output) in open.into_iter().enumerate() {
         let encoding = &plan.encodings[plan.encoding_of[n]];
         let metrics = metrics.outputs[n].clone();
         let (handle, task) = OutputHandle::start(
             &plan.name,
+            &names[n],
             output,
             encoding,
             metrics,
             &waiting,
             &dead_letters,
             &around,
-        )?;
+        );
         outputs.push(handle);
         sending.push(task);
     }
@@ -177,10 +207,12 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         batch_bytes_max,
         batch_wait_max: plan.config.batch.max_wait,
         replay_bytes_max,
-        index: around.index,
+        id: around.id,
         jobs: Arc::clone(around.jobs),
         plan,
     });
+    pipeline.resize(around.queue_bytes);
+    PipelineLedger::settle_earlier(&pipeline);
     let reader = |(lane, source)| {
         let (pool, resume) = (Arc::clone(&pool), around.resume.clone());
         Reader::new(Arc::clone(&pipeline), lane, source, pool, resume)
@@ -209,10 +241,22 @@ impl Pipeline {
         self.plan.config.outputs[output].required
     }
 
+    /// Has so much of what may be in flight from now on.
+    pub(crate) fn resize(&self, share: u64) {
+        let capacity = queue_bytes(&self.plan, share);
+        self.credit.resize(capacity);
+        let of_output = capacity / self.outputs.len().max(1) as u64;
+        for catch_up in &self.catch_ups {
+            catch_up.credit.resize(of_output);
+        }
+        let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
+        self.metrics.queue_capacity.set(capacity);
+    }
+
     /// Tells a worker that a lane has a batch.
     pub(crate) fn push_job(&self, lane: usize) {
         self.jobs.push(Job {
-            pipeline: self.index,
+            pipeline: self.id,
             lane,
         });
     }
@@ -241,6 +285,11 @@ impl Pipeline {
         debug_assert!(tickets.iter().all(Vec::is_empty));
         self.waiting.settled();
     }
+}
+
+/// What a pipeline may have in flight, of its share.
+fn queue_bytes(plan: &PipelinePlan, share: u64) -> u64 {
+    plan.config.queue.max_bytes.min(share.max(QUEUE_BYTES_MIN))
 }
 
 /// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or

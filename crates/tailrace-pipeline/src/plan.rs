@@ -125,6 +125,22 @@ impl PipelinePlan {
         })
     }
 
+    /// Whether another plan does the same to the same logs, wherever it is written down.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            name,
+            config,
+            resource,
+            // Made of the config.
+            query: _,
+            scan: _,
+            columns: _,
+            encodings: _,
+            encoding_of: _,
+        } = self;
+        *name == other.name && *config == other.config && *resource == other.resource
+    }
+
     /// Which output columns become which fields of a LogRecord at an OTLP output.
     pub fn mapping(&self, otlp: &config::OtlpOutput) -> Mapping {
         mapping(&otlp.fields)

@@ -117,6 +117,18 @@ impl Part {
     }
 }
 
+/// A nack: the last part was dropped unresolved.
+impl Drop for Whole {
+    fn drop(&mut self) {
+        let ticket = self.ticket.get_mut();
+        if let Some(ticket) = ticket.unwrap_or_else(PoisonError::into_inner).take() {
+            // First: when no request is in flight, every ticket is resolved.
+            drop(ticket);
+            self.driver.metrics.in_flight.dec();
+        }
+    }
+}
+
 impl Request for Part {
     fn payload(&self) -> &Payload {
         &self.payload

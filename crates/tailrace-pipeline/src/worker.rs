@@ -2,6 +2,7 @@
 //! batch at a time; it never awaits and never waits for an output (the reader reserved credit
 //! before the batch began).
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,17 +16,25 @@ use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
 use crate::pipeline::Pipeline;
+use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
 
 /// Runs one worker until the jobs are closed and done.
-pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
-    let lanes = |pipeline: &Arc<Pipeline>| pipeline.lanes.iter().map(|_| None).collect();
-    let mut states: Vec<Vec<Option<Worker>>> = pipelines.iter().map(lanes).collect();
+pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
+    let mut states: HashMap<PipelineId, Vec<Option<Worker>>> = HashMap::new();
     while let Some(job) = jobs.pop() {
-        let pipeline = &pipelines[job.pipeline];
-        let state = &mut states[job.pipeline][job.lane];
+        // It is there until all of its jobs are done.
+        let Some(pipeline) = &pipelines.get(job.pipeline) else {
+            jobs.done(job);
+            continue;
+        };
+        if !states.contains_key(&job.pipeline) {
+            states.retain(|known, _| pipelines.get(*known).is_some());
+        }
+        let lanes = || pipeline.lanes.iter().map(|_| None).collect();
+        let state = &mut states.entry(job.pipeline).or_insert_with(lanes)[job.lane];
         // Behind the inputs' own lanes stand those of outputs that catch up.
         let input = job.lane % pipeline.plan.config.inputs.len();
         faults.guard("a worker", || {
@@ -34,6 +43,7 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &[Arc<Pipeline>], faults: &Faults) {
                 worker.process(pipeline, framed);
             }
         });
+        jobs.done(job);
         if faults.any() {
             // What is half done in a framer or a scanner must not be built upon.
             break;

@@ -1,20 +1,23 @@
-//! The admin endpoint: `/metrics`, `/livez`, `/readyz` and `/api/v1/ledger`, on a thread and runtime of its own, so
-//! that health answers when the rest is busy. Never listens unless the config says so.
+//! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
+//! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so,
+//! and takes orders from this machine only.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use anyhow::Context;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use prometheus_client::registry::Registry;
 use tailrace_pipeline::{Phase, View};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use crate::ledger;
+use crate::reload::{self, Status, Trigger};
 
 /// A running endpoint; it ends when this is dropped.
 #[derive(Debug)]
@@ -22,10 +25,29 @@ pub(crate) struct Admin {
     _stop: oneshot::Sender<()>,
 }
 
+/// What requests are answered from.
 #[derive(Clone)]
-struct Shared {
+pub(crate) struct Shared {
     view: View,
     registry: Arc<Registry>,
+    config: Status,
+    reload: SyncSender<Trigger>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        view: View,
+        registry: Registry,
+        config: Status,
+        reload: SyncSender<Trigger>,
+    ) -> Self {
+        Self {
+            view,
+            registry: Arc::new(registry),
+            config,
+            reload,
+        }
+    }
 }
 
 /// Listens and serves.
@@ -33,16 +55,12 @@ struct Shared {
 /// # Errors
 ///
 /// The address cannot be bound, or no thread be started.
-pub(crate) fn start(address: SocketAddr, view: View, registry: Registry) -> anyhow::Result<Admin> {
+pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin> {
     let listener = TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
     let address = listener.local_addr().context("admin.listen")?;
     let (stop, stopped) = oneshot::channel();
-    let shared = Shared {
-        view,
-        registry: Arc::new(registry),
-    };
     std::thread::Builder::new()
         .name("tailrace-admin".to_owned())
         .spawn(move || {
@@ -51,7 +69,7 @@ pub(crate) fn start(address: SocketAddr, view: View, registry: Registry) -> anyh
             }
         })
         .context("no thread for the admin endpoint")?;
-    info!(%address, "admin endpoint: /metrics /livez /readyz /api/v1/ledger");
+    info!(%address, "admin endpoint: /metrics /livez /readyz /api/v1/ledger /api/v1/status");
     Ok(Admin { _stop: stop })
 }
 
@@ -70,7 +88,10 @@ fn serve(
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
             .route(ledger::PATH, get(ledger))
-            .with_state(shared);
+            .route("/api/v1/status", get(status))
+            .route("/-/reload", post(reload))
+            .with_state(shared)
+            .into_make_service_with_connect_info::<SocketAddr>();
         tokio::select! {
             served = async { axum::serve(listener, routes).await } => served,
             _ = stopped => Ok(()),
@@ -96,6 +117,44 @@ async fn ledger(State(shared): State<Shared>) -> impl IntoResponse {
         &shared.view.lags(ledger::SOURCES_MAX),
     );
     json(StatusCode::OK, &report)
+}
+
+async fn status(State(shared): State<Shared>) -> impl IntoResponse {
+    let body = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "phase": format!("{:?}", shared.view.phase()).to_lowercase(),
+        "config": shared.config.report(),
+    });
+    json(StatusCode::OK, &body)
+}
+
+/// Reloads the config, and answers when that is done.
+async fn reload(
+    State(shared): State<Shared>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+) -> impl IntoResponse {
+    let error = |status, text: &str| json(status, &serde_json::json!({"error": text}));
+    if !peer.ip().to_canonical().is_loopback() {
+        let text = "only this machine may reload the config: send SIGHUP, or run with --watch";
+        return error(StatusCode::FORBIDDEN, text);
+    }
+    let (answer, answered) = oneshot::channel();
+    let is_taken = reload::pull(&shared.reload, Trigger::Asked(answer));
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    match answered.await {
+        Ok(Ok(done)) => {
+            let body = serde_json::json!({
+                "unchanged": done.unchanged,
+                "changed": done.changed,
+                "added": done.added,
+                "removed": done.removed,
+            });
+            json(StatusCode::OK, &body)
+        }
+        Ok(Err(text)) => error(StatusCode::UNPROCESSABLE_ENTITY, &text),
+        Err(_) if is_taken => error(unavailable, "the agent is shutting down"),
+        Err(_) => error(unavailable, "too many reloads wait; try again"),
+    }
 }
 
 fn json(status: StatusCode, body: &serde_json::Value) -> impl IntoResponse + use<> {

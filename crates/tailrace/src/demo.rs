@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 use tailrace_config::Config;
 use tailrace_pipeline::{Agent, PipelineLedger, PipelinePlan, Summary, View};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::blackhole::{Blackhole, Counts, Options};
 use crate::cli::Failure;
@@ -90,9 +90,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
             drop(stop);
         })
     };
-    let summary = agent.run(async move {
+    let stop = async move {
         let _ = stopped.await;
-    });
+    };
+    let (_, no_reload) = mpsc::channel(1);
+    let summary = agent.run(stop, no_reload);
     watch
         .join()
         .map_err(|_| anyhow!("the progress line failed"))?;

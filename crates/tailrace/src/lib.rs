@@ -11,6 +11,7 @@ mod explain;
 pub mod generate;
 mod ledger;
 mod queue;
+mod reload;
 mod replay;
 mod run;
 mod validate;

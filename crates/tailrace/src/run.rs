@@ -1,15 +1,18 @@
 //! `tailrace run`: the agent, from config files to the end of the process.
 
+use std::sync::mpsc::SyncSender;
+
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use tailrace_config::Config;
+use tailrace_config::{Config, Diagnostic};
 use tailrace_pipeline::{Agent, PipelinePlan};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::info;
 
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
+use crate::reload::{self, Files, Trigger};
 use crate::sizing;
 
 /// Arguments of `tailrace run`.
@@ -17,6 +20,9 @@ use crate::sizing;
 pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Go over to the new config when the content of one of its files changes, of a secret or a certificate.
+    #[arg(long)]
+    watch: bool,
 }
 
 /// Runs the agent until it is told to stop.
@@ -25,8 +31,10 @@ pub(crate) struct Args {
 ///
 /// What keeps it from starting.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let stop = stop_signal()?;
-    let (config, plans) = load(&args.config)?;
+    let (triggers, pulled) = reload::triggers();
+    let stop = stop_signal(triggers.clone())?;
+    let (files, config) = Files::load(&args.config, &Files::default());
+    let (config, plans) = prepare(&args.config, config?)?;
     let mut registry = Registry::default();
     let sizes = sizing::sizes(&config);
     let agent =
@@ -36,13 +44,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         workers = sizes.workers,
         "running"
     );
-    let admin = match config.admin.listen {
-        Some(address) => Some(admin::start(address, agent.view(), registry)?),
+    let listen = config.admin.listen;
+    let (to_agent, reloads) = mpsc::channel(1);
+    let start = reload::Start {
+        args: args.config.clone(),
+        config,
+        files,
+        watch: args.watch,
+        agent: to_agent,
+    };
+    let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
+    let admin = match listen {
+        Some(address) => {
+            let shared = admin::Shared::new(agent.view(), registry, config, triggers);
+            Some(admin::start(address, shared)?)
+        }
         None => None,
     };
-    let summary = agent.run(async move {
+    let stop = async move {
         let _ = stop.await;
-    });
+    };
+    let summary = agent.run(stop, reloads);
     drop(admin);
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
@@ -60,7 +82,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Everything that is wrong with it.
 pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Failure> {
     let env = |name: &str| std::env::var(name).ok();
-    let mut config = tailrace_config::load(&args.config, &env)?;
+    Ok(prepare(args, tailrace_config::load(&args.config, &env)?)?)
+}
+
+/// Prepares the pipelines of a config that was read.
+///
+/// # Errors
+///
+/// Everything that is wrong with their queries.
+pub(crate) fn prepare(
+    args: &ConfigArgs,
+    mut config: Config,
+) -> Result<(Config, Vec<PipelinePlan>), Vec<Diagnostic>> {
+    let env = |name: &str| std::env::var(name).ok();
     if let Some(data_dir) = &args.data_dir {
         config.data_dir.clone_from(data_dir);
     }
@@ -70,24 +104,31 @@ pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Fai
     Ok((config, plans))
 }
 
-/// Ready at the first SIGTERM or SIGINT from now on; the second one ends the process at once. The
-/// handlers stand before anything is built, so that a signal during the start is not lost.
-fn stop_signal() -> anyhow::Result<oneshot::Receiver<()>> {
+/// Ready at the first SIGTERM or SIGINT from now on; the second one ends the process at once. SIGHUP pulls the
+/// trigger of reloads. The handlers stand before anything is built, so that a signal during the start is not lost.
+fn stop_signal(reload: SyncSender<Trigger>) -> anyhow::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime for signals")?;
     let handlers = {
         let _entered = runtime.enter();
-        signal(SignalKind::terminate())
-            .and_then(|term| Ok((term, signal(SignalKind::interrupt())?)))
+        signal(SignalKind::terminate()).and_then(|term| {
+            let int = signal(SignalKind::interrupt())?;
+            Ok((term, int, signal(SignalKind::hangup())?))
+        })
     };
-    let (mut term, mut int) = handlers.context("signals cannot be handled")?;
+    let (mut term, mut int, mut hup) = handlers.context("signals cannot be handled")?;
     let (stop, stopped) = oneshot::channel();
     let wait = async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+        loop {
+            tokio::select! {
+                _ = term.recv() => break,
+                _ = int.recv() => break,
+                _ = hup.recv() => {
+                    reload::pull(&reload, Trigger::Signal);
+                }
+            }
         }
         info!("stopping: what was read is being delivered; a second signal ends at once");
         let _ = stop.send(());

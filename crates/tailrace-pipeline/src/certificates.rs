@@ -1,0 +1,23 @@
+//! Whether the certificates and keys of a pipeline are what they were: their bytes, as a hash. Takes a config
+//! and reads the files that it names; never shows or keeps a byte of them.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+use tailrace_config::Pipeline;
+
+/// The content of all of them. A file that cannot be read is one that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Certificates(u64);
+
+/// Another key in each process, so that nothing can be learnt from a hash.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl Certificates {
+    /// As they are now.
+    pub(crate) fn of(config: &Pipeline) -> Self {
+        let files = config.outputs.iter().flat_map(tailrace_config::Output::files);
+        let contents: Vec<Option<Vec<u8>>> = files.map(|path| std::fs::read(path).ok()).collect();
+        Self(KEY.hash_one(contents))
+    }
+}

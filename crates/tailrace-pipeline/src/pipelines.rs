@@ -1,0 +1,44 @@
+//! The pipelines that run now: the one list that workers, the checkpointer and views of the agent look
+//! into. Takes and gives pipelines; never starts or ends one.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::pipeline::Pipeline;
+
+/// Number of a pipeline that was built; given once, never again while the agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PipelineId(pub u64);
+
+/// The pipelines, by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pipelines(Arc<RwLock<Vec<Arc<Pipeline>>>>);
+
+impl Pipelines {
+    /// Those that run now.
+    pub(crate) fn all(&self) -> Vec<Arc<Pipeline>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, id: PipelineId) -> Option<Arc<Pipeline>> {
+        let pipelines = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let found = pipelines.iter().find(|pipeline| pipeline.id == id);
+        found.map(Arc::clone)
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&self, pipeline: Arc<Pipeline>) {
+        let mut pipelines = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        pipelines.push(pipeline);
+        pipelines.sort_by(|a, b| a.plan.name.cmp(&b.plan.name));
+    }
+
+    /// Takes one away.
+    pub(crate) fn remove(&self, id: PipelineId) {
+        let mut pipelines = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        pipelines.retain(|pipeline| pipeline.id != id);
+    }
+}

@@ -1,0 +1,216 @@
+//! Reloading of the config while the agent runs: on SIGHUP, on `POST /-/reload`, and with `--watch` when the
+//! content of a file changes that the config is made of.
+//!
+//! Takes triggers, one thread for all; reads and checks the config, hands it to the agent, and says what came
+//! of it in the log, on the status page and as metrics. A config that is refused changes nothing. Never
+//! touches a pipeline itself.
+
+mod files;
+mod status;
+mod watch;
+
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+
+use anyhow::Context;
+use prometheus_client::registry::Registry;
+use tailrace_config::{Config, Diagnostic};
+use tailrace_pipeline::{Reload, Reloaded};
+use tokio::sync::oneshot;
+use tracing::{error, info, warn};
+
+use crate::cli::ConfigArgs;
+use crate::run;
+
+pub(crate) use files::Files;
+pub(crate) use status::Status;
+
+/// Why to look at the config again.
+pub(crate) enum Trigger {
+    /// SIGHUP.
+    Signal,
+    /// A file may have changed.
+    Files,
+    /// Somebody asked, and waits for the answer.
+    Asked(oneshot::Sender<Answer>),
+}
+
+/// What came of a reload: the pipelines, or the error in words.
+pub(crate) type Answer = Result<Reloaded, String>;
+
+/// Triggers that may wait; further ones are covered by them.
+const TRIGGERS_MAX: usize = 16;
+
+/// Where triggers come in.
+pub(crate) fn triggers() -> (SyncSender<Trigger>, Receiver<Trigger>) {
+    mpsc::sync_channel(TRIGGERS_MAX)
+}
+
+/// Asks for a reload. False if that makes no sense any more.
+pub(crate) fn pull(triggers: &SyncSender<Trigger>, trigger: Trigger) -> bool {
+    match triggers.try_send(trigger) {
+        // One that waits will see all that this one would.
+        Ok(()) | Err(TrySendError::Full(Trigger::Signal | Trigger::Files)) => true,
+        Err(TrySendError::Full(Trigger::Asked(_)) | TrySendError::Disconnected(_)) => false,
+    }
+}
+
+/// What a reloader begins with.
+pub(crate) struct Start {
+    pub(crate) args: ConfigArgs,
+    /// The config that the agent was started with.
+    pub(crate) config: Config,
+    /// What it was made of.
+    pub(crate) files: Files,
+    /// Whether to watch these.
+    pub(crate) watch: bool,
+    /// The way to the agent.
+    pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
+}
+
+struct Reloader {
+    start: Start,
+    watch: Option<watch::Watch>,
+    status: Status,
+}
+
+/// Starts to wait for triggers, and to watch. The threads end with the process.
+///
+/// # Errors
+///
+/// No thread can be started.
+pub(crate) fn start(
+    start: Start,
+    (sender, triggers): (SyncSender<Trigger>, Receiver<Trigger>),
+    registry: &mut Registry,
+) -> anyhow::Result<Status> {
+    let status = Status::register(registry, start.files.hash());
+    let watch = match start.watch {
+        true => Some(watch::start(sender).context("no thread to watch the config")?),
+        false => None,
+    };
+    if let Some(watch) = &watch {
+        watch.follow(&start.files.dirs());
+        // What changed before it was watched.
+        watch.pull();
+    }
+    let reloader = Reloader {
+        start,
+        watch,
+        status: status.clone(),
+    };
+    std::thread::Builder::new()
+        .name("tailrace-reload".to_owned())
+        .spawn(move || reloader.run(&triggers))
+        .context("no thread for reloads")?;
+    Ok(status)
+}
+
+impl Reloader {
+    fn run(mut self, triggers: &Receiver<Trigger>) {
+        while let Ok(first) = triggers.recv() {
+            let mut waiting = Vec::new();
+            let mut is_asked = false;
+            // One reload serves all who have come by now.
+            for trigger in std::iter::once(first).chain(triggers.try_iter()) {
+                match trigger {
+                    Trigger::Files => {}
+                    Trigger::Signal => is_asked = true,
+                    Trigger::Asked(answer) => {
+                        is_asked = true;
+                        waiting.push(answer);
+                    }
+                }
+            }
+            if let Some(watch) = &self.watch {
+                // Before looking, so that what changes after that is noticed.
+                watch.follow(&self.start.files.dirs());
+            }
+            if !is_asked && !self.start.files.have_changed() {
+                continue;
+            }
+            let answer = self.reload();
+            for asked in waiting {
+                // Who asked may have gone.
+                let _ = asked.send(answer.clone());
+            }
+        }
+    }
+
+    fn reload(&mut self) -> Answer {
+        let result = self.go_over().map_err(|diagnostics| told(&diagnostics));
+        match &result {
+            Ok((reloaded, needs_restart)) => {
+                info!(
+                    unchanged = reloaded.unchanged.join(","),
+                    changed = reloaded.changed.join(","),
+                    added = reloaded.added.join(","),
+                    removed = reloaded.removed.join(","),
+                    "config reloaded"
+                );
+                for key in needs_restart {
+                    warn!("{key} was changed, which needs a restart; the rest of the config is in use");
+                }
+                self.status
+                    .succeeded(self.start.files.hash(), needs_restart.clone());
+            }
+            Err(text) => {
+                error!(
+                    error = text,
+                    "the config was not reloaded: the agent goes on with the one that it has"
+                );
+                self.status.failed(text.clone());
+            }
+        }
+        result.map(|(reloaded, _)| reloaded)
+    }
+
+    /// Reads the config, checks it, and has the agent go over to it.
+    fn go_over(&mut self) -> Result<(Reloaded, Vec<&'static str>), Vec<Diagnostic>> {
+        let args = &self.start.args;
+        let (files, config) = Files::load(args, &self.start.files);
+        self.start.files = files;
+        if let Some(watch) = &self.watch {
+            watch.follow(&self.start.files.dirs());
+        }
+        let (config, plans) = run::prepare(args, config?)?;
+        let (answer, answered) = oneshot::channel();
+        let reload = Reload {
+            plans,
+            grace: config.shutdown.grace,
+            answer,
+        };
+        let ended = || vec![Diagnostic::about_file("tailrace", "the agent is shutting down")];
+        self.start
+            .agent
+            .blocking_send(reload)
+            .map_err(|_| ended())?;
+        let reloaded = answered.blocking_recv().map_err(|_| ended())??;
+        Ok((reloaded, needs_restart(&self.start.config, &config)))
+    }
+}
+
+/// What only a restart can change, and is another than at the start.
+fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
+    [
+        ("data_dir", started.data_dir != now.data_dir),
+        ("admin.listen", started.admin.listen != now.admin.listen),
+        ("limits.memory", started.limits.memory != now.limits.memory),
+        ("workers", started.workers != now.workers),
+    ]
+    .into_iter()
+    .filter_map(|(key, differs)| differs.then_some(key))
+    .collect()
+}
+
+/// All that is wrong, without the lines: they may hold more than everybody may see.
+fn told(diagnostics: &[Diagnostic]) -> String {
+    let plain = |diagnostic: &Diagnostic| {
+        let plain = Diagnostic {
+            snippet: None,
+            ..diagnostic.clone()
+        };
+        plain.to_string()
+    };
+    let texts: Vec<String> = diagnostics.iter().map(plain).collect();
+    texts.join("\n")
+}

@@ -1,0 +1,98 @@
+//! The files that a config is made of, by content: configuration files, those of `${file:...}`, certificates
+//! and keys. Takes paths, keeps a hash of each; never a byte of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tailrace_config::{Config, Diagnostic};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::cli::ConfigArgs;
+
+/// The files of a config and what was in them, no later than the config was read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files {
+    /// As on the command line: files and directories.
+    named: Vec<PathBuf>,
+    config: Vec<PathBuf>,
+    /// None where it cannot be read.
+    contents: BTreeMap<PathBuf, Option<u64>>,
+}
+
+/// Rounds after which a set of files that changes each time is taken as it is.
+const ROUNDS_MAX: usize = 8;
+
+impl Files {
+    /// Reads a config, and what it is made of. `before` is what an earlier one was made of: of a config that
+    /// cannot be read it is not known which certificates it names.
+    pub(crate) fn load(
+        args: &ConfigArgs,
+        before: &Self,
+    ) -> (Self, Result<Config, Vec<Diagnostic>>) {
+        let env = |name: &str| std::env::var(name).ok();
+        let mut wanted: BTreeSet<PathBuf> = before.contents.keys().cloned().collect();
+        for round in 1.. {
+            // Looked at before it is read: a change in between is seen as one later.
+            let contents: BTreeMap<_, _> = wanted.iter().map(|f| (f.clone(), hash_of(f))).collect();
+            let loaded = tailrace_config::load_with_files(&args.config, &env);
+            let is_sound = loaded.config.is_ok();
+            let mut asked = loaded.others;
+            asked.extend(loaded.files.iter().cloned());
+            let is_known = asked.is_subset(&wanted);
+            if !is_sound {
+                asked.append(&mut wanted);
+            }
+            if is_known || round == ROUNDS_MAX {
+                let contents = contents.into_iter().filter(|(file, _)| asked.contains(file));
+                let files = Self {
+                    named: args.config.clone(),
+                    config: loaded.files,
+                    contents: contents.collect(),
+                };
+                return (files, loaded.config);
+            }
+            wanted = asked;
+        }
+        unreachable!("the last round returns")
+    }
+
+    /// Whether a file has other bytes than when the config was read, or there is another file.
+    pub(crate) fn have_changed(&self) -> bool {
+        let env = |name: &str| std::env::var(name).ok();
+        let now = tailrace_config::load_with_files(&self.named, &env).files;
+        now != self.config || self.contents.iter().any(|(file, hash)| hash_of(file) != *hash)
+    }
+
+    /// The directories in which something happens when one of them changes: where it is, and where it
+    /// leads to.
+    pub(crate) fn dirs(&self) -> BTreeSet<PathBuf> {
+        let mut dirs: BTreeSet<PathBuf> = self.named.iter().filter(|p| p.is_dir()).cloned().collect();
+        for file in self.contents.keys().chain(&self.named) {
+            let real = fs::canonicalize(file).ok();
+            for path in [Some(file), real.as_ref()].into_iter().flatten() {
+                match path.parent() {
+                    Some(dir) if dir == Path::new("") => dirs.insert(PathBuf::from(".")),
+                    Some(dir) => dirs.insert(dir.to_owned()),
+                    None => false,
+                };
+            }
+        }
+        dirs
+    }
+
+    /// Of the configuration files' content, not of secrets: the same for the same config on every machine.
+    /// 48 bits, which a metric shows exactly.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        for file in &self.config {
+            let content = self.contents.get(file).copied().flatten();
+            hash.update(&content.unwrap_or(0).to_le_bytes());
+        }
+        hash.digest() >> 16
+    }
+}
+
+fn hash_of(path: &Path) -> Option<u64> {
+    fs::read(path).ok().map(|bytes| xxh3_64(&bytes))
+}
