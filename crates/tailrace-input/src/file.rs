@@ -199,6 +199,15 @@ impl File {
         self.handle = None;
     }
 
+    /// The handle itself, which this file then has no more.
+    pub(crate) fn give_handle(&mut self) -> Option<fs::File> {
+        self.handle.take_if(|_| self.twin.is_none())
+    }
+
+    pub(crate) fn replace_handle(&mut self, handle: fs::File) {
+        self.handle = Some(handle);
+    }
+
     /// The same inode with new content: everything known about the old one is forgotten.
     pub(crate) fn next_generation(&mut self, source: SourceId) {
         self.source = source;
@@ -428,10 +437,6 @@ impl File {
             .ok_or_else(|| io::Error::other("the file is not open"))
     }
 
-    #[cfg(test)]
-    pub(crate) fn replace_handle(&mut self, handle: fs::File) {
-        self.handle = Some(handle);
-    }
 }
 
 /// The tail behind `data`, which followed `before` and ends at `offset`.

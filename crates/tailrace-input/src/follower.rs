@@ -18,6 +18,7 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod handover;
 mod held;
 mod names;
 mod order;
@@ -32,6 +33,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -45,6 +47,7 @@ use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
+pub use handover::HandedOver;
 use names::Memory;
 use timers::Timers;
 pub(crate) use twin::Twin;
@@ -87,6 +90,8 @@ pub struct FileConfig {
     pub fingerprint_key: FingerprintKey,
     /// What earlier runs read of files that are gone: [`crate::checkpoint::PipelineState::gone`].
     pub gone: Gone,
+    /// What a follower before this one in the same process held open.
+    pub handed_over: HandedOver,
 }
 
 impl Default for FileConfig {
@@ -106,6 +111,7 @@ impl Default for FileConfig {
             held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),
             gone: Gone::default(),
+            handed_over: HandedOver::default(),
         }
     }
 }
@@ -224,6 +230,8 @@ pub struct Follower {
     floors: HashMap<Inode, u32>,
     /// Finished sources that are not settled: inode, generation and end offset.
     ended: HashMap<SourceId, (Inode, u32, u64)>,
+    /// Deleted files that ended and are not settled: they may have to be read again.
+    unsettled: HashMap<SourceId, (Inode, fs::File)>,
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
@@ -297,6 +305,7 @@ impl Follower {
             rotated: Vec::new(),
             floors: HashMap::new(),
             ended: HashMap::new(),
+            unsettled: HashMap::new(),
             resume: HashMap::new(),
             first_start,
             is_new: true,
@@ -329,6 +338,7 @@ impl Follower {
         if !first_start {
             follower.find_unknown(&known, &read);
         }
+        follower.config.handed_over = HandedOver::default();
         follower.first_start = false;
         follower.is_new = false;
         follower.asked = RefCell::default();
@@ -413,6 +423,7 @@ impl Follower {
             return;
         }
         self.ended.remove(&source);
+        self.unsettled.remove(&source);
         if self.floors.get(&inode) == Some(&(generation + 1)) {
             self.floors.remove(&inode);
         }
@@ -556,7 +567,7 @@ impl Follower {
         }
     }
 
-    fn skip_at_first_start(&self, meta: &std::fs::Metadata) -> Option<SkipReason> {
+    fn skip_at_first_start(&self, meta: &fs::Metadata) -> Option<SkipReason> {
         if !self.first_start {
             return None;
         }

@@ -32,7 +32,9 @@ pub use chunk::ChunkBuffer;
 pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
-pub use follower::{FileConfig, Follower, Globs, Gone, Resume, SourceStatus, StartAt, WatchMode};
+pub use follower::{
+    FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, StartAt, WatchMode,
+};
 pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
 pub use lag::OldestUnread;
 pub use queue::{CheckedSegment, QueueConfig, QueueReader, SegmentState, check as check_queue};

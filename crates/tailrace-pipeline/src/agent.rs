@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
-use tailrace_input::{DataDir, FingerprintKey};
+use tailrace_input::{DataDir, FingerprintKey, HandedOver};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle as Task;
@@ -60,7 +60,7 @@ pub struct Agent {
 pub(crate) struct Running {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) certificates: Certificates,
-    pub(crate) readers: Vec<JoinHandle<()>>,
+    pub(crate) readers: Vec<JoinHandle<HandedOver>>,
     /// One per output, in order.
     pub(crate) sending: Vec<Task<()>>,
 }
@@ -197,8 +197,10 @@ impl Agent {
         for reader in built.readers {
             let (reading, faults) = (Arc::clone(&self.reading), self.faults.clone());
             let run = move || {
-                faults.guard("a reader", || reader.run());
+                let mut handed_over = HandedOver::default();
+                faults.guard("a reader", || handed_over = reader.run());
                 reading.send_modify(|reading| *reading -= 1);
+                handed_over
             };
             self.reading.send_modify(|reading| *reading += 1);
             running.readers.push(thread("tailrace-read", run)?);
@@ -319,6 +321,7 @@ impl Around {
             fingerprint_key: self.fingerprint_key,
             first_start: resumed.first_start,
             data_dir: &self.data_dir,
+            handed_over: resumed.handed_over,
             resume: resumed.resume,
         };
         pipeline::build(opened, around)
@@ -393,13 +396,16 @@ async fn all(tasks: Vec<Task<()>>) {
     }
 }
 
-fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+fn thread<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Error> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     Ok(thread.map_err(|source| Kind::Thread { source })?)
 }
 
 /// A thread that panicked has said so; its tickets are nacks, so nothing is lost.
-pub(crate) fn join(threads: impl Iterator<Item = JoinHandle<()>>) {
+fn join<T>(threads: impl Iterator<Item = JoinHandle<T>>) {
     for thread in threads {
         let _ = thread.join();
     }

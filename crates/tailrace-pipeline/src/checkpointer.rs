@@ -12,7 +12,7 @@ use tailrace_config::{Input, StartAt};
 use tailrace_input::checkpoint::{
     Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
 };
-use tailrace_input::{DataDir, FingerprintKey};
+use tailrace_input::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
@@ -41,6 +41,8 @@ pub(crate) struct RestoredPipeline {
     pub(crate) resume: ResumeTable,
     /// There was no earlier run: `start_at` and `ignore_older` apply.
     pub(crate) first_start: bool,
+    /// What the pipeline before it in this process held open.
+    pub(crate) handed_over: HandedOver,
 }
 
 /// A loaded checkpoint that nothing writes yet.
@@ -87,6 +89,7 @@ impl Idle {
         let restore = |plan: &PipelinePlan| RestoredPipeline {
             resume: resume_table(plan, loaded.checkpoint.pipeline(&plan.name)),
             first_start: loaded.is_first_start(&plan.name),
+            handed_over: HandedOver::default(),
         };
         let restored = Restored {
             fingerprint_key: loaded.checkpoint.fingerprint_key(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tailrace_config::{self as config, Input, StdinQueue};
 use tailrace_input::{
-    FileConfig, FingerprintKey, Follower, Globs, QueueConfig, QueueReader, Resume, StdinReader,
+    FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume, StdinReader,
 };
 use tailrace_output::{DriveConfig, Output};
 use tokio::runtime::Handle;
@@ -70,6 +70,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) resume: ResumeTable,
     pub(crate) first_start: bool,
+    /// What the pipeline held open whose place this one takes.
+    pub(crate) handed_over: HandedOver,
     pub(crate) data_dir: &'a Path,
 }
 
@@ -306,6 +308,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         file_config(input, around.fingerprint_key).map(|config| FileConfig {
             held_bytes_max,
             gone: around.resume.gone.clone(),
+            handed_over: around.handed_over.clone(),
             ..config
         })
     };

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tailrace_input::{
-    FileEvent, Follower, OldestUnread, QueueReader, SourceId, StdinReader, Waker,
+    FileEvent, Follower, HandedOver, OldestUnread, QueueReader, SourceId, StdinReader, Waker,
 };
 use tracing::{info, warn};
 
@@ -133,8 +133,8 @@ impl Reader {
         }
     }
 
-    /// Reads until the agent stops or the input ends.
-    pub(crate) fn run(mut self) {
+    /// Reads until the pipeline stops or the input ends. Gives the files that it held open.
+    pub(crate) fn run(mut self) -> HandedOver {
         let mut events = Vec::new();
         while !self.pipeline.stopping.load(Ordering::Relaxed) {
             self.look_after_sources();
@@ -153,6 +153,10 @@ impl Reader {
         }
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
+        }
+        match self.source {
+            Source::Files(follower) => follower.into_open_files(),
+            Source::Stdin(_) | Source::Queue(_) => HandedOver::default(),
         }
     }
 

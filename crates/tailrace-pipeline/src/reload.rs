@@ -13,14 +13,17 @@
 //! the new pipeline reads on from there: what was not settled is read again, in this process as after a
 //! restart. So nothing is lost, and what is sent twice is counted as replayed.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tailrace_config::{Diagnostic, Input};
+use tailrace_input::HandedOver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, warn};
 
-use crate::agent::{self, Agent, Running};
+use crate::agent::{Agent, Running};
 use crate::certificates::Certificates;
 use crate::checkpointer::RestoredPipeline;
 use crate::error::Error;
@@ -91,14 +94,15 @@ impl Agent {
         let goes = |running: &Running| !reloaded.unchanged.contains(&running.pipeline.plan.name);
         let (leaving, staying) = self.running.drain(..).partition(goes);
         self.running = staying;
-        self.end(leaving);
+        let mut handed_over = self.end(leaving);
         let share = self.around.share(pipelines);
         for running in &self.running {
             running.pipeline.resize(share);
         }
         for ready in ready {
             let name = ready.opened.plan.name.clone();
-            if let Err(error) = self.begin(ready, share) {
+            let files = handed_over.remove(&name).unwrap_or_default();
+            if let Err(error) = self.begin(ready, files, share) {
                 // Neither the old config nor the new one runs: the next start of the process has the new one.
                 error!(
                     pipeline = name,
@@ -194,17 +198,25 @@ impl Agent {
         Ok(ready)
     }
 
-    /// Ends pipelines; their progress is in the checkpoint then, and nothing of them is in flight.
-    fn end(&self, mut leaving: Vec<Running>) {
+    /// Ends pipelines; their progress is in the checkpoint then, and nothing of them is in flight. Gives what
+    /// each of them held open.
+    fn end(&self, mut leaving: Vec<Running>) -> HashMap<String, HandedOver> {
         for running in &leaving {
             running.pipeline.stop_reading();
         }
-        agent::join(leaving.iter_mut().flat_map(|r| r.readers.drain(..)));
-        for running in &leaving {
+        let mut files = HashMap::new();
+        for running in &mut leaving {
+            let of_pipeline = HandedOver::default();
+            // A reader that panicked has said so, and has nothing to give.
+            let ended = running.readers.drain(..);
+            for handed_over in ended.filter_map(|reader| reader.join().ok()) {
+                of_pipeline.extend(&handed_over);
+            }
             let pipeline = &running.pipeline;
             let is_over = || self.faults.any();
             self.around.jobs.wait_done(pipeline.id, is_over);
             pipeline.outputs.iter().for_each(OutputHandle::close);
+            files.insert(pipeline.plan.name.clone(), of_pipeline);
         }
         self.runtime.block_on(drain(&mut leaving));
         for running in leaving {
@@ -214,10 +226,11 @@ impl Agent {
             pipeline.metrics.ended();
             pipeline.outputs.iter().for_each(OutputHandle::forget);
         }
+        files
     }
 
     /// Builds a pipeline and starts it.
-    fn begin(&mut self, ready: Ready, share: u64) -> Result<(), Error> {
+    fn begin(&mut self, ready: Ready, files: HandedOver, share: u64) -> Result<(), Error> {
         let Ready {
             opened,
             first_start,
@@ -226,10 +239,11 @@ impl Agent {
         let resumed = RestoredPipeline {
             resume: self.checkpointer.resume(&opened.plan),
             first_start,
+            handed_over: files,
         };
         let with = (&self.runtime, &self.faults);
         let built = self.around.build(opened, resumed, share, with)?;
-        self.pipelines.add(std::sync::Arc::clone(&built.pipeline));
+        self.pipelines.add(Arc::clone(&built.pipeline));
         self.start_reading(built, certificates)
     }
 }

@@ -289,8 +289,15 @@ impl Follower {
 
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
-        self.close(slot);
         self.leave_lineage(slot);
+        if let Some(mut file) = self.files[slot as usize].take() {
+            if file.gone && file.told && file.is_open() && reason == LossReason::Vanished {
+                self.open_files -= 1;
+                self.keep_unsettled(&mut file);
+            }
+            self.files[slot as usize] = Some(file);
+        }
+        self.close(slot);
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };

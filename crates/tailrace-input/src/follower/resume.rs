@@ -100,7 +100,11 @@ impl Follower {
                 // It may be another file's inode by now, which is left out: a compressed one.
                 self.appeared(&path, true);
             }
-            for entry in self.resume.remove(&inode).unwrap_or_default() {
+            let mut entries = self.resume.remove(&inode).unwrap_or_default();
+            if entries.last().is_some_and(|latest| self.resume_handed_over(latest)) {
+                entries.pop();
+            }
+            for entry in entries {
                 self.resume_failed(entry, LossReason::Vanished);
             }
         }

@@ -1,7 +1,7 @@
 //! What is told of the config and its reloads: the status page and the metrics. Takes outcomes; decides
 //! nothing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -216,3 +216,41 @@ fn a_file_outside_the_globs_that_got_the_inode_of_a_known_one_is_not_read() {
     }
     assert!(reused > 0, "this filesystem gave no inode twice");
 }
+
+#[test]
+fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
+    // Open and not read to its end; read to its end and ended, but not settled.
+    for is_ended in [false, true] {
+        let mut rig = stopped("a.log", "one\n");
+        if is_ended {
+            rig.append("a.log", "two\n");
+            rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+        }
+        let resume = rig.kill(if is_ended { 4 } else { 0 });
+        if !is_ended {
+            rig.append("a.log", "two\n");
+        }
+        fs::remove_file(rig.path("a.log")).unwrap();
+        if is_ended {
+            let mut buffer = crate::ChunkBuffer::with_capacity(BUFFER_BYTES);
+            let mut events = Vec::new();
+            while !events.iter().any(is_finished) {
+                rig.follower.read(&mut buffer, BUFFER_BYTES, &mut events);
+                rig.follower.wait(Duration::from_secs(1));
+            }
+        }
+        let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        let ended = std::mem::replace(&mut rig.follower, other);
+        let handed_over = FileConfig {
+            handed_over: ended.into_open_files(),
+            ..rig.config.clone()
+        };
+        rig.follower = Follower::new(handed_over, resume.clone(), false).unwrap();
+        rig.until(|rig| rig.texts().concat() == "one\ntwo\n" && rig.count(is_finished) > 0);
+        assert_eq!(rig.lost(), []);
+        // Nothing is held when it is settled.
+        rig.follower.settled(SourceId(0), u64::MAX);
+        assert_eq!((rig.follower.open_files(), rig.follower.files()), (0, 0));
+        assert!(rig.follower.unsettled.is_empty());
+    }
+}
