@@ -100,6 +100,7 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "rejected_records": output.rejected,
                 "dead_lettered_records": output.dead_lettered,
                 "dropped_records": output.dropped,
+                "earlier_records": output.earlier,
                 "in_flight_records": ledger.in_flight(output),
                 "in_flight_requests": output.in_flight_requests,
                 "requests": output.requests,

@@ -13,4 +13,5 @@ mod oracle;
 mod queue;
 mod real_collector;
 mod refused;
+mod reload;
 mod torture;

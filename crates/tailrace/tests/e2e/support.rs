@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -72,11 +72,21 @@ impl Bench {
 
     /// Starts the agent with this standard input.
     pub(crate) fn start_with(&self, stdin: impl Into<Stdio>) -> Agent {
+        self.spawn(&[], &self.path("tailrace.yaml"), stdin)
+    }
+
+    /// Starts the agent with more arguments and another config.
+    pub(crate) fn start_args(&self, args: &[&str], config: &Path) -> Agent {
+        self.spawn(args, config, Stdio::null())
+    }
+
+    fn spawn(&self, args: &[&str], config: &Path, stdin: impl Into<Stdio>) -> Agent {
         self.starts.set(self.starts.get() + 1);
         let own_log = self.path(&format!("own-{}.log", self.starts.get()));
         let child = tailrace()
             .args(["run", "--log-format", "text", "-c"])
-            .arg(self.path("tailrace.yaml"))
+            .arg(config)
+            .args(args)
             .stdin(stdin)
             .stdout(Stdio::inherit())
             .stderr(File::create(&own_log).unwrap())
@@ -114,6 +124,15 @@ impl Agent {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The way to its standard input, if that is a pipe.
+    pub(crate) fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
     }
 
     /// Waits for the end.
@@ -182,18 +201,32 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
+/// Writes all bytes and closes the pipe.
+pub(crate) fn write(mut pipe: ChildStdin, bytes: &[u8]) {
+    std::io::Write::write_all(&mut pipe, bytes).unwrap();
+}
+
 /// A plain HTTP GET.
 pub(crate) fn get(address: &str, path: &str) -> String {
+    request("GET", address, path).1
+}
+
+/// A plain HTTP POST: the status and the body.
+pub(crate) fn post(address: &str, path: &str) -> (u16, String) {
+    request("POST", address, path)
+}
+
+fn request(method: &str, address: &str, path: &str) -> (u16, String) {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     )
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    answer
-        .split_once("\r\n\r\n")
-        .map_or(answer.clone(), |(_, body)| body.to_owned())
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let body = answer.split_once("\r\n\r\n");
+    (status, body.map_or(String::new(), |(_, body)| body.to_owned()))
 }
