@@ -436,7 +436,6 @@ impl File {
             .as_ref()
             .ok_or_else(|| io::Error::other("the file is not open"))
     }
-
 }
 
 /// The tail behind `data`, which followed `before` and ends at `offset`.

@@ -231,7 +231,7 @@ pub struct Follower {
     /// Finished sources that are not settled: inode, generation and end offset.
     ended: HashMap<SourceId, (Inode, u32, u64)>,
     /// Deleted files that ended and are not settled: they may have to be read again.
-    unsettled: HashMap<SourceId, (Inode, fs::File)>,
+    unsettled: HashMap<SourceId, handover::Unsettled>,
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.

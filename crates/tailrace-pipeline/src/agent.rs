@@ -282,7 +282,11 @@ impl Agent {
         self.around.jobs.close();
         join(self.workers.drain(..));
         for running in &self.running {
-            running.pipeline.outputs.iter().for_each(OutputHandle::close);
+            running
+                .pipeline
+                .outputs
+                .iter()
+                .for_each(OutputHandle::close);
         }
     }
 }
@@ -338,7 +342,9 @@ impl View {
     pub fn ledgers(&self) -> Vec<PipelineLedger> {
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        ledgers.map(|pipeline| PipelineLedger::of(pipeline)).collect()
+        ledgers
+            .map(|pipeline| PipelineLedger::of(pipeline))
+            .collect()
     }
 
     /// The sources of each pipeline that are furthest behind, at most `max` of each.

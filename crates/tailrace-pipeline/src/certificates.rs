@@ -16,7 +16,10 @@ static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 impl Certificates {
     /// As they are now.
     pub(crate) fn of(config: &Pipeline) -> Self {
-        let files = config.outputs.iter().flat_map(tailrace_config::Output::files);
+        let files = config
+            .outputs
+            .iter()
+            .flat_map(tailrace_config::Output::files);
         let contents: Vec<Option<Vec<u8>>> = files.map(|path| std::fs::read(path).ok()).collect();
         Self(KEY.hash_one(contents))
     }

@@ -40,12 +40,12 @@ mod watermark;
 
 mod agent;
 mod certificates;
-mod reload;
 mod delay;
 mod error;
 mod fault;
 mod ledger;
 mod metrics;
+mod reload;
 
 pub use agent::{Agent, Phase, Sizes, Summary, View};
 pub use delay::DelaySums;

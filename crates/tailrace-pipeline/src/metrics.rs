@@ -341,11 +341,7 @@ impl Metrics {
     }
 
     /// Handles for one pipeline and its outputs.
-    pub(crate) fn pipeline(
-        &self,
-        name: &str,
-        outputs: &[String],
-    ) -> PipelineMetrics {
+    pub(crate) fn pipeline(&self, name: &str, outputs: &[String]) -> PipelineMetrics {
         let labels = PipelineLabels {
             pipeline: name.to_owned(),
         };

@@ -11,12 +11,19 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind};
 
-/// The output and how it is driven.
+/// An output, and how it is driven.
+pub(crate) struct OpenOutput {
+    pub(crate) name: String,
+    pub(crate) output: Output,
+    pub(crate) drive: DriveConfig,
+}
+
+/// Opens it: reads its certificates, and connects to nothing.
 pub(crate) fn open(
     pipeline: &str,
     output: &config::Output,
     runtime: &Handle,
-) -> Result<(Output, DriveConfig), Error> {
+) -> Result<OpenOutput, Error> {
     // Lines stay in order: one at a time.
     let mut drive = DriveConfig {
         concurrency: 1,
@@ -40,7 +47,11 @@ pub(crate) fn open(
         OutputKind::File(file) => Output::File(FileOutput::new(&file.path)),
         OutputKind::Discard => Output::Discard(DiscardOutput),
     };
-    Ok((opened, drive))
+    Ok(OpenOutput {
+        name: output.name.clone(),
+        output: opened,
+        drive,
+    })
 }
 
 /// The config crate has filled in the environment and the defaults already.

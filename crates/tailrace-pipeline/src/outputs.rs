@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tailrace_output::{Delivered, DriveConfig, Encoding, Observer, Output, RetryCause};
+use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
@@ -13,6 +13,7 @@ use tracing::{debug, error, info, warn};
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
 use crate::metrics::OutputMetrics;
+use crate::output_config::OpenOutput;
 use crate::pipeline::Surroundings;
 use crate::request::Part;
 use crate::set_aside::SetAside;
@@ -48,17 +49,21 @@ impl OutputHandle {
     /// abandoned.
     pub(crate) fn start(
         pipeline: &str,
-        name: &str,
-        (output, drive): (Output, DriveConfig),
+        open: OpenOutput,
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
         around: &Surroundings<'_>,
     ) -> (Self, JoinHandle<()>) {
+        let OpenOutput {
+            name,
+            output,
+            drive,
+        } = open;
         let driver = Arc::new(Driver {
             pipeline: pipeline.to_owned(),
-            name: name.to_owned(),
+            name,
             metrics,
             waiting: Arc::clone(waiting),
             dead_letters: Arc::clone(dead_letters),
@@ -123,7 +128,12 @@ impl OutputHandle {
     /// Ready when an attempt has failed and the next one will be later.
     pub(crate) async fn fails(&self) {
         // The sender is ours: it cannot be gone.
-        let _ = self.driver.failing.subscribe().wait_for(|&fails| fails).await;
+        let _ = self
+            .driver
+            .failing
+            .subscribe()
+            .wait_for(|&fails| fails)
+            .await;
     }
 
     /// Drops what is not resolved, which is a nack. Nothing holds any more.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tailrace_config::{self as config, Input, StdinQueue};
 use tailrace_input::{
-    FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume, StdinReader,
+    FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume,
+    StdinReader,
 };
-use tailrace_output::{DriveConfig, Output};
 use tokio::runtime::Handle;
 
 use crate::catch_up::CatchUp;
@@ -24,6 +24,7 @@ use crate::jobs::{Job, Jobs};
 use crate::lane::{Framed, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
+use crate::output_config::OpenOutput;
 use crate::outputs::OutputHandle;
 use crate::pipelines::PipelineId;
 use crate::plan::PipelinePlan;
@@ -78,7 +79,7 @@ pub(crate) struct Surroundings<'a> {
 /// A plan whose outputs are open: what may be wrong with them is known, and nothing runs yet.
 pub(crate) struct Opened {
     pub(crate) plan: PipelinePlan,
-    outputs: Vec<(Output, DriveConfig)>,
+    outputs: Vec<OpenOutput>,
     /// What its certificates were when they were read.
     pub(crate) certificates: Certificates,
 }
@@ -118,7 +119,11 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
 
 /// Builds one pipeline: nothing reads yet.
 pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, Error> {
-    let Opened { plan, outputs: open, .. } = opened;
+    let Opened {
+        plan,
+        outputs: open,
+        ..
+    } = opened;
     let names: Vec<String> = plan
         .config
         .outputs
@@ -128,9 +133,7 @@ pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, E
     let queue_bytes = queue_bytes(&plan, around.queue_bytes);
     let (inputs, several) = (plan.config.inputs.len(), names.len() > 1);
     let credit = Credit::new(queue_bytes, Shares::new(names.len()));
-    let metrics = around
-        .metrics
-        .pipeline(&plan.name, &names);
+    let metrics = around.metrics.pipeline(&plan.name, &names);
     let tracker = Arc::new(Tracker::new(names.len()));
     let facts = |files| FactsConfig {
         resource: plan.resource.clone(),
@@ -179,7 +182,6 @@ pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, E
         let metrics = metrics.outputs[n].clone();
         let (handle, task) = OutputHandle::start(
             &plan.name,
-            &names[n],
             output,
             encoding,
             metrics,

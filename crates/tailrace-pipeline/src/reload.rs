@@ -278,7 +278,9 @@ async fn drain(leaving: &mut [Running]) {
     let deadline = Instant::now() + DROP;
     while leaving.iter().map(in_flight).sum::<i64>() > 0 {
         if Instant::now() >= deadline {
-            warn!("requests of a pipeline that ended are still under way; what they deliver is sent again");
+            warn!(
+                "requests of a pipeline that ended are still under way; what they deliver is sent again"
+            );
             break;
         }
         sleep(LOOK_EVERY).await;

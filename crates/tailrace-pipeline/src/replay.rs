@@ -65,8 +65,8 @@ fn replay_file(
     };
     let mut outputs = HashMap::new();
     for output in &pipeline.outputs {
-        let (opened, _) = output_config::open(name, output, runtime.handle())?;
-        if let Output::Otlp(otlp) = opened {
+        let opened = output_config::open(name, output, runtime.handle())?;
+        if let Output::Otlp(otlp) = opened.output {
             outputs.insert(output.name.clone(), otlp);
         }
     }

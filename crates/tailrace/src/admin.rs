@@ -2,7 +2,7 @@
 //! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so,
 //! and takes orders from this machine only.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -119,6 +119,11 @@ async fn ledger(State(shared): State<Shared>) -> impl IntoResponse {
     json(StatusCode::OK, &report)
 }
 
+/// Whether somebody may have the agent do something: from this machine only.
+fn may_order(peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback()
+}
+
 async fn status(State(shared): State<Shared>) -> impl IntoResponse {
     let body = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -134,7 +139,7 @@ async fn reload(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
 ) -> impl IntoResponse {
     let error = |status, text: &str| json(status, &serde_json::json!({"error": text}));
-    if !peer.ip().to_canonical().is_loopback() {
+    if !may_order(peer.ip()) {
         let text = "only this machine may reload the config: send SIGHUP, or run with --watch";
         return error(StatusCode::FORBIDDEN, text);
     }
@@ -196,4 +201,17 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
         .collect();
     let body = serde_json::json!({"ready": ready, "reason": reason, "outputs": outputs});
     json(status, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_come_from_this_machine_only() {
+        let may = |peer: &str| may_order(peer.parse().expect("an address"));
+        assert!(may("127.0.0.1") && may("127.8.8.8") && may("::1") && may("::ffff:127.0.0.1"));
+        assert!(!may("10.0.0.1") && !may("::ffff:10.0.0.1") && !may("fe80::1"));
+        assert!(!may("0.0.0.0") && !may("169.254.0.1"));
+    }
 }

@@ -148,7 +148,9 @@ impl Reloader {
                     "config reloaded"
                 );
                 for key in needs_restart {
-                    warn!("{key} was changed, which needs a restart; the rest of the config is in use");
+                    warn!(
+                        "{key} was changed, which needs a restart; the rest of the config is in use"
+                    );
                 }
                 self.status
                     .succeeded(self.start.files.hash(), needs_restart.clone());
@@ -179,7 +181,12 @@ impl Reloader {
             grace: config.shutdown.grace,
             answer,
         };
-        let ended = || vec![Diagnostic::about_file("tailrace", "the agent is shutting down")];
+        let ended = || {
+            vec![Diagnostic::about_file(
+                "tailrace",
+                "the agent is shutting down",
+            )]
+        };
         self.start
             .agent
             .blocking_send(reload)

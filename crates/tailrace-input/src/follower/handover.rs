@@ -15,6 +15,13 @@ use crate::identity::{Inode, born};
 #[derive(Clone, Debug, Default)]
 pub struct HandedOver(Arc<Mutex<HashMap<Inode, fs::File>>>);
 
+/// A deleted file that was read to its end.
+pub(super) struct Unsettled {
+    inode: Inode,
+    handle: fs::File,
+    bytes: u64,
+}
+
 impl HandedOver {
     /// Adds those of another follower.
     pub fn extend(&self, other: &Self) {
@@ -41,17 +48,31 @@ impl Follower {
                 handles.insert(file.inode, handle);
             }
         }
-        handles.extend(self.unsettled.drain().map(|(_, unsettled)| unsettled));
+        let unsettled = self.unsettled.drain();
+        handles.extend(unsettled.map(|(_, file)| (file.inode, file.handle)));
         HandedOver(Arc::new(Mutex::new(handles)))
     }
 
-    /// A deleted file has ended: what was read of it may have to be read again, until it is settled.
+    /// A deleted file has ended: what was read of it may have to be read again, until it is settled. Files
+    /// that are not read to their end come first.
     pub(super) fn keep_unsettled(&mut self, file: &mut File) {
-        if self.unsettled.len() < self.config.open_files_max
+        let held = self.held_bytes() + self.unsettled_bytes() + file.size;
+        if held <= self.config.held_bytes_max
+            && self.unsettled.len() < self.config.open_files_max
             && let Some(handle) = file.give_handle()
         {
-            self.unsettled.insert(file.source, (file.inode, handle));
+            let unsettled = Unsettled {
+                inode: file.inode,
+                handle,
+                bytes: file.size,
+            };
+            self.unsettled.insert(file.source, unsettled);
         }
+    }
+
+    /// Bytes on disk that deleted files keep there which are read and not settled.
+    pub(super) fn unsettled_bytes(&self) -> u64 {
+        self.unsettled.values().map(|file| file.bytes).sum()
     }
 
     /// Goes on with a file that has no name, if it was handed over open.

@@ -37,6 +37,9 @@ impl Follower {
                 file.gone && file.is_open()
             })
         });
+        if self.held_bytes() + self.unsettled_bytes() > self.config.held_bytes_max {
+            self.unsettled.clear();
+        }
         while self.held_bytes() > self.config.held_bytes_max {
             let Some(slot) = self.noisiest() else { break };
             self.held.retain(|&held| held != slot);

@@ -101,7 +101,10 @@ impl Follower {
                 self.appeared(&path, true);
             }
             let mut entries = self.resume.remove(&inode).unwrap_or_default();
-            if entries.last().is_some_and(|latest| self.resume_handed_over(latest)) {
+            if entries
+                .last()
+                .is_some_and(|latest| self.resume_handed_over(latest))
+            {
                 entries.pop();
             }
             for entry in entries {

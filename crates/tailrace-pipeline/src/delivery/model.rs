@@ -90,7 +90,7 @@ impl World {
         World {
             slots: [slot("a"), slot("b")],
             tracker,
-            metrics: metrics.pipeline("p", 1, &["o".to_owned()]),
+            metrics: metrics.pipeline("p", &["o".to_owned()]),
             tickets: [None, None, None],
             framed: [0; 2],
             settled: [[false; 20]; 2],

@@ -44,7 +44,9 @@ impl Files {
                 asked.append(&mut wanted);
             }
             if is_known || round == ROUNDS_MAX {
-                let contents = contents.into_iter().filter(|(file, _)| asked.contains(file));
+                let contents = contents
+                    .into_iter()
+                    .filter(|(file, _)| asked.contains(file));
                 let files = Self {
                     named: args.config.clone(),
                     config: loaded.files,
@@ -61,13 +63,18 @@ impl Files {
     pub(crate) fn have_changed(&self) -> bool {
         let env = |name: &str| std::env::var(name).ok();
         let now = tailrace_config::load_with_files(&self.named, &env).files;
-        now != self.config || self.contents.iter().any(|(file, hash)| hash_of(file) != *hash)
+        now != self.config
+            || self
+                .contents
+                .iter()
+                .any(|(file, hash)| hash_of(file) != *hash)
     }
 
     /// The directories in which something happens when one of them changes: where it is, and where it
     /// leads to.
     pub(crate) fn dirs(&self) -> BTreeSet<PathBuf> {
-        let mut dirs: BTreeSet<PathBuf> = self.named.iter().filter(|p| p.is_dir()).cloned().collect();
+        let mut dirs: BTreeSet<PathBuf> =
+            self.named.iter().filter(|p| p.is_dir()).cloned().collect();
         for file in self.contents.keys().chain(&self.named) {
             let real = fs::canonicalize(file).ok();
             for path in [Some(file), real.as_ref()].into_iter().flatten() {
@@ -95,4 +102,73 @@ impl Files {
 
 fn hash_of(path: &Path) -> Option<u64> {
     fs::read(path).ok().map(|bytes| xxh3_64(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn args(config: &Path) -> ConfigArgs {
+        ConfigArgs {
+            config: vec![config.to_owned()],
+            data_dir: None,
+        }
+    }
+
+    fn yaml(secret: &Path) -> String {
+        format!(
+            "pipelines: {{app: {{input: {{type: stdin}}, output: {{type: otlp, headers: {{x-token: \
+             '${{file:{}}}'}}}}}}}}",
+            secret.display()
+        )
+    }
+
+    #[test]
+    fn a_change_is_of_bytes_and_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, secret) = (dir.path().join("conf/a.yaml"), dir.path().join("token"));
+        fs::create_dir(dir.path().join("conf")).unwrap();
+        fs::write(&main, yaml(&secret)).unwrap();
+        fs::write(&secret, "one").unwrap();
+        let args = args(&dir.path().join("conf"));
+        let (files, config) = Files::load(&args, &Files::default());
+        assert!(config.is_ok() && !files.have_changed());
+        assert_eq!(files.contents.len(), 2);
+        let hash = files.hash();
+        // The same bytes in another file.
+        fs::write(dir.path().join("new"), "one").unwrap();
+        fs::rename(dir.path().join("new"), &secret).unwrap();
+        assert!(!files.have_changed());
+        fs::write(&secret, "two").unwrap();
+        assert!(files.have_changed());
+        let (files, _) = Files::load(&args, &files);
+        assert_eq!((files.have_changed(), files.hash()), (false, hash));
+        fs::write(dir.path().join("conf/b.yaml"), "workers: 1").unwrap();
+        assert!(files.have_changed());
+        let (files, _) = Files::load(&args, &files);
+        assert!(!files.have_changed() && files.hash() != hash);
+    }
+
+    #[test]
+    fn of_a_config_that_is_wrong_all_is_watched_that_may_mend_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, secret) = (dir.path().join("a.yaml"), dir.path().join("deep/token"));
+        fs::write(&main, yaml(&secret)).unwrap();
+        let args = args(&main);
+        let (files, config) = Files::load(&args, &Files::default());
+        assert!(config.is_err());
+        assert!(files.dirs().contains(&dir.path().join("deep")));
+        fs::create_dir(dir.path().join("deep")).unwrap();
+        fs::write(&secret, "one").unwrap();
+        assert!(files.have_changed());
+        let (files, config) = Files::load(&args, &files);
+        assert!(config.is_ok());
+        // Not even YAML: what it was made of is still known.
+        fs::write(&main, "{").unwrap();
+        let (files, config) = Files::load(&args, &files);
+        assert!(config.is_err() && !files.have_changed());
+        fs::write(&secret, "two").unwrap();
+        assert!(files.have_changed());
+    }
 }

@@ -66,7 +66,9 @@ impl Watch {
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR;
         // A directory that is watched keeps its number.
-        let watched = dirs.iter().filter_map(|dir| inotify::add_watch(fd, dir, flags).ok());
+        let watched = dirs
+            .iter()
+            .filter_map(|dir| inotify::add_watch(fd, dir, flags).ok());
         let watched: BTreeSet<i32> = watched.collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for old in known.difference(&watched) {

@@ -159,7 +159,10 @@ fn reloads_under_load_lose_nothing_and_keep_nothing() {
     assert_eq!(reloads(&agent), (rounds as u64 - refused, refused));
     let again: usize = seen.values().map(|times| times - 1).sum();
     eprintln!("{rounds} reloads, {written} lines, {again} twice; held {before:?}, then {after:?}");
-    assert!(after.0 <= before.0 + 4, "descriptors: {before:?}, {after:?}");
+    assert!(
+        after.0 <= before.0 + 4,
+        "descriptors: {before:?}, {after:?}"
+    );
     assert!(after.1 <= before.1, "threads: {before:?}, {after:?}");
     let room = before.2 / 4 + (8 << 20);
     assert!(after.2 <= before.2 + room, "memory: {before:?}, {after:?}");
@@ -197,13 +200,23 @@ fn a_config_that_is_wrong_changes_nothing_and_is_shown() {
     let tls = ", tls: {ca_file: /nowhere/ca.pem}, endpoint: 'https://localhost:1'}";
     let broken = pipeline("app", &collector, "SELECT * FROM logs");
     let at = broken.find(", endpoint").unwrap_or(broken.len());
-    let broken = format!("{}{tls}\n", &broken[..broken[..at].find("endpoint").map_or(at, |at| at - 2)]);
+    let broken = format!(
+        "{}{tls}\n",
+        &broken[..broken[..at].find("endpoint").map_or(at, |at| at - 2)]
+    );
     config(&bench, &[broken]);
     let (status, body) = reload(&agent);
     assert_eq!(status, 422);
-    assert!(body["error"].as_str().unwrap().contains("/nowhere/ca.pem"), "{body}");
+    assert!(
+        body["error"].as_str().unwrap().contains("/nowhere/ca.pem"),
+        "{body}"
+    );
     // What needs a restart is named, the rest is in use.
-    config_with(&bench, "workers: 7\n", &of_app("SELECT * FROM logs WHERE seq < 25"));
+    config_with(
+        &bench,
+        "workers: 7\n",
+        &of_app("SELECT * FROM logs WHERE seq < 25"),
+    );
     agent.signal(Signal::HUP);
     until(|| reloads(&agent) == (1, 2), || agent.own_log());
     agent.says("workers was changed, which needs a restart");
@@ -230,7 +243,10 @@ fn a_pipeline_that_is_removed_and_added_again_goes_on() {
     collector.wait_records(10);
     config(&bench, std::slice::from_ref(&more));
     let (status, body) = reload(&agent);
-    assert_eq!((status, &body["removed"]), (200, &serde_json::json!(["app"])));
+    assert_eq!(
+        (status, &body["removed"]),
+        (200, &serde_json::json!(["app"]))
+    );
     assert_eq!(body["added"], serde_json::json!(["more"]));
     other.wait_records(10);
     append(&bench.log("app.log"), &lines(10..20));
@@ -312,10 +328,20 @@ fn only_swaps_with_other_bytes_are_reloads() {
         version: 0,
     };
     let files = |transform: usize, token: usize| {
-        let app = pipeline("app", &collector, &format!("SELECT * FROM logs WHERE seq >= -{transform}"));
-        let app = app.replace("retry:", "headers: {x-token: '${file:$DIR/conf/token}'}, retry:");
+        let app = pipeline(
+            "app",
+            &collector,
+            &format!("SELECT * FROM logs WHERE seq >= -{transform}"),
+        );
+        let app = app.replace(
+            "retry:",
+            "headers: {x-token: '${file:$DIR/conf/token}'}, retry:",
+        );
         let head = "data_dir: $DIR/data\nadmin: {listen: '127.0.0.1:0'}\npipelines:\n";
-        [("tailrace.yaml", format!("{head}{app}")), ("token", format!("token-{token}\n"))]
+        [
+            ("tailrace.yaml", format!("{head}{app}")),
+            ("token", format!("token-{token}\n")),
+        ]
     };
     mounted.swap(&files(0, 0));
     let config = bench.path("conf/tailrace.yaml");
@@ -353,7 +379,10 @@ fn another_certificate_is_taken_into_use() {
     let ca = bench.path("ca.pem");
     fs::copy(TestTls::generate().ca_file(), &ca).unwrap();
     let app = pipeline("app", &collector, "SELECT * FROM logs");
-    let app = app.replace("retry:", "tls: {ca_file: $DIR/ca.pem, server_name: localhost}, retry:");
+    let app = app.replace(
+        "retry:",
+        "tls: {ca_file: $DIR/ca.pem, server_name: localhost}, retry:",
+    );
     config(&bench, &[app]);
     append(&bench.log("app.log"), &lines(0..10));
     let agent = bench.start_args(&["--watch"], &bench.path("tailrace.yaml"));

@@ -228,5 +228,8 @@ fn request(method: &str, address: &str, path: &str) -> (u16, String) {
     stream.read_to_string(&mut answer).unwrap();
     let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
     let body = answer.split_once("\r\n\r\n");
-    (status, body.map_or(String::new(), |(_, body)| body.to_owned()))
+    (
+        status,
+        body.map_or(String::new(), |(_, body)| body.to_owned()),
+    )
 }
