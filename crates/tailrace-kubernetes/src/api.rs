@@ -38,7 +38,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 15);
 /// A watch that ends by itself sooner than this, having said nothing, did not work.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
-const PERMISSION: &str = "; the service account needs get, list and watch on pods in all namespaces";
+const PERMISSION: &str =
+    "; the service account needs get, list and watch on pods in all namespaces";
 
 /// Follows the pods of the node. Never returns; what fails is told to `health` and tried again.
 pub(crate) async fn follow(

@@ -18,7 +18,8 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How often it is asked at most.
 const BUSY: Duration = Duration::from_secs(1);
 
-const PERMISSION: &str = "; the service account needs get on nodes/pods, or on nodes/proxy before 1.33";
+const PERMISSION: &str =
+    "; the service account needs get on nodes/pods, or on nodes/proxy before 1.33";
 
 /// Polls the kubelet. Never returns; what fails is told to `health` and tried again.
 pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> Infallible {

@@ -164,9 +164,8 @@ impl Pods {
                     match api::follow(&store, &health, &connect, &node_name).await {}
                 })
             } else {
-                runtime.spawn(async move {
-                    match kubelet::poll(&store, &health, &connect).await {}
-                })
+                runtime
+                    .spawn(async move { match kubelet::poll(&store, &health, &connect).await {} })
             }
         };
         let time = {

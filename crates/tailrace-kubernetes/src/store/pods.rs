@@ -157,7 +157,9 @@ impl KnownPods {
         {
             let (until, later) = (*until, now + self.remember);
             let held = self.pods.get_mut(uid).filter(|pod| {
-                pod.gone == Some(until) && !self.remember.is_zero() && pod.told.values().any(is_held)
+                pod.gone == Some(until)
+                    && !self.remember.is_zero()
+                    && pod.told.values().any(is_held)
             });
             match held {
                 Some(pod) => {
@@ -194,7 +196,11 @@ impl KnownPods {
         let Some((until, uid)) = self.gone.pop_front() else {
             return;
         };
-        if self.pods.get(&uid).is_none_or(|pod| pod.gone != Some(until)) {
+        if self
+            .pods
+            .get(&uid)
+            .is_none_or(|pod| pod.gone != Some(until))
+        {
             return;
         }
         let forgotten = self.pods.remove(&uid);
