@@ -112,7 +112,8 @@ fn owners(facts: &Facts) -> Vec<(&'static str, &str)> {
     match kind.as_str() {
         "ReplicaSet" => {
             let hash = facts.labels.get("pod-template-hash");
-            let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+            let deployment =
+                hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
             let deployment = deployment.map(|name| ("k8s.deployment.name", name));
             let own = ("k8s.replicaset.name", name.as_str());
             deployment.into_iter().chain([own]).collect()
@@ -182,3 +183,6 @@ impl Attributes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

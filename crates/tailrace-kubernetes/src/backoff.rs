@@ -52,7 +52,11 @@ mod tests {
     #[test]
     fn doubles_and_starts_over() {
         for (failures, floor) in [(1, 500), (2, 1000), (3, 2000), (6, 15_000), (60, 15_000)] {
-            assert_eq!(delay(failures, 0), Duration::from_millis(floor), "{failures}");
+            assert_eq!(
+                delay(failures, 0),
+                Duration::from_millis(floor),
+                "{failures}"
+            );
         }
         let mut backoff = Backoff { failures: 9 };
         backoff.succeeded();

@@ -40,10 +40,12 @@ pub(crate) fn connector(
 ) -> Result<Connect, Kind> {
     let kubeconfig = kubeconfig.map(Path::to_owned);
     match &kubeconfig {
-        Some(path) => drop(Kubeconfig::read_from(path).map_err(|source| Kind::Kubeconfig {
-            path: path.clone(),
-            source,
-        })?),
+        Some(path) => drop(
+            Kubeconfig::read_from(path).map_err(|source| Kind::Kubeconfig {
+                path: path.clone(),
+                source,
+            })?,
+        ),
         None => drop(kube::Config::incluster().map_err(|source| Kind::InCluster { source })?),
     }
     Ok(Arc::new(move || {

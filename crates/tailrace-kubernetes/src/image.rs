@@ -37,7 +37,9 @@ impl<'a> Image<'a> {
 /// The digest in the registry, from the `imageID` of a container's status. None for what names only the
 /// image's id on this node.
 pub(crate) fn repo_digest(image_id: &str) -> Option<&str> {
-    let digest = image_id.split_once("://").map_or(image_id, |(_, rest)| rest);
+    let digest = image_id
+        .split_once("://")
+        .map_or(image_id, |(_, rest)| rest);
     digest.contains('@').then_some(digest)
 }
 
@@ -57,8 +59,20 @@ mod tests {
             ("nginx", "nginx", None, None, None),
             ("nginx:1.27", "nginx", Some("1.27"), None, Some("1.27")),
             ("r.io:5000/a/b", "r.io:5000/a/b", None, None, None),
-            ("r.io:5000/a/b:v1", "r.io:5000/a/b", Some("v1"), None, Some("v1")),
-            ("a/b@sha256:0af1", "a/b", None, Some(digest), Some("sha256:0af1")),
+            (
+                "r.io:5000/a/b:v1",
+                "r.io:5000/a/b",
+                Some("v1"),
+                None,
+                Some("v1"),
+            ),
+            (
+                "a/b@sha256:0af1",
+                "a/b",
+                None,
+                Some(digest),
+                Some("sha256:0af1"),
+            ),
             (
                 "r.io:5000/b:v1@sha256:0af1",
                 "r.io:5000/b",
@@ -79,8 +93,14 @@ mod tests {
         assert_eq!(container_id("containerd://ab12"), "ab12");
         assert_eq!(container_id("cri-o://ab12"), "ab12");
         assert_eq!(container_id("ab12"), "ab12");
-        assert_eq!(repo_digest("docker.io/library/nginx@sha256:0a"), Some("docker.io/library/nginx@sha256:0a"));
-        assert_eq!(repo_digest("docker-pullable://nginx@sha256:0a"), Some("nginx@sha256:0a"));
+        assert_eq!(
+            repo_digest("docker.io/library/nginx@sha256:0a"),
+            Some("docker.io/library/nginx@sha256:0a")
+        );
+        assert_eq!(
+            repo_digest("docker-pullable://nginx@sha256:0a"),
+            Some("nginx@sha256:0a")
+        );
         assert_eq!(repo_digest("sha256:0a"), None);
         assert_eq!(repo_digest(""), None);
     }

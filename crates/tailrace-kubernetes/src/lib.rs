@@ -7,25 +7,25 @@
 //!
 //! It never opens a log, never reads a record, and never asks for the pods of another node.
 
-mod pod_log;
-mod selection;
-mod selector;
-mod image;
-mod wire;
-mod facts;
-mod rules;
-mod attributes;
+mod api;
 mod asked;
-mod store;
+mod attributes;
 mod backoff;
 mod connect;
-mod health;
-mod api;
-mod kubelet;
-mod pods;
 mod error;
+mod facts;
+mod health;
+mod image;
+mod kubelet;
+mod pod_log;
+mod pods;
+mod rules;
+mod selection;
+mod selector;
+mod store;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use attributes::{Attribute, path_attributes};
 pub use error::Error;

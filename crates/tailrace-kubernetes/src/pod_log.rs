@@ -83,7 +83,9 @@ mod tests {
     }
 
     fn count(file: &str) -> Option<u32> {
-        parse(&format!("ns_pod_uid/c/{file}")).unwrap().restart_count
+        parse(&format!("ns_pod_uid/c/{file}"))
+            .unwrap()
+            .restart_count
     }
 
     #[test]
@@ -115,9 +117,14 @@ mod tests {
 
     #[test]
     fn what_is_not_the_log_of_a_container() {
-        let no_utf8 = PathBuf::from(OsString::from_vec(b"/var/log/pods/n_p\xff_u/c/0.log".to_vec()));
+        let no_utf8 = PathBuf::from(OsString::from_vec(
+            b"/var/log/pods/n_p\xff_u/c/0.log".to_vec(),
+        ));
         assert_eq!(PodLog::from_path(&no_utf8, Path::new(LOGS)), None);
-        assert_eq!(PodLog::from_path(Path::new("/var/log/syslog"), Path::new(LOGS)), None);
+        assert_eq!(
+            PodLog::from_path(Path::new("/var/log/syslog"), Path::new(LOGS)),
+            None
+        );
         for below in [
             "ns_pod_uid/0.log",
             "ns_pod_uid/c/sub/0.log",

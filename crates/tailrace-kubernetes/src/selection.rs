@@ -94,7 +94,13 @@ impl Selection {
 mod tests {
     use super::*;
 
-    fn check(config: &SelectionConfig, namespace: &str, pod: &str, container: &str, expect: Option<&str>) {
+    fn check(
+        config: &SelectionConfig,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        expect: Option<&str>,
+    ) {
         let log = PodLog {
             namespace: namespace.to_owned(),
             pod: pod.to_owned(),
@@ -102,7 +108,11 @@ mod tests {
             container: container.to_owned(),
             restart_count: Some(0),
         };
-        assert_eq!(Selection::new(config).unwrap().excluded(&log), expect, "{log:?}");
+        assert_eq!(
+            Selection::new(config).unwrap().excluded(&log),
+            expect,
+            "{log:?}"
+        );
     }
 
     #[test]
@@ -124,10 +134,22 @@ mod tests {
         check(&config, "shop", "web", "app", None);
         check(&config, "kube-system", "web", "side1", None);
         check(&config, "other", "web", "app", Some("include.namespaces"));
-        check(&config, "shop-test", "web", "app", Some("exclude.namespaces"));
+        check(
+            &config,
+            "shop-test",
+            "web",
+            "app",
+            Some("exclude.namespaces"),
+        );
         check(&config, "shop", "web-canary", "app", Some("exclude.pods"));
         check(&config, "shop", "web", "init", Some("include.containers"));
-        check(&config, "shop", "web", "side-proxy", Some("exclude.containers"));
+        check(
+            &config,
+            "shop",
+            "web",
+            "side-proxy",
+            Some("exclude.containers"),
+        );
         check(&config, "shop", "tailrace-x", "app", Some("own pod"));
         check(&config, "kube-system", "tailrace-x", "app", None);
         check(&SelectionConfig::default(), "any", "thing", "goes", None);

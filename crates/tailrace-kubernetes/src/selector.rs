@@ -171,7 +171,15 @@ mod tests {
         ] {
             assert!(selects(yes, &labels), "{yes}");
         }
-        for no in ["a=c", "a!=b", "a in (x)", "missing in (x)", "a notin (b)", "missing", "!a"] {
+        for no in [
+            "a=c",
+            "a!=b",
+            "a in (x)",
+            "missing in (x)",
+            "a notin (b)",
+            "missing",
+            "!a",
+        ] {
             assert!(!selects(no, &labels), "{no}");
         }
     }
@@ -182,7 +190,10 @@ mod tests {
         assert_eq!(fault("a=b c"), (5, "`,` is expected"));
         assert_eq!(fault("a in b"), (6, "`(` is expected"));
         assert_eq!(fault("a in (b"), (8, "`,` or `)` is expected"));
-        assert_eq!(fault("a is b"), (3, "`=`, `!=`, `in` or `notin` is expected"));
+        assert_eq!(
+            fault("a is b"),
+            (3, "`=`, `!=`, `in` or `notin` is expected")
+        );
         assert_eq!(fault("=b"), (1, "the key of a label is expected"));
         assert_eq!(fault("a=ü"), (3, "`,` is expected"));
     }
