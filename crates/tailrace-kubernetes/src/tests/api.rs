@@ -160,10 +160,19 @@ async fn a_changed_label_is_a_new_revision_and_a_changed_condition_is_not() {
     let same = world.known(&log("web", "app", 0)).await;
     assert!(Arc::ptr_eq(&before, &same));
 
-    changed["metadata"]["labels"]["tier"] = json!("front");
+    // Another container of the pod started: something is said anew, but not of this one.
+    changed["status"]["initContainerStatuses"] = json!([{"name": "setup", "containerID": "c://s"}]);
     stream.event("MODIFIED", &changed).await;
     world
         .until(|pods| (pods.version() == version + 2).then_some(()))
+        .await;
+    let same = world.known(&log("web", "app", 0)).await;
+    assert!(Arc::ptr_eq(&before, &same));
+
+    changed["metadata"]["labels"]["tier"] = json!("front");
+    stream.event("MODIFIED", &changed).await;
+    world
+        .until(|pods| (pods.version() == version + 3).then_some(()))
         .await;
     let after = world.known(&log("web", "app", 0)).await;
     assert!(after.revision > before.revision);
