@@ -6,7 +6,6 @@
 //! date. A watch that ends or fails is taken up again at the last version seen, of an object or a bookmark;
 //! only when that is too old (410) is there another list.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -16,6 +15,7 @@ use futures::TryStreamExt;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use kube::core::{Request, WatchEvent};
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::backoff::Backoff;
@@ -108,7 +108,7 @@ impl Follower<'_> {
             .fields(&self.fields)
             .timeout(WATCH_SECONDS);
         let request = Request::new(PODS).watch(&params, version);
-        let answer = client.request_events::<wire::Pod>(request.map_err(Failure::Build)?);
+        let answer = client.request_events::<Value>(request.map_err(Failure::Build)?);
         let begin = Instant::now();
         let events = timeout(ANSWER_MAX, answer).await;
         let mut events = pin!(events.map_err(|_| Failure::Slow(ANSWER_MAX.as_secs()))??);
@@ -118,10 +118,6 @@ impl Follower<'_> {
             let next = timeout(SILENCE_MAX, events.try_next()).await;
             match next.map_err(|_| Failure::Slow(SILENCE_MAX.as_secs()))? {
                 Ok(Some(event)) => self.take(event)?,
-                // One pod that cannot be read; the next line may be another.
-                Err(kube::Error::SerdeError(_)) => {
-                    self.health.unreadable.fetch_add(1, Ordering::Relaxed);
-                }
                 Ok(None) if silent && begin.elapsed() < WATCH_MIN => return Err(Failure::Closed),
                 Ok(None) => {
                     self.backoff.succeeded();
@@ -134,23 +130,26 @@ impl Follower<'_> {
         }
     }
 
-    fn take(&mut self, event: WatchEvent<wire::Pod>) -> Result<(), Failure> {
-        let version = match &event {
-            WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => {
-                pod.metadata.resource_version.clone()
+    /// The version moves on even if the pod cannot be read, or it would be sent again without end.
+    fn take(&mut self, event: WatchEvent<Value>) -> Result<(), Failure> {
+        let (object, is_gone) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark(bookmark) => {
+                self.version = Some(bookmark.metadata.resource_version);
+                return Ok(());
             }
-            WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
-            WatchEvent::Error(status) => {
-                return Err(kube::Error::Api(status.clone()).into());
-            }
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
         };
-        match event {
-            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => self.store.apply(pod),
-            WatchEvent::Deleted(pod) => self.store.remove(pod),
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
+        if let Some(version) = object["metadata"]["resourceVersion"].as_str() {
+            self.version = Some(version.to_owned());
         }
-        if !version.is_empty() {
-            self.version = Some(version);
+        match serde_json::from_value::<wire::Pod>(object) {
+            Ok(pod) if is_gone => self.store.remove(pod),
+            Ok(pod) => self.store.apply(pod),
+            Err(_) => {
+                self.health.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
@@ -166,14 +165,16 @@ pub(crate) async fn take_list(
     let answer = timeout(ANSWER_MAX, client.request_text(request)).await;
     let text = answer.map_err(|_| Failure::Slow(ANSWER_MAX.as_secs()))??;
     let list: wire::List<'_> = serde_json::from_str(&text).map_err(Failure::NoList)?;
-    let mut pods = BTreeMap::new();
+    let mut pods = Vec::with_capacity(list.items.len());
     for item in list.items {
         match serde_json::from_str::<wire::Pod>(item.get()) {
-            Ok(pod) => drop(pods.insert(pod.metadata.uid.clone(), pod)),
-            Err(_) => drop(health.unreadable.fetch_add(1, Ordering::Relaxed)),
+            Ok(pod) if !pod.metadata.uid.is_empty() => pods.push(pod),
+            _ => {
+                health.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
-    store.replace(pods.into_values().collect());
+    store.replace(pods);
     health.synced.store(true, Ordering::Release);
     health.succeeded();
     Ok(list.metadata.resource_version)

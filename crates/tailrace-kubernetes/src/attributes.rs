@@ -183,3 +183,6 @@ impl Attributes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

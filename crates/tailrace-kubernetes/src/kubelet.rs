@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kube::Client;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::take_list;
@@ -24,10 +25,12 @@ const PERMISSION: &str =
 /// Polls the kubelet. Never returns; what fails is told to `health` and tried again.
 pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> Infallible {
     let mut backoff = Backoff::default();
+    let mut client = None;
     loop {
         let begin = Instant::now();
-        match ask(store, health, connect).await {
-            Ok(()) => {
+        match ask(client.take(), store, health, connect).await {
+            Ok(used) => {
+                client = Some(used);
                 backoff.succeeded();
                 tokio::select! {
                     () = sleep_until(begin + IDLE) => {}
@@ -45,10 +48,18 @@ pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> I
     }
 }
 
-async fn ask(store: &Store, health: &Health, connect: &Connect) -> Result<(), Failure> {
+async fn ask(
+    client: Option<Client>,
+    store: &Store,
+    health: &Health,
+    connect: &Connect,
+) -> Result<Client, Failure> {
     health.lists.fetch_add(1, Ordering::Relaxed);
-    let client = connect().await?;
+    let client = match client {
+        Some(client) => client,
+        None => connect().await?,
+    };
     let request = http::Request::get("/pods").body(Vec::new());
     take_list(&client, request.map_err(Failure::Http)?, store, health).await?;
-    Ok(())
+    Ok(client)
 }

@@ -188,7 +188,8 @@ impl Pods {
         }
     }
 
-    /// Moves whenever an answer of [`Pods::look_up`] may have changed; to be compared once per batch.
+    /// Moves whenever an answer of [`Pods::look_up`] may have changed; to be compared once per
+    /// batch. Take it before asking: then no change between the two is missed.
     pub fn version(&self) -> u64 {
         self.0.store.as_ref().map_or(0, |store| store.version())
     }

@@ -25,7 +25,7 @@ use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
 
-use pods::KnownPods;
+pub(crate) use pods::KnownPods;
 
 /// What is known of a log's container now.
 #[derive(Clone, Debug)]

@@ -43,8 +43,6 @@ pub(crate) struct Metadata {
     #[serde(deserialize_with = "nullable")]
     pub(crate) uid: String,
     #[serde(deserialize_with = "nullable")]
-    pub(crate) resource_version: String,
-    #[serde(deserialize_with = "nullable")]
     pub(crate) labels: BTreeMap<String, String>,
     #[serde(deserialize_with = "nullable")]
     pub(crate) annotations: BTreeMap<String, String>,

@@ -14,7 +14,7 @@ use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
 
-pub(super) struct KnownPods {
+pub(crate) struct KnownPods {
     remember: Duration,
     pods: HashMap<String, KnownPod>,
     /// The uid of a static pod by the hash in its path.
@@ -25,7 +25,7 @@ pub(super) struct KnownPods {
     revisions: u64,
 }
 
-pub(super) struct KnownPod {
+pub(crate) struct KnownPod {
     facts: Facts,
     /// When it is forgotten.
     gone: Option<Instant>,
@@ -40,7 +40,7 @@ struct Told {
 }
 
 impl KnownPods {
-    pub(super) fn new(remember: Duration) -> KnownPods {
+    pub(crate) fn new(remember: Duration) -> KnownPods {
         KnownPods {
             remember,
             pods: HashMap::new(),
@@ -51,13 +51,13 @@ impl KnownPods {
     }
 
     /// The pod whose log it is. Names must agree too: anyone may write the annotation with the hash.
-    pub(super) fn find(&self, log: &PodLog) -> Option<&KnownPod> {
+    pub(crate) fn find(&self, log: &PodLog) -> Option<&KnownPod> {
         let uid = self.uid(log)?;
         self.pods.get(uid)
     }
 
     /// What is known of the container: the same `Arc` as before if nothing in it changed.
-    pub(super) fn container(&mut self, log: &PodLog, rules: &Rules) -> Option<Arc<Container>> {
+    pub(crate) fn container(&mut self, log: &PodLog, rules: &Rules) -> Option<Arc<Container>> {
         let uid = self.uid(log)?.to_owned();
         let pod = self.pods.get_mut(&uid)?;
         let key = (log.container.clone(), log.restart_count);
@@ -90,7 +90,7 @@ impl KnownPods {
     }
 
     /// True if anything is said anew. A pod without a uid has no logs.
-    pub(super) fn apply(&mut self, pod: wire::Pod, rules: &Rules) -> bool {
+    pub(crate) fn apply(&mut self, pod: wire::Pod, rules: &Rules) -> bool {
         let uid = pod.metadata.uid.clone();
         if uid.is_empty() {
             return false;
@@ -104,9 +104,10 @@ impl KnownPods {
             self.pods.insert(uid, KnownPod::new(facts));
             return true;
         };
-        before.gone = None;
+        // A pod that is back may name again what is starting.
+        let is_back = before.gone.take().is_some();
         if before.facts == facts {
-            return false;
+            return is_back;
         }
         before.facts = facts;
         before.told.retain(|_, told| is_held(told));
@@ -117,7 +118,7 @@ impl KnownPods {
     }
 
     /// True if it was there: what was awaited of it will not come.
-    pub(super) fn remove(&mut self, uid: &str, now: Instant) -> bool {
+    pub(crate) fn remove(&mut self, uid: &str, now: Instant) -> bool {
         let until = now + self.remember;
         let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.gone.is_none()) else {
             return false;
@@ -130,7 +131,7 @@ impl KnownPods {
         true
     }
 
-    pub(super) fn replace(&mut self, pods: Vec<wire::Pod>, rules: &Rules, now: Instant) -> bool {
+    pub(crate) fn replace(&mut self, pods: Vec<wire::Pod>, rules: &Rules, now: Instant) -> bool {
         let mut changed = false;
         let mut there = HashSet::new();
         for pod in pods {
@@ -146,12 +147,12 @@ impl KnownPods {
     }
 
     /// When [`KnownPods::forget`] has something to do next.
-    pub(super) fn next_to_forget(&self) -> Option<Instant> {
+    pub(crate) fn next_to_forget(&self) -> Option<Instant> {
         self.gone.front().map(|(until, _)| *until)
     }
 
     /// Forgets the pods that are gone long enough. Those whose containers somebody holds stay on.
-    pub(super) fn forget(&mut self, now: Instant) {
+    pub(crate) fn forget(&mut self, now: Instant) {
         while let Some((until, uid)) = self.gone.front()
             && *until <= now
         {
@@ -173,11 +174,11 @@ impl KnownPods {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pods.len()
     }
 
-    pub(super) fn deleted(&self) -> usize {
+    pub(crate) fn deleted(&self) -> usize {
         self.pods.values().filter(|pod| pod.gone.is_some()).count()
     }
 
@@ -224,7 +225,7 @@ impl KnownPod {
     /// Whether nothing more is to come for this log. Labels are there with the pod; the id of the instance
     /// that is starting comes with its status. It is awaited as the pod is, so that the first lines of a
     /// container do not differ from the rest.
-    pub(super) fn is_complete_for(&self, log: &PodLog) -> bool {
+    pub(crate) fn is_complete_for(&self, log: &PodLog) -> bool {
         let Some(restart_count) = log.restart_count else {
             return true;
         };
