@@ -14,7 +14,7 @@ import (
 func TestTheChartLintsStrictly(t *testing.T) {
 	version := &chartutil.KubeVersion{Version: kubeVersion, Major: "1", Minor: "33"}
 	for name, values := range valueSets(t) {
-		for _, message := range lint.AllWithKubeVersion(chartDir, values, release.Namespace, version).Messages {
+		for _, message := range lint.AllWithKubeVersion(chartDir, values, namespace, version).Messages {
 			if message.Severity >= support.WarningSev {
 				t.Errorf("%s: %s", name, message)
 			}
@@ -65,7 +65,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 	loaded := loadChart(t)
 	for name, test := range cases {
-		_, err := render(loaded, parseValues(t, test.values), test.version)
+		_, err := render(loaded, parseValues(t, test.values), namespace, test.version)
 		if err == nil {
 			t.Errorf("%s: not refused", name)
 		} else if !strings.Contains(err.Error(), test.message) {

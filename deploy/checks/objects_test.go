@@ -19,13 +19,13 @@ import (
 // kinds are the objects that the chart may make. Decoding is strict: a field that a type lacks is a fault, which
 // for those of the Prometheus operator is the only check there is.
 var kinds = map[string]func() meta.Object{
-	"apps/v1 DaemonSet":                               func() meta.Object { return &apps.DaemonSet{} },
-	"v1 ConfigMap":                                    func() meta.Object { return &core.ConfigMap{} },
-	"v1 Namespace":                                    func() meta.Object { return &core.Namespace{} },
-	"v1 Pod":                                          func() meta.Object { return &core.Pod{} },
-	"v1 Service":                                      func() meta.Object { return &core.Service{} },
-	"v1 ServiceAccount":                               func() meta.Object { return &core.ServiceAccount{} },
-	"networking.k8s.io/v1 NetworkPolicy":              func() meta.Object { return &networking.NetworkPolicy{} },
+	"apps/v1 DaemonSet":                  func() meta.Object { return &apps.DaemonSet{} },
+	"v1 ConfigMap":                       func() meta.Object { return &core.ConfigMap{} },
+	"v1 Namespace":                       func() meta.Object { return &core.Namespace{} },
+	"v1 Pod":                             func() meta.Object { return &core.Pod{} },
+	"v1 Service":                         func() meta.Object { return &core.Service{} },
+	"v1 ServiceAccount":                  func() meta.Object { return &core.ServiceAccount{} },
+	"networking.k8s.io/v1 NetworkPolicy": func() meta.Object { return &networking.NetworkPolicy{} },
 	"rbac.authorization.k8s.io/v1 ClusterRole":        func() meta.Object { return &rbac.ClusterRole{} },
 	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() meta.Object { return &rbac.ClusterRoleBinding{} },
 	"rbac.authorization.k8s.io/v1 Role":               func() meta.Object { return &rbac.Role{} },

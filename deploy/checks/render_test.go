@@ -23,8 +23,8 @@ const (
 	blessCommand = "TAILRACE_BLESS=1 cargo xtask test --deploy"
 )
 
-// release is what helm knows of an installation.
-var release = chartutil.ReleaseOptions{Name: "tailrace", Namespace: "logging", Revision: 1, IsInstall: true}
+// namespace that the renders are for.
+const namespace = "logging"
 
 // kubeVersion is the cluster that the renders are for.
 const kubeVersion = "v1.33.0"
@@ -33,6 +33,8 @@ const kubeVersion = "v1.33.0"
 type rendered struct {
 	// manifests in the order of their files' names.
 	manifests string
+	// files holds the same by template, without its directories.
+	files map[string]string
 	// notes that helm prints after an installation.
 	notes string
 }
@@ -47,7 +49,8 @@ func loadChart(t *testing.T) *chart.Chart {
 }
 
 // render gives what helm would send, or why it refuses.
-func render(loaded *chart.Chart, values map[string]any, version string) (rendered, error) {
+func render(loaded *chart.Chart, values map[string]any, namespace, version string) (rendered, error) {
+	release := chartutil.ReleaseOptions{Name: "tailrace", Namespace: namespace, Revision: 1, IsInstall: true}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
@@ -67,14 +70,16 @@ func render(loaded *chart.Chart, values map[string]any, version string) (rendere
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	var result rendered
+	result := rendered{files: map[string]string{}}
 	for _, name := range names {
 		text := strings.TrimSpace(files[name])
 		switch {
 		case strings.HasSuffix(name, "NOTES.txt"):
 			result.notes = text
 		case strings.HasSuffix(name, ".yaml") && text != "":
-			result.manifests += "---\n# " + name + "\n" + strings.TrimPrefix(text, "---\n") + "\n"
+			text = strings.TrimPrefix(text, "---\n") + "\n"
+			result.files[strings.TrimPrefix(name, "tailrace/templates/")] = text
+			result.manifests += "---\n# " + name + "\n" + text
 		}
 	}
 	return result, nil
@@ -112,7 +117,7 @@ func renderAll(t *testing.T) map[string]rendered {
 	loaded := loadChart(t)
 	all := map[string]rendered{}
 	for name, values := range valueSets(t) {
-		one, err := render(loaded, values, kubeVersion)
+		one, err := render(loaded, values, namespace, kubeVersion)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

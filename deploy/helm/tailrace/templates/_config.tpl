@@ -49,12 +49,11 @@ pipelines:
 {{- define "tailrace.podsInput" -}}
 {{- $attributes := .Values.presets.kubernetesAttributes -}}
 type: kubernetes
-{{- $include := .Values.presets.podLogs.include }}
+{{- $include := deepCopy .Values.presets.podLogs.include }}
 {{- if and (eq .Values.rbac.scope "namespaced") (include "tailrace.needsToken" .) (not $include.namespaces) }}
-{{- $include = merge (dict "namespaces" (splitList "\n" (include "tailrace.namespaces" .))) $include }}
+{{- $_ := set $include "namespaces" (splitList "\n" (include "tailrace.namespaces" .)) }}
 {{- end }}
-include: {{- toYaml $include | nindent 2 }}
-exclude: {{- toYaml .Values.presets.podLogs.exclude | nindent 2 }}
+{{- include "tailrace.given" (dict "include" $include "exclude" (deepCopy .Values.presets.podLogs.exclude)) }}
 {{- if not $attributes.enabled }}
 metadata: path
 {{- else }}
@@ -64,10 +63,23 @@ kubelet: https://${K8S_NODE_IP}:10250
 {{- else }}
 node_name: ${K8S_NODE_NAME}
 {{- end }}
-labels: {{- toYaml $attributes.labels | nindent 2 }}
-annotations: {{- toYaml $attributes.annotations | nindent 2 }}
-service_from_labels: {{ $attributes.serviceFromLabels }}
+{{- include "tailrace.given" (dict "labels" $attributes.labels "annotations" $attributes.annotations) }}
+{{- if $attributes.serviceFromLabels }}
+service_from_labels: true
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Those of the options that are not empty, so that a config shows what was chosen. */}}
+{{- define "tailrace.given" -}}
+{{- range $name, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- range $key, $list := $value }}{{ if not $list }}{{ $_ := unset $value $key }}{{ end }}{{ end -}}
+{{- end -}}
+{{- with $value }}
+{{ $name }}: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
 {{- end -}}
 
 {{- define "tailrace.otlpOutput" -}}
