@@ -20,7 +20,9 @@ const ENVELOPE_BYTES_MAX: usize = 128 << 10;
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
 pub struct Framer {
-    /// `Auto` until the first line that is not blank.
+    /// The caller's number of it.
+    source: u32,
+    /// `Auto` until the first line that is not blank, `Container` until the first one with an envelope.
     format: Format,
     /// What every record of the source is flagged with.
     flags: Flags,
@@ -56,9 +58,10 @@ impl Framer {
         let flags = match config.format {
             Format::Json => Flags::NONE,
             Format::Raw => Flags::TEXT,
-            Format::Cri | Format::Docker | Format::Auto => Flags::TEXT_ALLOWED,
+            Format::Cri | Format::Docker | Format::Container | Format::Auto => Flags::TEXT_ALLOWED,
         };
         Framer {
+            source: 0,
             format: config.format,
             flags,
             record_bytes_max: config.record_bytes_max.max(1),
@@ -70,12 +73,34 @@ impl Framer {
         }
     }
 
+    /// The same with the caller's number of the source, which stands in its pieces. Default: 0.
+    #[must_use]
+    pub fn numbered(self, source: u32) -> Framer {
+        Framer { source, ..self }
+    }
+
+    /// This source goes on where `earlier` ended: records that began there end here. What the earlier one holds of
+    /// partial lines is held here from now on; an unterminated line stays there.
+    pub fn continue_from(&mut self, earlier: &mut Framer) {
+        if matches!(self.format, Format::Auto | Format::Container) {
+            self.format = earlier.format;
+        }
+        let (end, start) = (earlier.offset, self.offset);
+        self.chains.continue_from(&mut earlier.chains, end, start);
+    }
+
+    /// The lowest offset of a byte that is held of another source than this one.
+    pub fn held_from(&self, source: u32) -> Option<u64> {
+        self.chains.held_from(source)
+    }
+
     /// Frames the next bytes of the source. They are `buffer`'s bytes from `base` on: records that lie in one piece
     /// in them are given as ranges of that buffer. `out` is added to, not cleared.
     ///
     /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
         let origin = self.offset;
+        out.begin_push();
         out.stats.bytes += bytes.len() as u64;
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, out)
@@ -101,6 +126,7 @@ impl Framer {
 
     /// The source has ended for good: an unterminated last line and open chains become records.
     pub fn finish(&mut self, out: &mut Frames) {
+        out.begin_push();
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
             let line = Line {
@@ -113,14 +139,14 @@ impl Framer {
             self.carry = emptied(carry);
         }
         self.skipping = false;
-        self.chains.finish(self.flags, out);
+        self.chains.finish(self.offset, self.flags, out);
     }
 
     /// The lowest offset of a byte that is held: of a line that has not ended or of a chain that is not complete.
     /// All bytes before it are in pieces and skips that were given out.
     pub fn unsettled_from(&self) -> Option<u64> {
         let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
-        self.chains.first_start().or(line)
+        self.chains.held_from(self.source).or(line)
     }
 
     /// The offset of the byte that is expected next.
@@ -128,7 +154,7 @@ impl Framer {
         self.offset
     }
 
-    /// How lines are read; `Auto` as long as that is not decided.
+    /// How lines are read; `Auto` or `Container` as long as that is not decided.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -140,7 +166,7 @@ impl Framer {
         let end = self.offset + length as u64;
         if self.skipping {
             self.skipping = newline.is_none();
-            out.skip(self.offset..end, SkipReason::Oversize);
+            out.skip(self.source, self.offset..end, SkipReason::Oversize);
             self.chains
                 .expire(end, self.chain_span_max, self.flags, out);
         } else if let Some(newline) = newline {
@@ -191,7 +217,7 @@ impl Framer {
     fn line_bytes_max(&self) -> usize {
         match self.format {
             Format::Json | Format::Raw => self.record_bytes_max,
-            Format::Cri | Format::Docker | Format::Auto => {
+            Format::Cri | Format::Docker | Format::Container | Format::Auto => {
                 self.record_bytes_max.saturating_add(ENVELOPE_BYTES_MAX)
             }
         }
@@ -204,10 +230,10 @@ impl Framer {
 
     /// Makes a record, a part of a chain or a skip of a line.
     fn line(&mut self, line: &Line<'_>, out: &mut Frames) {
-        if self.format == Format::Auto {
+        if matches!(self.format, Format::Auto | Format::Container) {
             let head = &line.text[..line.text.len().min(self.line_bytes_max())];
             if !is_blank(head) || head.len() < line.text.len() {
-                self.format = detect(head);
+                self.format = detect(head, self.format);
             }
         }
         let limit = self.line_bytes_max();
@@ -218,6 +244,7 @@ impl Framer {
             line.end
         };
         let piece = Piece {
+            source: self.source,
             start: line.start,
             end: kept_end,
         };
@@ -225,11 +252,12 @@ impl Framer {
         match self.format {
             Format::Cri => self.cri_line(line, head, piece, overlong, out),
             Format::Docker => self.docker_line(line, head, piece, overlong, out),
+            Format::Container => self.plain(line, piece, Flags::BROKEN, overlong, out),
             Format::Json | Format::Raw | Format::Auto => {
                 self.plain(line, piece, Flags::NONE, overlong, out)
             }
         }
-        out.skip(kept_end..line.end, SkipReason::Oversize);
+        out.skip(self.source, kept_end..line.end, SkipReason::Oversize);
         self.chains
             .expire(line.end, self.chain_span_max, self.flags, out);
     }
@@ -327,7 +355,7 @@ impl Framer {
             let truncated = content.len() > self.record_bytes_max;
             if is_blank(content) && !truncated {
                 out.side.truncate(side_start);
-                return out.skip(piece.start..piece.end, SkipReason::Blank);
+                return out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);
             }
             let length = cut_length(content, self.record_bytes_max);
             out.side.truncate(side_start + length);
@@ -371,7 +399,7 @@ impl Framer {
     ) {
         let truncated = cut || content.len() > self.record_bytes_max;
         if is_blank(content) && !truncated {
-            return out.skip(piece.start..piece.end, SkipReason::Blank);
+            return out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);
         }
         let content = &content[..cut_length(content, self.record_bytes_max)];
         let (buffer, start) = match line.place {
@@ -398,20 +426,20 @@ impl Framer {
     }
 }
 
-/// The format of a source whose first line this is.
-fn detect(line: &[u8]) -> Format {
+/// The format of a source whose first line this is, as far as that is left open: a container's log that begins with
+/// neither envelope waits for a line that has one.
+fn detect(line: &[u8], open: Format) -> Format {
     if cri::read(line).is_some() {
         return Format::Cri;
     }
-    if line.trim_ascii_start().first() != Some(&b'{') {
-        return Format::Raw;
-    }
-    let entry = docker::read(line);
+    let is_object = line.trim_ascii_start().first() == Some(&b'{');
+    let entry = if is_object { docker::read(line) } else { None };
     let is_docker = entry.is_some_and(|entry| entry.stream != Stream::None && entry.time_ns != 0);
-    if is_docker {
-        Format::Docker
-    } else {
-        Format::Json
+    match open {
+        _ if is_docker => Format::Docker,
+        Format::Container => Format::Container,
+        _ if is_object => Format::Json,
+        _ => Format::Raw,
     }
 }
 
@@ -454,7 +482,13 @@ mod tests {
 
     #[test]
     fn nothing_grows_once_warm() {
-        for format in [Format::Raw, Format::Cri, Format::Docker, Format::Auto] {
+        for format in [
+            Format::Raw,
+            Format::Cri,
+            Format::Docker,
+            Format::Container,
+            Format::Auto,
+        ] {
             let mut framer = Framer::new(
                 &Config {
                     format,

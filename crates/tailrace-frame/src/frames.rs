@@ -80,18 +80,23 @@ pub enum Stream {
     Stderr = 2,
 }
 
-/// Bytes `[start, end)` of the source that belong to a record, line ending and envelope included.
+/// Bytes `[start, end)` of a source that belong to a record, line ending and envelope included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
+    /// The caller's number of the source: another one than that of the bytes pushed, where a record began in the
+    /// source before it.
+    pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
     /// Offset behind the last byte.
     pub end: u64,
 }
 
-/// Bytes `[start, end)` of the source that belong to no record.
+/// Bytes `[start, end)` of a source that belong to no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skip {
+    /// The caller's number of the source.
+    pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
     /// Offset behind the last byte.
@@ -117,12 +122,14 @@ pub struct Frames {
     /// The bytes of records that had to be put together.
     pub side: Vec<u8>,
     /// The pieces of all records: those of record i end at `piece_ends[i]` and start where those of record i - 1 end.
-    /// Neighbouring spans of one record are one piece; a record's pieces ascend.
+    /// Neighbouring spans of one record are one piece; a record's pieces ascend, those of an earlier source first.
     pub pieces: Vec<Piece>,
     /// One for each record.
     pub piece_ends: Vec<u32>,
-    /// What belongs to no record; neighbours with the same reason may be one skip.
+    /// What belongs to no record; neighbours of one push with the same reason may be one skip.
     pub skips: Vec<Skip>,
+    /// How many skips there were before this push: those stay as they are.
+    skips_before: usize,
     /// Counts since the last `clear`.
     pub stats: Stats,
 }
@@ -155,6 +162,7 @@ impl Frames {
             pieces,
             piece_ends,
             skips,
+            skips_before,
             stats,
         } = self;
         records.clear();
@@ -162,6 +170,7 @@ impl Frames {
         pieces.clear();
         piece_ends.clear();
         skips.clear();
+        *skips_before = 0;
         *stats = Stats::default();
     }
 
@@ -219,8 +228,13 @@ impl Frames {
         self.stats.broken += u64::from(record.flags.contains(Flags::BROKEN));
     }
 
+    /// A push begins: what was given before it is not touched any more.
+    pub(crate) fn begin_push(&mut self) {
+        self.skips_before = self.skips.len();
+    }
+
     /// Adds a skip, or makes the last one longer.
-    pub(crate) fn skip(&mut self, span: Range<u64>, reason: SkipReason) {
+    pub(crate) fn skip(&mut self, source: u32, span: Range<u64>, reason: SkipReason) {
         if span.is_empty() {
             return;
         }
@@ -228,9 +242,12 @@ impl Frames {
             SkipReason::Blank => self.stats.blank_lines += 1,
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
         }
-        match self.skips.last_mut() {
-            Some(last) if last.end == span.start && last.reason == reason => last.end = span.end,
+        match self.skips[self.skips_before..].last_mut() {
+            Some(last) if (last.source, last.end, last.reason) == (source, span.start, reason) => {
+                last.end = span.end;
+            }
             _ => self.skips.push(Skip {
+                source,
                 start: span.start,
                 end: span.end,
                 reason,

@@ -236,6 +236,13 @@ impl Reader {
                         self.pipeline.waiting.wait();
                     }
                 }
+                FileEvent::Continues { source, earlier } => {
+                    if let (Some(&slot), Some(&earlier)) =
+                        (self.slots.get(source), self.slots.get(earlier))
+                    {
+                        self.pipeline.tracker.continues(slot, earlier);
+                    }
+                }
                 // Here and not later: the inode may be used again in the same read.
                 FileEvent::Forgotten { id, generation, .. } => {
                     self.resume.forget(*id, *generation);
@@ -353,6 +360,10 @@ impl Reader {
                 slot: self.slots[&source],
                 start,
                 end,
+            }),
+            FileEvent::Continues { source, earlier } => Some(SourceEvent::Continues {
+                slot: *self.slots.get(&source)?,
+                earlier: *self.slots.get(&earlier)?,
             }),
             FileEvent::Finished { source } => {
                 let slot = self.slots.remove(&source)?;

@@ -159,6 +159,8 @@ struct Source {
     /// One per output.
     views: Vec<View>,
     finished: bool,
+    /// The source whose records may go on in this one.
+    continues: Option<Slot>,
     /// Its file is gone, not just renamed.
     gone: bool,
 }
@@ -217,6 +219,8 @@ pub(crate) struct Behind {
     pub level: bool,
     /// Path of the file.
     pub path: PathBuf,
+    /// The source that it continues.
+    pub continues: Option<Slot>,
 }
 
 impl Tracker {
@@ -273,6 +277,7 @@ impl Tracker {
             head,
             views: (0..self.outputs).map(view).collect(),
             finished: false,
+            continues: None,
             gone: false,
             opening,
         };
@@ -399,7 +404,15 @@ impl Tracker {
             finished: source.finished,
             level: view.head.is_level_with(source.head),
             path: source.opening.path.clone(),
+            continues: source.continues,
         })
+    }
+
+    /// A source goes on where another one ended.
+    pub(crate) fn continues(&self, slot: Slot, earlier: Slot) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.continues = Some(earlier);
+        }
     }
 
     /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
