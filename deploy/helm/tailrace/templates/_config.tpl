@@ -58,11 +58,6 @@ type: kubernetes
 metadata: path
 {{- else }}
 metadata: {{ $attributes.source }}
-{{- if eq $attributes.source "kubelet" }}
-kubelet: https://${K8S_NODE_IP}:10250
-{{- else }}
-node_name: ${K8S_NODE_NAME}
-{{- end }}
 {{- include "tailrace.given" (dict "labels" $attributes.labels "annotations" $attributes.annotations) }}
 {{- if $attributes.serviceFromLabels }}
 service_from_labels: true
