@@ -28,8 +28,6 @@ var kinds = map[string]func() meta.Object{
 	"networking.k8s.io/v1 NetworkPolicy": func() meta.Object { return &networking.NetworkPolicy{} },
 	"rbac.authorization.k8s.io/v1 ClusterRole":        func() meta.Object { return &rbac.ClusterRole{} },
 	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() meta.Object { return &rbac.ClusterRoleBinding{} },
-	"rbac.authorization.k8s.io/v1 Role":               func() meta.Object { return &rbac.Role{} },
-	"rbac.authorization.k8s.io/v1 RoleBinding":        func() meta.Object { return &rbac.RoleBinding{} },
 	"scheduling.k8s.io/v1 PriorityClass":              func() meta.Object { return &scheduling.PriorityClass{} },
 	"monitoring.coreos.com/v1 PodMonitor":             func() meta.Object { return &monitoring.PodMonitor{} },
 	"monitoring.coreos.com/v1 ServiceMonitor":         func() meta.Object { return &monitoring.ServiceMonitor{} },

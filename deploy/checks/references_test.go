@@ -37,9 +37,7 @@ func referenceFaults(object meta.Object, all []meta.Object, pods map[meta.Object
 		}
 		return []string{"finds no Service and port"}
 	case *rbac.ClusterRoleBinding:
-		return bindingFaults(object, object.RoleRef, object.Subjects, all)
-	case *rbac.RoleBinding:
-		return bindingFaults(object, object.RoleRef, object.Subjects, all)
+		return bindingFaults(object.RoleRef, object.Subjects, all)
 	}
 	return nil
 }
@@ -67,14 +65,12 @@ func selectionFaults(selector *meta.LabelSelector, port string, pods map[meta.Ob
 	return found
 }
 
-func bindingFaults(binding meta.Object, role rbac.RoleRef, subjects []rbac.Subject, all []meta.Object) []string {
+func bindingFaults(role rbac.RoleRef, subjects []rbac.Subject, all []meta.Object) []string {
 	hasRole, hasSubject := false, false
 	for _, other := range all {
 		switch other := other.(type) {
 		case *rbac.ClusterRole:
 			hasRole = hasRole || role.Kind == "ClusterRole" && other.Name == role.Name
-		case *rbac.Role:
-			hasRole = hasRole || role.Kind == "Role" && other.Name == role.Name && other.Namespace == binding.GetNamespace()
 		case *apps.DaemonSet:
 			subject := subjects[0]
 			hasSubject = subject.Name == other.Spec.Template.Spec.ServiceAccountName && subject.Namespace == other.Namespace
@@ -109,7 +105,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"default", "name: tailrace\n    namespace: logging", "name: x\n    namespace: logging", "does not bind"},
 		{"default", "serviceAccountName: tailrace", "serviceAccountName: x", "no ServiceAccount x"},
 		{"default", "kind: Service\nmetadata:\n  name: tailrace", "kind: Pod\nmetadata:\n  name: tailrace", "unknown field"},
-		{"namespaced", "namespace: billing", "namespace: shop", "is there twice"},
+		{"extra-objects", "name: 'tailrace-more'", "name: tailrace", "is there twice"},
 		{"service-monitor", "port: admin, path", "port: x, path", "finds no Service and port"},
 		{"monitoring", "port: admin, path", "port: x, path", "port x is called admin"},
 		{"monitoring", "podMetricsEndpoints", "podMetricEndpoints", "unknown field"},

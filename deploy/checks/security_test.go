@@ -84,7 +84,6 @@ func TestPermissions(t *testing.T) {
 	const pods, node = "pods: get list watch", "nodes/pods: get"
 	want := map[string][]string{
 		"path-metadata": nil, "host-logs": nil, "no-rbac": nil,
-		"namespaced":       {pods, pods},
 		"kubelet-metadata": {node}, "network-policy-kubelet": {node},
 	}
 	for name, one := range renderAll(t) {
@@ -96,8 +95,6 @@ func TestPermissions(t *testing.T) {
 		for _, object := range objects {
 			switch object := object.(type) {
 			case *rbac.ClusterRole:
-				rules = append(rules, ruleTexts(object.Rules)...)
-			case *rbac.Role:
 				rules = append(rules, ruleTexts(object.Rules)...)
 			case *apps.DaemonSet:
 				hasToken = *object.Spec.Template.Spec.AutomountServiceAccountToken

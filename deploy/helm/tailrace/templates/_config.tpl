@@ -49,11 +49,7 @@ pipelines:
 {{- define "tailrace.podsInput" -}}
 {{- $attributes := .Values.presets.kubernetesAttributes -}}
 type: kubernetes
-{{- $include := deepCopy .Values.presets.podLogs.include }}
-{{- if and (eq .Values.rbac.scope "namespaced") (include "tailrace.needsToken" .) (not $include.namespaces) }}
-{{- $_ := set $include "namespaces" (splitList "\n" (include "tailrace.namespaces" .)) }}
-{{- end }}
-{{- include "tailrace.given" (dict "include" $include "exclude" (deepCopy .Values.presets.podLogs.exclude)) }}
+{{- include "tailrace.given" (dict "include" (deepCopy .Values.presets.podLogs.include) "exclude" (deepCopy .Values.presets.podLogs.exclude)) }}
 {{- if not $attributes.enabled }}
 metadata: path
 {{- else }}

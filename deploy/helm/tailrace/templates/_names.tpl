@@ -43,11 +43,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if $registry }}{{ $registry }}/{{ end }}{{ $image.repository }}{{ $reference -}}
 {{- end -}}
 
-{{/* Namespaces that a Role is made in, one a line. */}}
-{{- define "tailrace.namespaces" -}}
-{{- join "\n" (default (list .Release.Namespace) .Values.rbac.namespaces) -}}
-{{- end -}}
-
 {{/* `true` when the agent asks the Kubernetes API or the kubelet, and so needs a token. */}}
 {{- define "tailrace.needsToken" -}}
 {{- if and .Values.presets.podLogs.enabled .Values.presets.kubernetesAttributes.enabled -}}true{{- end -}}

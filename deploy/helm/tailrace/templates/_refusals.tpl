@@ -14,9 +14,6 @@
 {{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version -}}
 {{- fail (printf "presets.kubernetesAttributes.source: kubelet needs Kubernetes 1.33 (nodes/pods), this is %s: use source: api" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
-{{- if eq .Values.rbac.scope "namespaced" -}}
-{{- fail "presets.kubernetesAttributes.source: kubelet needs rbac.scope: cluster, for nodes are in no namespace" -}}
-{{- end -}}
 {{- end -}}
 {{- if and .Values.state.chown.enabled (ne .Values.securityProfile "nonroot-group0") -}}
 {{- fail "state.chown is for securityProfile: nonroot-group0: with another profile root could no longer write there" -}}
