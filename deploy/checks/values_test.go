@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,38 @@ func rows(t *testing.T, prefix string, mapping *yamlnodes.Node) []string {
 		}
 	}
 	return lines
+}
+
+// Each value is changed by a set of values, so that a render shows what it does. Of modes there is only one that renders.
+func TestEveryValueIsTried(t *testing.T) {
+	var document yamlnodes.Node
+	if err := yamlnodes.Unmarshal([]byte(read(t, chartDir+"/values.yaml")), &document); err != nil {
+		t.Fatal(err)
+	}
+	defaults := parseValues(t, read(t, chartDir+"/values.yaml"))
+	sets := valueSets(t)
+	for _, row := range rows(t, "", document.Content[0]) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(row, "| `"), "`")
+		tried := name == "mode"
+		for _, values := range sets {
+			value, found := lookup(values, name)
+			fallback, _ := lookup(defaults, name)
+			tried = tried || found && !reflect.DeepEqual(value, fallback)
+		}
+		if !tried {
+			t.Errorf("no set in %s has another %s than the default", valuesDir, name)
+		}
+	}
+}
+
+// lookup finds a value by its path.
+func lookup(values map[string]any, path string) (any, bool) {
+	first, rest, nested := strings.Cut(path, ".")
+	value, found := values[first]
+	if inner, isMapping := value.(map[string]any); nested && isMapping {
+		return lookup(inner, rest)
+	}
+	return value, found && !nested
 }
 
 func typeName(node *yamlnodes.Node) string {
