@@ -124,6 +124,18 @@ impl Framer {
         self.offset = origin + bytes.len() as u64;
     }
 
+    /// Passes over the next bytes of the source without making records of them. What was held becomes records first;
+    /// a line that begins in these bytes and ends behind them is passed over to its end.
+    pub fn pass_over(&mut self, bytes: &[u8], out: &mut Frames) {
+        let Some(last) = bytes.last() else { return };
+        self.finish(out);
+        let start = self.offset;
+        self.offset += bytes.len() as u64;
+        self.skipping = *last != b'\n';
+        out.stats.bytes += bytes.len() as u64;
+        out.skip(self.source, start..self.offset, SkipReason::Excluded);
+    }
+
     /// The source has ended for good: an unterminated last line and open chains become records.
     pub fn finish(&mut self, out: &mut Frames) {
         out.begin_push();

@@ -112,6 +112,8 @@ pub enum SkipReason {
     Blank,
     /// Beyond the size limit of a record that was truncated, or the rest of a line whose start was never seen.
     Oversize,
+    /// The caller wants no records of the source now.
+    Excluded,
 }
 
 /// The records of a batch. The vectors keep their memory when cleared: reuse one `Frames` for many batches.
@@ -151,6 +153,8 @@ pub struct Stats {
     pub blank_lines: u64,
     /// Bytes skipped as oversize.
     pub oversize_bytes: u64,
+    /// Bytes that were passed over.
+    pub excluded_bytes: u64,
 }
 
 impl Frames {
@@ -241,6 +245,7 @@ impl Frames {
         match reason {
             SkipReason::Blank => self.stats.blank_lines += 1,
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
+            SkipReason::Excluded => self.stats.excluded_bytes += span.end - span.start,
         }
         match self.skips[self.skips_before..].last_mut() {
             Some(last) if (last.source, last.end, last.reason) == (source, span.start, reason) => {

@@ -158,7 +158,7 @@ impl Lane {
                         sources.remove(replaced);
                     }
                     let framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
-                    let facts = Arc::new(self.facts.of(&path));
+                    let facts = self.facts.of(&path);
                     sources.insert(slot, LaneSource::new(framer, facts, replay_to));
                     continue;
                 }
@@ -178,9 +178,8 @@ impl Lane {
             };
             if let SourceEvent::Chunk { start, end, .. } = event {
                 let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
-                source
-                    .framer
-                    .push(&batch.bytes[start..end], 0, base, &mut framed.frames);
+                self.facts.refresh(&mut source.facts);
+                source.push(&batch.bytes[start..end], base, &mut framed.frames);
             }
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
@@ -276,10 +275,12 @@ impl Framed {
         let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
         let records = index(records.start)..index(records.end);
         match self.runs.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.facts, &source.facts) => last.records.end = records.end,
+            Some(last) if Arc::ptr_eq(&last.facts, &source.facts.facts) => {
+                last.records.end = records.end
+            }
             _ => self.runs.push(SourceRun {
                 records,
-                facts: Arc::clone(&source.facts),
+                facts: Arc::clone(&source.facts.facts),
             }),
         }
     }

@@ -22,6 +22,7 @@ mod lane;
 
 mod encoding;
 mod jobs;
+mod kubernetes;
 mod sample;
 mod seen;
 mod transform;

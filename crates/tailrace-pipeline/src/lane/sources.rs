@@ -4,11 +4,10 @@
 //! the earlier source too, and the earlier source stays here until they are given out, though it has ended.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use tailrace_frame::{Framer, Frames};
 
-use crate::facts::Facts;
+use crate::facts::CurrentFacts;
 use crate::watermark::Slot;
 
 /// A source, how far it is framed, and the lowest of its bytes that a framer holds.
@@ -22,7 +21,7 @@ pub(super) struct Sources(HashMap<Slot, LaneSource>);
 #[derive(Debug)]
 pub(super) struct LaneSource {
     pub(super) framer: Framer,
-    pub(super) facts: Arc<Facts>,
+    pub(super) facts: CurrentFacts,
     pub(super) replay_to: u64,
     /// Earlier sources of which the framer holds bytes.
     holds: Vec<Slot>,
@@ -32,7 +31,7 @@ pub(super) struct LaneSource {
 }
 
 impl LaneSource {
-    pub(super) fn new(framer: Framer, facts: Arc<Facts>, replay_to: u64) -> Self {
+    pub(super) fn new(framer: Framer, facts: CurrentFacts, replay_to: u64) -> Self {
         Self {
             framer,
             facts,
@@ -40,6 +39,15 @@ impl LaneSource {
             holds: Vec::new(),
             held_by: None,
             ended: false,
+        }
+    }
+
+    /// Frames the next bytes, or passes over them where its pod is left out.
+    pub(super) fn push(&mut self, bytes: &[u8], base: u32, frames: &mut Frames) {
+        if self.facts.excluded.is_some() {
+            self.framer.pass_over(bytes, frames);
+        } else {
+            self.framer.push(bytes, 0, base, frames);
         }
     }
 }
