@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tailrace_config::{Input, StartAt};
+use tailrace_config::Input;
 use tailrace_input::checkpoint::{
     Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
 };

@@ -140,6 +140,7 @@ impl PipelinePlan {
             columns: _,
             encodings: _,
             encoding_of: _,
+            pod_facts: _,
         } = self;
         *name == other.name && *config == other.config && *resource == other.resource
     }
