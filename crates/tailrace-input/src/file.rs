@@ -382,12 +382,20 @@ impl File {
         } else {
             true
         };
-        if !known {
+        if !known || !self.was_not_cut(read_to, key)? {
             return Ok(Slice::Replaced);
         }
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))
+    }
+
+    /// Whether what was just read up to `read_to` is all of one content: the file may have been cut and written
+    /// again while it was read. A read goes from front to back, so its last bytes are of the later content: if
+    /// there are no such bytes now, all of it was there before the cut.
+    fn was_not_cut(&self, read_to: u64, key: FingerprintKey) -> io::Result<bool> {
+        let is_shorter = self.handle()?.metadata()?.len() < read_to;
+        Ok(is_shorter || self.content_holds(key)?)
     }
 
     /// Makes the fingerprint cover as many bytes as there are now. `None` if the bytes it covered are

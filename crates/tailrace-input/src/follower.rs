@@ -224,6 +224,8 @@ pub struct Follower {
     floors: HashMap<Inode, u32>,
     /// Finished sources that are not settled: inode, generation and end offset.
     ended: HashMap<SourceId, (Inode, u32, u64)>,
+    /// What was read of files that ended of late.
+    ended_ids: VecDeque<FileId>,
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
@@ -297,6 +299,7 @@ impl Follower {
             rotated: Vec::new(),
             floors: HashMap::new(),
             ended: HashMap::new(),
+            ended_ids: VecDeque::new(),
             resume: HashMap::new(),
             first_start,
             is_new: true,

@@ -41,8 +41,8 @@ pub(super) struct Memory {
 struct Moved {
     /// Whether that name belonged to the input.
     wanted: bool,
-    /// Whether a file that is followed had it.
-    known: bool,
+    /// The file that is followed and went with it.
+    slot: Option<u32>,
 }
 
 impl Memory {
@@ -358,7 +358,7 @@ impl Follower {
         let inherited = self.memory.inherited.remove(path).is_some();
         let wanted = self.discovery.wants(path);
         match kind {
-            ChangeKind::Created => self.name_came(path, wanted, false),
+            ChangeKind::Created => self.name_came(path, wanted, None),
             ChangeKind::MovedTo { cookie } => {
                 let moved = self.memory.moves.remove(&cookie);
                 let (moved, _) = moved.unwrap_or_default();
@@ -367,20 +367,22 @@ impl Follower {
                         .inherited
                         .insert(path.to_owned(), self.memory.number);
                 }
-                self.name_came(path, wanted || moved.wanted, moved.known);
+                self.name_came(path, wanted || moved.wanted, moved.slot);
             }
             ChangeKind::MovedFrom { cookie } => {
                 self.memory.unseen.remove(path);
+                let slot = self.by_path.get(path).copied();
+                self.name_left(path);
                 let moved = Moved {
                     wanted: wanted || inherited,
-                    known: self.by_path.contains_key(path),
+                    // One that has the name still, or again, was not what went.
+                    slot: slot.filter(|_| !self.by_path.contains_key(path)),
                 };
                 let number = self.memory.number;
                 self.memory.moves.insert(cookie, (moved, number));
-                self.name_left(path);
             }
             ChangeKind::Deleted => {
-                if self.memory.unseen.remove(path).is_some() {
+                if self.memory.unseen.remove(path).is_some() && !self.read_missed(path) {
                     self.pending.push(FileEvent::Lost {
                         source: None,
                         path: path.to_owned(),
@@ -394,15 +396,37 @@ impl Follower {
         }
     }
 
-    /// A name was created or renamed to; it may have gone again since.
-    fn name_came(&mut self, path: &Path, wanted: bool, known: bool) {
+    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
+    fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
         self.appeared(path, wanted);
-        if wanted && !known && fs::symlink_metadata(path).is_err() {
-            let number = self.memory.number;
-            self.memory.unseen.insert(path.to_owned(), number);
+        if wanted && fs::symlink_metadata(path).is_err() {
+            match moved {
+                Some(slot) => self.was_called(slot, path),
+                None if self.read_missed(path) => {}
+                None => {
+                    let number = self.memory.number;
+                    self.memory.unseen.insert(path.to_owned(), number);
+                }
+            }
         }
         for link in self.links.get(path).cloned().unwrap_or_default() {
             self.appeared(&link, true);
+        }
+    }
+
+    /// A file had this name last, and has none now: by it a compressed twin is known.
+    fn was_called(&mut self, slot: u32, path: &Path) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if file.names.is_empty() {
+            path.clone_into(&mut file.path);
+            if file.told {
+                self.pending.push(FileEvent::Renamed {
+                    source: file.source,
+                    path: path.to_owned(),
+                });
+            }
         }
     }
 

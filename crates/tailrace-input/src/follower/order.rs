@@ -61,6 +61,20 @@ impl Follower {
         })
     }
 
+    /// The oldest file of the same path that has its turn to come and was not told of, for a file that was not
+    /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
+    pub(super) fn untold_before(&self, slot: u32) -> Option<u32> {
+        let file = self.files[slot as usize]
+            .as_ref()
+            .filter(|file| !file.told)?;
+        let older = self.lineages.get(&file.origin)?.iter().map(|known| known.3);
+        let mut older = older.take_while(|known| *known != slot);
+        older.find(|known| {
+            let known = self.files[*known as usize].as_ref();
+            known.is_some_and(|known| known.queued && !known.told)
+        })
+    }
+
     /// A file is at its end, or cannot be read: those that wait for it have their turn.
     pub(super) fn release(&mut self, slot: u32) {
         let Some(file) = &mut self.files[slot as usize] else {

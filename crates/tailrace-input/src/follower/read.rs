@@ -14,9 +14,12 @@ use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, Open, Slice, Stat};
+use crate::identity::FileId;
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
 const EVENTS_MAX: usize = 1024;
+/// How many files are remembered that ended.
+const ENDED_IDS_MAX: usize = 1024;
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
@@ -31,9 +34,13 @@ impl Follower {
         let end = buffer.len() + bytes_max;
         let enough = events.len() + EVENTS_MAX;
         while buffer.len() < end && events.len() < enough {
-            let Some(slot) = self.ready.pop_front() else {
+            let Some(mut slot) = self.ready.pop_front() else {
                 break;
             };
+            if let Some(older) = self.untold_before(slot) {
+                self.ready.push_front(slot);
+                slot = older;
+            }
             match &mut self.files[slot as usize] {
                 Some(file) => file.queued = false,
                 None => continue,
@@ -255,10 +262,20 @@ impl Follower {
             self.ended
                 .insert(file.source, (file.inode, file.generation, file.offset));
         }
+        let id = file.id();
         file.next_generation(source);
         file.active = Instant::now();
         self.by_source.insert(source, slot);
+        self.note_ended(id);
         true
+    }
+
+    /// A compressed file may turn up that was made of it.
+    fn note_ended(&mut self, id: FileId) {
+        self.ended_ids.push_back(id);
+        if self.ended_ids.len() > ENDED_IDS_MAX {
+            self.ended_ids.pop_front();
+        }
     }
 
     /// The file is gone for good: its slot is free.
@@ -269,6 +286,7 @@ impl Follower {
             return;
         };
         tell_end(&file, reason, events);
+        self.note_ended(file.id());
         if file.told {
             self.ended
                 .insert(file.source, (file.inode, file.generation, file.offset));

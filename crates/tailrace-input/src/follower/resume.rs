@@ -47,7 +47,14 @@ impl Follower {
             return false;
         };
         for entry in entries {
-            self.resume_failed(entry, LossReason::Truncated);
+            // Earlier contents of one file were cut; other files that had the inode are gone.
+            let is_same = entry.id.born == latest.id.born;
+            let reason = if is_same {
+                LossReason::Truncated
+            } else {
+                LossReason::Vanished
+            };
+            self.resume_failed(entry, reason);
         }
         if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
             // The inode is another file's now. Both may be in the checkpoint for a while.

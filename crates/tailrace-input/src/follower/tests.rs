@@ -12,6 +12,7 @@ mod rotation;
 mod twins;
 mod unknown;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -312,6 +313,18 @@ impl Rig {
 
     fn count(&self, is: impl Fn(&FileEvent) -> bool) -> usize {
         self.log.iter().filter(|event| is(event)).count()
+    }
+}
+
+thread_local! {
+    static BETWEEN_LOOKS: RefCell<Vec<Box<dyn FnOnce()>>> = RefCell::default();
+}
+
+/// What happens to the files between two looks at a directory.
+pub(super) fn between_looks() {
+    let next = BETWEEN_LOOKS.with_borrow_mut(Vec::pop);
+    if let Some(next) = next {
+        next();
     }
 }
 

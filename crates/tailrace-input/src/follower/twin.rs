@@ -12,7 +12,7 @@ use super::{Follower, Resume};
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
-use crate::gzip::{self, GzipReader, Original};
+use crate::gzip::{self, GzipReader, Original, Sketch};
 use crate::identity::{FingerprintKey, Inode, born};
 
 /// What stands in for a file that is gone.
@@ -53,10 +53,17 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        if file.unread() == 0 || file.twin.is_some() {
+        if file.twin.is_some() {
             return false;
         }
-        let Some(twin) = self.find_twin(file) else {
+        // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
+        if file.unread() == 0 && (file.is_open() || !has_grown_twin(file)) {
+            return false;
+        }
+        let Some(twin) = self
+            .find_twin(file)
+            .filter(|twin| twin.original.size > file.offset)
+        else {
             return false;
         };
         self.close(slot);
@@ -228,6 +235,14 @@ impl File {
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
         Ok(bytes)
     }
+}
+
+/// Whether there is a compressed file of its last name that says that it holds more than was read.
+fn has_grown_twin(file: &File) -> bool {
+    let twin = gzip::compressed_name(&file.path);
+    let size = is_regular(&twin).then(|| Sketch::of(&twin).ok().map(|sketch| sketch.size));
+    let read = file.offset & u64::from(u32::MAX);
+    size.flatten().is_some_and(|size| u64::from(size) != read)
 }
 
 /// Whether two names are alike up to what rotation puts into them.

@@ -213,3 +213,96 @@ fn what_is_excluded_stays_excluded_when_it_is_compressed() {
     rig.until(|rig| rig.texts().concat().contains("last"));
     assert_eq!(rig.texts(), ["first\n", "last\n", "number 2\n"]);
 }
+
+#[test]
+fn what_is_compressed_while_the_agent_starts_is_read() {
+    // One whose compressed file is in the first listing, beside it, and one that is not there yet.
+    for is_begun in [true, false] {
+        let (mut rig, resume) = stopped("first\n");
+        rig.append("a.log", "then\n");
+        rotate(&rig, 1, None);
+        rig.append("a.log", "second\n");
+        rotate(&rig, 2, None);
+        rig.append("a.log", "third\n");
+        let second = rig.path("a.log.20260102");
+        let aside = rig.path("aside");
+        fs::write(&aside, "second\n").unwrap();
+        compress_file(&aside);
+        let (begun, whole) = (rig.path("aside.gz"), rig.path("a.log.20260102.gz"));
+        if is_begun {
+            fs::rename(&begun, &whole).unwrap();
+        }
+        let compress = move || {
+            if !is_begun {
+                fs::rename(begun, whole).unwrap();
+            }
+            fs::remove_file(second).unwrap();
+        };
+        BETWEEN_LOOKS.with_borrow_mut(|next| next.push(Box::new(compress)));
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.texts().len() == 3);
+        assert_eq!(in_order(&rig), ["first\nthen\n", "second\n", "third\n"]);
+        assert_eq!(rig.lost(), []);
+    }
+}
+
+#[test]
+fn a_checkpoint_that_knows_a_file_knows_those_before_it() {
+    let (mut rig, resume) = stopped("first\n");
+    for number in 1..4 {
+        rig.append("a.log", format!("number {number}\n"));
+        rotate(&rig, number, None);
+        compress_file(&rig.path(&format!("a.log.2026010{number}")));
+    }
+    rig.append("a.log", "last\n");
+    begin_again(&mut rig, resume);
+    // The agent is killed after each event that its caller may have seen, and everything is read from there.
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    let mut known = Vec::new();
+    while known.len() < 4 {
+        buffer.clear();
+        rig.follower.read(&mut buffer, 1, &mut events);
+        for event in events.drain(..) {
+            if let FileEvent::Opened { path, .. } = event {
+                known.push(path);
+            }
+        }
+    }
+    let expected = [
+        // Under the name it had.
+        "a.log",
+        "a.log.20260102.gz",
+        "a.log.20260103.gz",
+        "a.log",
+    ];
+    assert_eq!(known, expected.map(|name| rig.path(name)));
+}
+
+/// The kernel's queue is read when all of it has happened.
+#[test]
+fn files_that_came_and_went_between_two_looks_are_read_from_their_compressed_files() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "first\n");
+    rig.until(|rig| rig.texts().len() == 1);
+    rig.follower.next_drain = Instant::now();
+    rig.append("a.log", "then\n");
+    rotate(&rig, 1, None);
+    for number in 2..5 {
+        rig.append("a.log", format!("number {number}\n"));
+        rotate(&rig, number, Some(number - 1));
+    }
+    rig.append("a.log", "last\n");
+    rig.until(|rig| rig.texts().len() == 5);
+    let expected = [
+        "first\nthen\n",
+        "number 2\n",
+        "number 3\n",
+        "number 4\n",
+        "last\n",
+    ];
+    assert_eq!(in_order(&rig), expected);
+    assert_eq!(rig.lost(), []);
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.texts().len(), 5, "nothing is read twice");
+}
