@@ -98,21 +98,25 @@ impl Idle {
         metrics: Metrics,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
-        let mut skipping = pipelines.iter().filter(|pipeline| {
-            self.loaded.is_first_start(&pipeline.plan.name) && skips(&pipeline.plan)
-        });
-        let skipping = skipping.next().map(|pipeline| pipeline.plan.name.clone());
+        let is_first = |pipeline: &&Arc<Pipeline>| self.loaded.is_first_start(&pipeline.plan.name);
+        let first: Vec<_> = pipelines.iter().filter(is_first).cloned().collect();
         let path = self.dir.path().to_owned();
         let mut store = Store::go_on(self.dir, self.loaded);
-        if let Some(pipeline) = skipping {
+        if !first.is_empty() {
+            // Before anything is read: what is compressed from now on is not taken for older than the agent.
             for pipeline in &*pipelines {
                 store.checkpoint.pipeline_mut(&pipeline.plan.name);
             }
-            store.save().map_err(|source| Kind::FirstStart {
-                pipeline,
-                path,
-                source,
-            })?;
+            let skipping = first.iter().find(|pipeline| skips(&pipeline.plan));
+            if let (Err(source), Some(pipeline)) = (store.save(), skipping) {
+                let pipeline = pipeline.plan.name.clone();
+                return Err(Kind::FirstStart {
+                    pipeline,
+                    path,
+                    source,
+                }
+                .into());
+            }
         }
         let writer = Writer {
             store,
