@@ -61,12 +61,9 @@ fn live(dir: &Path, is_first: bool) {
     let start = Instant::now();
     let data = DataDir::open(&dir.join("data")).unwrap();
     let loaded = Checkpoint::load(&data).unwrap();
-    let state = loaded.checkpoint.pipeline("p").cloned();
-    let resume = state
-        .as_ref()
-        .map_or_else(Vec::new, |state| state.resume(&["o"]));
-    let gone = state.as_ref().map(|state| state.gone()).unwrap_or_default();
-    drop(state);
+    let state = loaded.checkpoint.pipeline("p");
+    let resume = state.map_or_else(Vec::new, |state| state.resume(&["o"]));
+    let gone = state.map(|state| state.gone()).unwrap_or_default();
     tell(start, "checkpoint loaded");
     let config = FileConfig {
         include: vec![format!("{}/pods/*/*/*.log", dir.display())],
@@ -136,6 +133,12 @@ fn live(dir: &Path, is_first: bool) {
     println!("{} files, {} open", follower.files(), follower.open_files());
 }
 
+/// What this process took of it.
+fn cpu() -> Duration {
+    let stat = fs::read_to_string("/proc/self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
 fn tell(start: Instant, what: &str) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let field = |name: &str| {
@@ -145,8 +148,9 @@ fn tell(start: Instant, what: &str) {
             .to_owned()
     };
     println!(
-        "{what:20} {:6} ms, resident {} KiB, at most {} KiB",
+        "{what:20} {:6} ms ({:4} on the CPU), resident {} KiB, at most {} KiB",
         start.elapsed().as_millis(),
+        cpu().as_millis(),
         field("RssAnon"),
         field("VmHWM")
     );

@@ -304,7 +304,8 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
                     },
                 })
         };
-        table.add(entry.clone(), names.iter().map(known).collect());
+        let outputs = names.iter().map(known).collect();
+        table.add(entry, outputs);
     }
     table
 }

@@ -83,7 +83,7 @@ const QUEUE_BYTES_MIN: u64 = 512 * 1024;
 const BUFFERS_KEPT: usize = 2;
 
 /// Builds one pipeline: nothing reads yet.
-pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Built, Error> {
+pub(crate) fn build(plan: PipelinePlan, mut around: Surroundings<'_>) -> Result<Built, Error> {
     let names: Vec<String> = plan
         .config
         .outputs
@@ -108,7 +108,7 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
     };
 
     // read
-    let sources = sources(&plan, &around)?;
+    let sources = sources(&plan, &mut around)?;
     let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
     // frame
     let replay_bytes_max = plan.config.limits.replay;
@@ -181,8 +181,14 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         jobs: Arc::clone(around.jobs),
         plan,
     });
+    let mut resume = around.resume;
     let reader = |(lane, source)| {
-        let (pool, resume) = (Arc::clone(&pool), around.resume.clone());
+        // The last one, which is the only one mostly, needs no copy.
+        let resume = match lane + 1 == inputs {
+            true => std::mem::take(&mut resume),
+            false => resume.clone(),
+        };
+        let pool = Arc::clone(&pool);
         Reader::new(Arc::clone(&pipeline), lane, source, pool, resume)
     };
     let readers = sources.into_iter().enumerate().map(reader).collect();
@@ -245,7 +251,7 @@ impl Pipeline {
 
 /// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or
 /// to the first one where none does (the file was renamed).
-fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>, Error> {
+fn sources(plan: &PipelinePlan, around: &mut Surroundings<'_>) -> Result<Vec<Source>, Error> {
     let failed = |source| Kind::Input {
         pipeline: plan.name.clone(),
         source,
@@ -268,7 +274,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
     let (queued, entries): (Vec<Resume>, Vec<Resume>) = around
         .resume
-        .entries()
+        .take_entries()
         .into_iter()
         .partition(|entry| QueueReader::owns(&entry.id));
     for entry in entries {

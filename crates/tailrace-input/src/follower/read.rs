@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -212,7 +213,7 @@ impl Follower {
         };
         file.size = file.offset;
         // Its end takes back what was told of its path; this stays told.
-        let path = std::mem::take(&mut file.path);
+        let path = std::mem::replace(&mut file.path, Path::new("").into());
         self.end(slot, LossReason::Vanished, events);
         let message = format!(
             "leads to {}, outside the directories of `include`, and is not followed; if it may be, add its \
@@ -223,12 +224,7 @@ impl Follower {
     }
 
     /// No name led to the file when it was to be opened.
-    fn not_there(
-        &mut self,
-        slot: u32,
-        stale: &[std::path::PathBuf],
-        events: &mut Vec<FileEvent>,
-    ) -> bool {
+    fn not_there(&mut self, slot: u32, stale: &[Arc<Path>], events: &mut Vec<FileEvent>) -> bool {
         for name in stale {
             self.detach(name);
         }
@@ -301,7 +297,7 @@ impl Follower {
         for name in &file.names {
             self.by_path.remove(name);
         }
-        self.problems.remove(&file.path);
+        self.problems.remove(&*file.path);
         self.free.push(slot);
     }
 
@@ -372,7 +368,7 @@ impl Follower {
             source: file.source,
             id: file.id(),
             generation: file.generation,
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
             offset: file.offset,
             mid_line,
             size,
@@ -426,7 +422,7 @@ impl Follower {
             && file.backoff > Duration::ZERO
         {
             file.backoff = Duration::ZERO;
-            self.problems.remove(&file.path);
+            self.problems.remove(&*file.path);
         }
     }
 
@@ -498,7 +494,7 @@ fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
         events.push(FileEvent::Forgotten {
             id: file.id(),
             generation: file.generation,
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
         });
     }
 }
@@ -507,7 +503,7 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
     if bytes > 0 {
         events.push(FileEvent::Lost {
             source: file.told.then_some(file.source),
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
             bytes,
             reason,
         });

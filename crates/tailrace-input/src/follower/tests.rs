@@ -185,7 +185,7 @@ impl Rig {
                     .get(key)
                     .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.2,
-                path: content.path.clone(),
+                path: content.path.as_path().into(),
                 offset: content.begin + content.bytes.len() as u64,
                 size: content.size,
             })

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::order::Known;
+use super::order::{Known, youngest};
 use super::twin::Twin;
 use super::{FileEvent, Follower};
 use crate::event::LossReason;
@@ -35,11 +35,7 @@ impl Follower {
         if self.config.gone.since == 0 {
             return;
         }
-        let mut youngest: HashMap<&Path, (u64, Inode)> = HashMap::new();
-        for (path, inode, born) in known {
-            let known = youngest.entry(path).or_insert((*born, *inode));
-            *known = (*known).max((*born, *inode));
-        }
+        let youngest = youngest(known);
         let compressed = self.look_for_rotated(known, &youngest);
         let mut read: Vec<Option<FileId>> = read
             .iter()
@@ -53,7 +49,7 @@ impl Follower {
             if !twins.contains(&candidate.path) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
-                let place = known.map_or(0, |known| known.0) + 1 + index as u64;
+                let place = known.map_or(0, |born| *born) + 1 + index as u64;
                 self.read_unless_known(candidate, place, &mut read);
             }
         }
@@ -64,7 +60,7 @@ impl Follower {
     fn look_for_rotated(
         &mut self,
         known: &[Known],
-        youngest: &HashMap<&Path, (u64, Inode)>,
+        youngest: &HashMap<&Path, u64>,
     ) -> Vec<Candidate> {
         let homes = self.homes(known);
         let (mut rotated, mut compressed) = (Vec::new(), Vec::new());
@@ -91,7 +87,7 @@ impl Follower {
 
     fn homes(&self, known: &[Known]) -> BTreeSet<PathBuf> {
         let mut homes: BTreeSet<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
-        for (path, ..) in known {
+        for (path, _) in known {
             if let Some(dir) = path.parent()
                 && !homes.contains(dir)
             {
@@ -105,14 +101,14 @@ impl Follower {
     fn look_through(
         &self,
         dir: &Path,
-        youngest: &HashMap<&Path, (u64, Inode)>,
+        youngest: &HashMap<&Path, u64>,
         rotated: &mut Vec<(u64, PathBuf)>,
         compressed: &mut Vec<Candidate>,
     ) {
         let patterns = &self.discovery.patterns;
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if self.by_path.contains_key(&path) {
+            if self.by_path.contains_key(path.as_path()) {
                 continue;
             }
             let is_gzip = gzip::is_gzip(&path);
@@ -127,7 +123,7 @@ impl Follower {
                 continue;
             }
             let known = youngest.get(origin.as_path());
-            if known.is_some_and(|known| self.still_has(&origin, *known)) {
+            if self.is_known(&origin, known.map_or(0, |born| *born)) {
                 continue;
             }
             let Some(meta) = fs::symlink_metadata(&path)
@@ -151,7 +147,7 @@ impl Follower {
                 rotated.push((made, path));
             } else if uncompressed.is_ok_and(|meta| born(&meta) <= made) {
                 // It is being made, of a file that is there.
-                if !self.by_path.contains_key(&original) && origin != original {
+                if !self.by_path.contains_key(original.as_path()) && origin != original {
                     rotated.push((made, original));
                 }
             } else {
@@ -163,13 +159,6 @@ impl Follower {
                 });
             }
         }
-    }
-
-    /// Whether a path leads to the file that had it.
-    fn still_has(&self, path: &Path, (born, inode): (u64, Inode)) -> bool {
-        let slot = self.by_path.get(path);
-        let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
-        file.is_some_and(|file| (file.born, file.inode) == (born, inode))
     }
 
     /// A file of the input came and went between two looks. If it was compressed and none that is known fits, it
@@ -201,7 +190,9 @@ impl Follower {
             }
         };
         let key = self.config.fingerprint_key;
-        let read = files.map(File::id).chain(self.ended_ids.iter().copied());
+        let read = files
+            .map(|file| file.id())
+            .chain(self.ended_ids.iter().copied());
         let mut read = read.filter(|id| id.fingerprint.bytes > 0);
         let is_known = read.any(|id| {
             key.matches(&sketch.head, id.fingerprint)
@@ -217,10 +208,14 @@ impl Follower {
 
     /// A birth time behind those of the files that had its path, and before that of the file that has it now.
     fn place_before_now(&self, found: &Candidate) -> u64 {
-        let now = self.by_path.get(&found.origin);
+        let now = self.by_path.get(found.origin.as_path());
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(found.made, |file| file.born);
-        let lineage = self.lineages.get(&found.origin).into_iter().flatten();
+        let lineage = self
+            .lineages
+            .get(found.origin.as_path())
+            .into_iter()
+            .flatten();
         let before = lineage.map(|known| known.0).take_while(|born| *born < now);
         before.last().map_or(now.saturating_sub(1), |born| born + 1)
     }
@@ -253,11 +248,11 @@ impl Follower {
         };
         let source = self.new_source();
         let generation = self.floors.get(&found.inode).copied().unwrap_or(0);
-        let mut file = File::new(found.inode, source, generation, &found.path);
+        let mut file = File::new(found.inode, source, generation, found.path.into());
         file.born = place;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
-        file.origin = found.origin;
+        file.origin = found.origin.into();
         self.add_twin(file, twin);
     }
 

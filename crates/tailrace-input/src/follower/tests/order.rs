@@ -69,7 +69,7 @@ fn a_paused_or_deleted_file_is_waited_for_and_a_broken_one_is_not() {
     rig.follower.resume(source);
     assert_eq!(read_all(&mut rig), "two\nthree\n");
 
-    let slot = rig.follower.by_path[&rig.path("a.log")] as usize;
+    let slot = rig.follower.by_path[rig.path("a.log").as_path()] as usize;
     let write_only = OpenOptions::new().append(true).open(rig.path("a.log"));
     let file = rig.follower.files[slot].as_mut().unwrap();
     file.replace_handle(write_only.unwrap());

@@ -164,7 +164,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
     let entry = Resume {
         id: key,
         generation: 0,
-        path: content.path.clone(),
+        path: content.path.as_path().into(),
         offset: half as u64,
         size: content.size,
     };
