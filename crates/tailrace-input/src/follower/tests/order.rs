@@ -143,3 +143,29 @@ fn generations_that_came_and_went_between_two_polls_are_read() {
     assert_eq!(read_all(&mut rig), "0\n1\n2\n3\nlast\n");
     assert_eq!(rig.lost(), []);
 }
+
+#[test]
+fn what_came_in_between_is_found_though_a_known_file_has_the_path() {
+    // One that had another path, and one that had this path before the youngest.
+    for again in ["b.log", "a.log.1"] {
+        let mut rig = Rig::new(&["*.log"]);
+        rig.append("b.log", "b\n");
+        rig.append("a.log", "1\n");
+        tick(rig.dir.path());
+        rig.until(|rig| rig.texts().len() == 2);
+        rig.rename("a.log", "a.log.1");
+        rig.append("a.log", "2\n");
+        tick(rig.dir.path());
+        rig.until(|rig| rig.texts().len() == 3);
+        let resume = rig.resume_entries();
+        rig.rename("a.log", "a.log.2");
+        rig.append("a.log", "3\n");
+        rig.rename("a.log", "a.log.3");
+        rig.rename(again, "a.log");
+        rig.keys.clear();
+        rig.ids.clear();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.texts().contains(&"3\n".to_owned()));
+        assert_eq!(rig.texts(), ["1\n", "2\n", "3\n", "b\n"]);
+    }
+}

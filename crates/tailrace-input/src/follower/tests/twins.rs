@@ -222,3 +222,58 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
     assert_eq!(rig.texts(), [whole, "next\n".to_owned()]);
     assert_eq!(rig.lost(), []);
 }
+
+#[test]
+fn of_files_that_begin_alike_the_one_of_its_name_is_its_twin_and_others_are_not() {
+    let more = |rig: &Rig, name: &str, end: &str| {
+        let text: String = (0..100).map(|n| format!("line {n:05}\n")).collect();
+        rig.append(name, text + end);
+        compress(rig, name);
+    };
+    let (mut rig, resume) = stopped_at(100, 100);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    // Of another program, made before, and its own.
+    more(&rig, "b.log", "of another\n");
+    more(&rig, "a.log.0", "made before\n");
+    super::order::tick(rig.dir.path());
+    more(&rig, "a.log", "its own\n");
+    begin_again(&mut rig, resume.clone());
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert!(rig.archive[0].bytes.ends_with(b"\nits own\n"));
+
+    let (mut rig, resume) = stopped_at(100, 100);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    more(&rig, "b.log", "of another\n");
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.archive[0].bytes.len(), 1100);
+}
+
+#[test]
+fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.slice_bytes_max = 10);
+    rig.append("a.log", "line of ten\n".repeat(100));
+    rig.follower.rescan();
+    let inode = Inode::of(&fs::metadata(rig.path("a.log")).unwrap());
+    // Held open, so that the compressed file does not get the inode.
+    let file = fs::File::open(rig.path("a.log")).unwrap();
+    compress(&rig, "a.log");
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    while buffer.is_empty() {
+        rig.follower.read(&mut buffer, 10, &mut events);
+    }
+    rig.take(&buffer, events);
+    drop(file);
+    // Where inodes are not used again soon, there is nothing to see.
+    for number in 0..200 {
+        rig.append(&format!("b-{number}.log"), "x\n");
+        let meta = fs::metadata(rig.path(&format!("b-{number}.log"))).unwrap();
+        if Inode::of(&meta) == inode {
+            break;
+        }
+    }
+    rig.follower.rescan();
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.archive[0].bytes.len(), 1200);
+    assert_eq!(rig.lost(), []);
+}
