@@ -30,7 +30,8 @@ pub use load::{Loaded, Origin};
 pub use store::Store;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::follower::{Gone, Resume};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
@@ -115,7 +116,7 @@ pub struct FileState {
     /// Of the last bytes read of it; replaced as it is read.
     pub tail: Tail,
     /// Its last known name.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
     /// Its last known size.
     pub size: u64,
     /// By name, sorted: a map would take hundreds of bytes for each of thousands of files.
@@ -222,7 +223,7 @@ impl PipelineState {
             FileState::new(id, path, size)
         });
         let known = (file.id(key), file.size, file.output(output));
-        if known == (id, size, Some(&watermark)) && file.path == path {
+        if known == (id, size, Some(&watermark)) && *file.path == *path {
             return Ok(());
         }
         self.changed.insert(key);
@@ -230,8 +231,8 @@ impl PipelineState {
         file.fingerprint = id.fingerprint;
         file.tail = id.tail;
         file.size = size;
-        if file.path != path {
-            path.clone_into(&mut file.path);
+        if *file.path != *path {
+            file.path = path.into();
         }
         match file.place_of(output) {
             Ok(at) => file.outputs[at].1 = watermark,
@@ -307,7 +308,7 @@ impl PipelineState {
                 Some(Resume {
                     id,
                     generation,
-                    path: file.path.clone(),
+                    path: Arc::clone(&file.path),
                     offset,
                     size: file.size,
                 })
@@ -322,7 +323,7 @@ impl FileState {
             born: id.born,
             fingerprint: id.fingerprint,
             tail: id.tail,
-            path: path.to_owned(),
+            path: path.into(),
             size,
             outputs: Vec::new(),
         }

@@ -13,6 +13,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -34,15 +35,15 @@ pub(crate) struct File {
     /// Its first source: stands for the file in whatever generation.
     pub(crate) number: SourceId,
     /// The path of the input that it has or had: files of one path are read one after the other.
-    pub(crate) origin: PathBuf,
+    pub(crate) origin: Arc<Path>,
     /// Whether a younger file of the same path waits for the end of this one.
     pub(crate) awaited: bool,
     pub(crate) generation: u32,
     pub(crate) fingerprint: Fingerprint,
     /// Every name known to lead to it now. Empty: deleted, or moved out of sight.
-    pub(crate) names: Vec<PathBuf>,
+    pub(crate) names: Vec<Arc<Path>>,
     /// The name last told.
-    pub(crate) path: PathBuf,
+    pub(crate) path: Arc<Path>,
     /// The next byte to read. At most `size`, except between a truncation and its discovery.
     pub(crate) offset: u64,
     /// The largest size seen of this generation.
@@ -82,7 +83,7 @@ pub(crate) struct File {
     /// given to another file.
     pub(crate) alien: bool,
     /// What it is read from, where it is gone itself.
-    pub(crate) twin: Option<Twin>,
+    pub(crate) twin: Option<Box<Twin>>,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     mtime: (i64, i64),
@@ -97,7 +98,7 @@ pub(crate) enum Open {
     /// It is open.
     Done,
     /// These names lead to nothing or to another file.
-    Stale(Vec<PathBuf>),
+    Stale(Vec<Arc<Path>>),
     /// A link leads to here, outside the roots.
     Outside(PathBuf),
 }
@@ -122,17 +123,17 @@ pub(crate) struct Stat {
 
 impl File {
     /// A file found on disk, to be read from its first byte.
-    pub(crate) fn new(inode: Inode, source: SourceId, generation: u32, path: &Path) -> Self {
+    pub(crate) fn new(inode: Inode, source: SourceId, generation: u32, path: Arc<Path>) -> Self {
         Self {
             inode,
             source,
             number: source,
-            origin: path.to_owned(),
+            origin: Arc::clone(&path),
             awaited: false,
             generation,
             fingerprint: Fingerprint::default(),
             names: Vec::new(),
-            path: path.to_owned(),
+            path,
             offset: 0,
             size: 0,
             verified: false,
@@ -391,12 +392,20 @@ impl File {
         } else {
             true
         };
-        if !known {
+        if !known || !self.was_not_cut(read_to, key)? {
             return Ok(Slice::Replaced);
         }
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))
+    }
+
+    /// Whether what was just read up to `read_to` is all of one content: the file may have been cut and written
+    /// again while it was read. A read goes from front to back, so its last bytes are of the later content: if
+    /// there are no such bytes now, all of it was there before the cut.
+    fn was_not_cut(&self, read_to: u64, key: FingerprintKey) -> io::Result<bool> {
+        let is_shorter = self.handle()?.metadata()?.len() < read_to;
+        Ok(is_shorter || self.content_holds(key)?)
     }
 
     /// Makes the fingerprint cover as many bytes as there are now. `None` if the bytes it covered are

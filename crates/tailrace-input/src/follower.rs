@@ -35,6 +35,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::chunk::ChunkBuffer;
@@ -166,7 +167,7 @@ pub struct Resume {
     /// Its generation then.
     pub generation: u32,
     /// Its last known name.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
     /// The first byte to read.
     pub offset: u64,
     /// Its last known size; what lies between is lost if the file is gone.
@@ -212,15 +213,15 @@ pub struct Follower {
     roots: Roots,
     waker: Waker,
     /// The files by slot; a slot is used again when its file is gone for good.
-    files: Vec<Option<File>>,
+    files: Vec<Option<Box<File>>>,
     free: Vec<u32>,
     by_inode: HashMap<Inode, u32>,
-    by_path: HashMap<PathBuf, u32>,
+    by_path: HashMap<Arc<Path>, u32>,
     by_source: HashMap<SourceId, u32>,
     /// Links that lead to a path in a watched directory: what happens there happens to them.
     links: HashMap<PathBuf, Vec<PathBuf>>,
     /// The files of each path, for the order in which they are read.
-    lineages: HashMap<PathBuf, order::Lineage>,
+    lineages: HashMap<Arc<Path>, order::Lineage>,
     /// Files that lost their last name and are not read to their end.
     held: Vec<u32>,
     /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
@@ -232,6 +233,8 @@ pub struct Follower {
     ended: HashMap<SourceId, (Inode, u32, u64)>,
     /// Deleted files that ended and are not settled: they may have to be read again.
     unsettled: HashMap<SourceId, handover::Unsettled>,
+    /// What was read of files that ended of late.
+    ended_ids: VecDeque<FileId>,
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
@@ -306,6 +309,7 @@ impl Follower {
             floors: HashMap::new(),
             ended: HashMap::new(),
             unsettled: HashMap::new(),
+            ended_ids: VecDeque::new(),
             resume: HashMap::new(),
             first_start,
             is_new: true,
@@ -327,14 +331,24 @@ impl Follower {
         if let Some(message) = problem {
             follower.problem(Path::new("inotify"), message);
         }
-        let known = follower.origins(&resume);
+        let known: Vec<_> = resume
+            .iter()
+            .map(|entry| {
+                (
+                    Arc::clone(&entry.path),
+                    Inode::from(entry.id),
+                    entry.id.born,
+                )
+            })
+            .collect();
         let mut read = std::mem::take(&mut follower.config.gone.files);
         read.extend(resume.iter().map(|entry| entry.id));
         follower.take_resume(resume);
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
-        follower.find_between(known.clone());
+        let known = follower.origins(known);
+        follower.find_between(&known);
         if !first_start {
             follower.find_unknown(&known, &read);
         }
@@ -508,7 +522,7 @@ impl Follower {
 
     fn file_of(&mut self, source: SourceId) -> Option<&mut File> {
         let slot = *self.by_source.get(&source)?;
-        self.files[slot as usize].as_mut()
+        self.files[slot as usize].as_deref_mut()
     }
 
     fn mark_ready(&mut self, slot: u32) {

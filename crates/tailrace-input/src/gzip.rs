@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -110,6 +110,13 @@ impl Sketch {
 /// Whether a name is that of a compressed file.
 pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")
+}
+
+/// The name that a file has when it is compressed.
+pub(crate) fn compressed_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    name.into()
 }
 
 /// Whether a compressed file holds the file of this identity, whole: the same first bytes, and the same

@@ -109,16 +109,18 @@ impl Idle {
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
         let all = pipelines.all();
-        let mut skipping = all.iter().filter(|pipeline| {
-            self.loaded.is_first_start(&pipeline.plan.name) && skips(&pipeline.plan)
-        });
+        let is_first = |pipeline: &&Arc<Pipeline>| self.loaded.is_first_start(&pipeline.plan.name);
+        let first: Vec<_> = all.iter().filter(is_first).collect();
+        let mut skipping = first.iter().filter(|pipeline| skips(&pipeline.plan));
         let skipping = skipping.next().map(|pipeline| pipeline.plan.name.clone());
+        let is_first_start = !first.is_empty();
         let path = self.dir.path().to_owned();
         let is_complete = matches!(self.loaded.origin, Origin::Fresh | Origin::Loaded);
         let mut store = Store::go_on(self.dir, self.loaded);
-        if let Some(pipeline) = skipping {
+        if is_first_start {
+            // Before anything is read: what is compressed from now on is not taken for older than the agent.
             let names = all.iter().map(|pipeline| pipeline.plan.name.as_str());
-            save_first(&mut store, names, &pipeline, &path)?;
+            save_first(&mut store, names, skipping.as_deref(), &path)?;
         }
         let writer = Writer {
             store,
@@ -163,10 +165,11 @@ impl Checkpointer {
     pub(crate) fn begin(&self, plan: &PipelinePlan) -> Result<bool, Error> {
         let mut writer = lock(&self.writer);
         let first_start = writer.is_first_start(plan);
-        if first_start && skips(plan) {
+        if first_start {
             let path = writer.path.clone();
             let names = std::iter::once(plan.name.as_str());
-            save_first(&mut writer.store, names, &plan.name, &path)?;
+            let skipping = skips(plan).then_some(plan.name.as_str());
+            save_first(&mut writer.store, names, skipping, &path)?;
         }
         Ok(first_start)
     }
@@ -298,21 +301,25 @@ impl Writer {
     }
 }
 
-/// Writes down that pipelines have started, before one of them leaves anything out.
+/// Writes down that pipelines have started, before anything is read. If one of them leaves anything out, that has to
+/// be written.
 fn save_first<'a>(
     store: &mut Store,
     names: impl Iterator<Item = &'a str>,
-    skipping: &str,
+    skipping: Option<&str>,
     path: &Path,
 ) -> Result<(), Error> {
     for name in names {
         store.checkpoint.pipeline_mut(name);
     }
-    store.save().map_err(|source| Kind::FirstStart {
-        pipeline: skipping.to_owned(),
-        path: path.to_owned(),
-        source,
-    })?;
+    if let (Err(source), Some(skipping)) = (store.save(), skipping) {
+        return Err(Kind::FirstStart {
+            pipeline: skipping.to_owned(),
+            path: path.to_owned(),
+            source,
+        }
+        .into());
+    }
     Ok(())
 }
 
@@ -367,7 +374,8 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
                     },
                 })
         };
-        table.add(entry.clone(), names.iter().map(known).collect());
+        let outputs = names.iter().map(known).collect();
+        table.add(entry, outputs);
     }
     table
 }

@@ -121,7 +121,7 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
 }
 
 /// Builds one pipeline: nothing reads yet.
-pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, Error> {
+pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Built, Error> {
     let Opened {
         plan,
         outputs: open,
@@ -139,7 +139,7 @@ pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, E
     let metrics = around.metrics.pipeline(&plan.name, &names);
     let tracker = Arc::new(Tracker::new(names.len()));
     // read
-    let sources = sources(&plan, &around)?;
+    let sources = sources(&plan, &mut around)?;
     let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
     let nodes = nodes(&plan, around.runtime, &waiting)?;
     let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
@@ -223,8 +223,14 @@ pub(crate) fn build(opened: Opened, around: Surroundings<'_>) -> Result<Built, E
     });
     pipeline.resize(around.queue_bytes);
     PipelineLedger::settle_earlier(&pipeline);
+    let mut resume = around.resume;
     let reader = |(lane, (source, node))| {
-        let (pool, resume) = (Arc::clone(&pool), around.resume.clone());
+        // The last one, which is the only one mostly, needs no copy.
+        let resume = match lane + 1 == inputs {
+            true => std::mem::take(&mut resume),
+            false => resume.clone(),
+        };
+        let pool = Arc::clone(&pool);
         let awaiting = Option::map(node, Awaiting::new);
         Reader::new(
             Arc::clone(&pipeline),
@@ -312,7 +318,7 @@ fn queue_bytes(plan: &PipelinePlan, share: u64) -> u64 {
 
 /// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or
 /// to the first one where none does (the file was renamed).
-fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>, Error> {
+fn sources(plan: &PipelinePlan, around: &mut Surroundings<'_>) -> Result<Vec<Source>, Error> {
     let failed = |source| Kind::Input {
         pipeline: plan.name.clone(),
         source,
@@ -336,7 +342,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
     let (queued, entries): (Vec<Resume>, Vec<Resume>) = around
         .resume
-        .entries()
+        .take_entries()
         .into_iter()
         .partition(|entry| QueueReader::owns(&entry.id));
     for entry in entries {

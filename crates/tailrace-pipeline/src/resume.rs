@@ -11,6 +11,8 @@ use crate::watermark::Resumed;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResumeTable {
     files: HashMap<(u64, u64, u32), ResumedFile>,
+    /// The entries for the followers, until they have them.
+    entries: Vec<Resume>,
     /// What was read of files that are gone.
     pub(crate) gone: Gone,
 }
@@ -22,28 +24,29 @@ pub(crate) struct ResumedFile {
     pub(crate) outputs: Vec<Resumed>,
     /// Bytes below this may have been read by the earlier run.
     pub(crate) read_to: u64,
-    entry: Resume,
+    /// Where it is read from.
+    offset: u64,
 }
 
 impl ResumeTable {
     /// Adds a file and where each output stood in it.
     pub(crate) fn add(&mut self, entry: Resume, outputs: Vec<Resumed>) {
-        let read_to = entry.size;
         self.files.insert(
             key(entry.id, entry.generation),
             ResumedFile {
                 outputs,
-                read_to,
-                entry,
+                read_to: entry.size,
+                offset: entry.offset,
             },
         );
+        self.entries.push(entry);
     }
 
     /// What is known of a file that is read from `offset`; given once, since an inode may be used
     /// again by another file later.
     pub(crate) fn take(&mut self, id: FileId, generation: u32, offset: u64) -> Option<ResumedFile> {
         let file = self.files.remove(&key(id, generation))?;
-        (file.entry.offset == offset).then_some(file)
+        (file.offset == offset).then_some(file)
     }
 
     /// The file is gone.
@@ -51,9 +54,9 @@ impl ResumeTable {
         self.files.remove(&key(id, generation));
     }
 
-    /// The entries for the follower.
-    pub(crate) fn entries(&self) -> Vec<Resume> {
-        self.files.values().map(|file| file.entry.clone()).collect()
+    /// The entries for the followers; given once.
+    pub(crate) fn take_entries(&mut self) -> Vec<Resume> {
+        std::mem::take(&mut self.entries)
     }
 }
 
@@ -64,6 +67,7 @@ fn key(id: FileId, generation: u32) -> (u64, u64, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use tailrace_input::Fingerprint;
 
     fn entry(inode: u64, offset: u64) -> Resume {
@@ -76,7 +80,7 @@ mod tests {
                 ..FileId::NONE
             },
             generation: 0,
-            path: "/var/log/app.log".into(),
+            path: Path::new("/var/log/app.log").into(),
             offset,
             size: 100,
         }

@@ -404,10 +404,7 @@ fn a_longer_fingerprint_replaces_the_shorter_one() {
         .unwrap();
     let files: Vec<_> = state.files().collect();
     assert_eq!(files.len(), 1);
-    assert_eq!(
-        (files[0].0, files[0].2.path.as_path()),
-        (id, Path::new("/b"))
-    );
+    assert_eq!((files[0].0, &*files[0].2.path), (id, Path::new("/b")));
 }
 
 #[test]

@@ -3,10 +3,11 @@
 //! Takes a [`Checkpoint`], gives bytes, and back; and its changes as one line. A file is taken whole or not at all: the checksum
 //! covers the version and every byte of the body.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,11 +18,13 @@ use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 const VERSION: u32 = 2;
 
 /// Why bytes are no checkpoint.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     /// They are whole, and of a version this build does not know.
+    #[error("version {0} is not known")]
     Newer(u32),
     /// They are not what was written.
+    #[error("{0}")]
     Corrupt(String),
 }
 
@@ -35,14 +38,14 @@ struct Envelope<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct Body<'a> {
     /// The fingerprint key, 16 hex digits.
     key: String,
-    pipelines: BTreeMap<String, Pipeline>,
+    pipelines: BTreeMap<String, Pipeline<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Pipeline {
+struct Pipeline<'a> {
     #[serde(default)]
     retired: BTreeMap<String, WireCounts>,
     /// Since when `gone` is complete, in nanoseconds since the Unix epoch; 0 where that is not known.
@@ -50,7 +53,7 @@ struct Pipeline {
     gone_since: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<GoneFile>,
-    files: Vec<File>,
+    files: Files<'a>,
 }
 
 /// What was read of a file that is gone.
@@ -116,6 +119,39 @@ struct PipelineChanges {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<GoneFile>,
     files: Vec<File>,
+}
+
+/// A list of [`File`], without a second copy of a whole state in memory.
+struct Files<'a>(Cow<'a, BTreeMap<FileKey, FileState>>);
+
+impl Serialize for Files<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|(key, file)| File::new(key, file)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Files<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = BTreeMap<FileKey, FileState>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of files")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut files = Vec::new();
+                while let Some(file) = list.next_element::<File>()? {
+                    files.push(file.read().map_err(serde::de::Error::custom)?);
+                }
+                // One by one they would leave every node half full.
+                Ok(files.into_iter().collect())
+            }
+        }
+        let files = deserializer.deserialize_seq(Entries)?;
+        Ok(Self(Cow::Owned(files)))
+    }
 }
 
 /// An object with the outputs as its keys, read without a map for each file.
@@ -197,11 +233,15 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> (Vec<u8>, String) {
             .map(|(name, state)| (name.clone(), Pipeline::from(state)))
             .collect(),
     };
-    let body = to_json(&body);
-    let checksum = checksum(VERSION, &body);
-    let mut bytes =
-        format!("{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":").into_bytes();
-    bytes.extend_from_slice(body.as_bytes());
+    let head = |checksum: &str| {
+        format!("{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":").into_bytes()
+    };
+    // The checksum is as long as any.
+    let mut bytes = head(&zero());
+    let at = bytes.len();
+    serde_json::to_writer(&mut bytes, &body).expect("strings and integers are JSON");
+    let checksum = checksum(VERSION, &bytes[at..]);
+    bytes[..at].copy_from_slice(&head(&checksum));
     bytes.extend_from_slice(b"}\n");
     (bytes, checksum)
 }
@@ -233,7 +273,7 @@ pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
             .map(|(name, state)| (name.clone(), changed(state)))
             .collect(),
     });
-    let checksum = checksum(VERSION, &body);
+    let checksum = checksum(VERSION, body.as_bytes());
     format!("{{\"checksum\":\"{checksum}\",\"body\":{body}}}\n").into_bytes()
 }
 
@@ -241,13 +281,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
     let corrupt = |error: serde_json::Error| Failure::Corrupt(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(corrupt)?;
     let body = envelope.body.get();
-    if checksum(envelope.version, body) != envelope.checksum {
+    if checksum(envelope.version, body.as_bytes()) != envelope.checksum {
         return Err(Failure::Corrupt("its checksum does not match".to_owned()));
     }
     if envelope.version > VERSION {
         return Err(Failure::Newer(envelope.version));
     }
-    let body: Body = serde_json::from_str(body).map_err(corrupt)?;
+    let body: Body<'_> = serde_json::from_str(body).map_err(corrupt)?;
     let mut pipelines = BTreeMap::new();
     for (name, pipeline) in body.pipelines {
         pipelines.insert(name, pipeline.read()?);
@@ -264,7 +304,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
 pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Result<bool, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let body = line.body.get();
-    if checksum(VERSION, body) != line.checksum {
+    if checksum(VERSION, body.as_bytes()) != line.checksum {
         return Err("a checksum does not match".to_owned());
     }
     let changes: Changes = serde_json::from_str(body).map_err(|error| error.to_string())?;
@@ -305,8 +345,8 @@ fn zero() -> String {
     hex(0)
 }
 
-fn checksum(version: u32, body: &str) -> String {
-    hex(xxh3_64_with_seed(body.as_bytes(), version.into()))
+fn checksum(version: u32, body: &[u8]) -> String {
+    hex(xxh3_64_with_seed(body, version.into()))
 }
 
 fn hex(number: u64) -> String {
@@ -332,24 +372,22 @@ fn counts_from_wire(counts: BTreeMap<String, WireCounts>) -> BTreeMap<String, Co
         .collect()
 }
 
-impl From<&PipelineState> for Pipeline {
-    fn from(state: &PipelineState) -> Self {
-        let files = state.files.iter();
+impl<'a> From<&'a PipelineState> for Pipeline<'a> {
+    fn from(state: &'a PipelineState) -> Self {
         Self {
             retired: counts_to_wire(&state.retired),
             gone_since: state.gone.since,
             gone: state.gone.all().map(GoneFile::from).collect(),
-            files: files.map(|(key, file)| File::new(key, file)).collect(),
+            files: Files(Cow::Borrowed(&state.files)),
         }
     }
 }
 
-impl Pipeline {
+impl Pipeline<'_> {
     fn read(self) -> Result<PipelineState, Failure> {
-        let files: Result<_, _> = self.files.into_iter().map(File::read).collect();
         let gone: Result<_, _> = self.gone.into_iter().map(GoneFile::read).collect();
         let mut state = PipelineState {
-            files: files?,
+            files: self.files.0.into_owned(),
             retired: counts_from_wire(self.retired),
             ..PipelineState::default()
         };
@@ -459,7 +497,7 @@ impl File {
                 offset: self.tail_offset,
                 hash: unhex(&self.tail)?,
             },
-            path,
+            path: path.into(),
             size: self.size,
             outputs,
         };

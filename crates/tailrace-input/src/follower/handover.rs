@@ -89,16 +89,16 @@ impl Follower {
             return false;
         }
         let source = self.new_source();
-        let mut file = File::new(inode, source, entry.generation, &entry.path);
+        let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
         file.born = born;
-        file.origin = self.origin_of(&entry.path);
+        self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.replace_handle(handle);
         file.gone = true;
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);
-        self.files[slot as usize] = Some(file);
+        self.files[slot as usize] = Some(Box::new(file));
         self.open_files += 1;
         self.hold_deleted(slot);
         self.join_lineage(slot);

@@ -5,7 +5,7 @@
 //! file that still has a name.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::Follower;
 use crate::event::{FileEvent, LossReason};
@@ -52,7 +52,7 @@ impl Follower {
 
     /// The oldest held file of the path that holds most.
     fn noisiest(&self) -> Option<u32> {
-        let mut paths: HashMap<&PathBuf, (u64, u64, u32)> = HashMap::new();
+        let mut paths: HashMap<&Path, (u64, u64, u32)> = HashMap::new();
         for &slot in &self.held {
             let Some(file) = &self.files[slot as usize] else {
                 continue;
@@ -78,7 +78,7 @@ impl Follower {
             file.size,
             self.config.held_bytes_max
         );
-        let path = file.path.clone();
+        let path = file.path.to_path_buf();
         events.push(FileEvent::Problem { path, message });
     }
 }

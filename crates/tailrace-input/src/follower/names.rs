@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Follower, SWEEP_PAUSE_MAX};
@@ -41,8 +42,8 @@ pub(super) struct Memory {
 struct Moved {
     /// Whether that name belonged to the input.
     wanted: bool,
-    /// Whether a file that is followed had it.
-    known: bool,
+    /// The file that is followed and went with it.
+    slot: Option<u32>,
 }
 
 impl Memory {
@@ -104,7 +105,9 @@ impl Follower {
         }
         self.resolve_nameless();
         let rotated = std::mem::take(&mut self.rotated);
-        self.find_between(rotated);
+        for (path, born) in rotated {
+            self.find_rotated(&path, born);
+        }
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
@@ -120,7 +123,9 @@ impl Follower {
     fn forget_links(&mut self) {
         let by_path = &self.by_path;
         self.links.retain(|_, links| {
-            links.retain(|link| by_path.contains_key(link) || fs::symlink_metadata(link).is_ok());
+            links.retain(|link| {
+                by_path.contains_key(link.as_path()) || fs::symlink_metadata(link).is_ok()
+            });
             !links.is_empty()
         });
     }
@@ -141,7 +146,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        file.names.retain(|name| name != path);
+        file.names.retain(|name| **name != *path);
         if file.names.is_empty() {
             self.nameless.push(slot);
         } else {
@@ -200,15 +205,23 @@ impl Follower {
             Some(&known) if known == slot => return,
             Some(&known) => {
                 if let Some(file) = &self.files[known as usize] {
-                    self.rotated.push((path.to_owned(), file.inode, file.born));
+                    self.rotated.push((path.to_owned(), file.born));
                 }
                 self.detach(path);
             }
             None => {}
         }
-        self.by_path.insert(path.to_owned(), slot);
         if let Some(file) = &mut self.files[slot as usize] {
-            file.names.push(path.to_owned());
+            let is_told = *file.path == *path;
+            let name = if is_told {
+                Arc::clone(&file.path)
+            } else {
+                path.into()
+            };
+            self.by_path.insert(Arc::clone(&name), slot);
+            // Nearly all have one name.
+            file.names.reserve_exact(1);
+            file.names.push(name);
             file.gone = false;
         }
         let mut found = Found::default();
@@ -358,7 +371,7 @@ impl Follower {
         let inherited = self.memory.inherited.remove(path).is_some();
         let wanted = self.discovery.wants(path);
         match kind {
-            ChangeKind::Created => self.name_came(path, wanted, false),
+            ChangeKind::Created => self.name_came(path, wanted, None),
             ChangeKind::MovedTo { cookie } => {
                 let moved = self.memory.moves.remove(&cookie);
                 let (moved, _) = moved.unwrap_or_default();
@@ -367,20 +380,22 @@ impl Follower {
                         .inherited
                         .insert(path.to_owned(), self.memory.number);
                 }
-                self.name_came(path, wanted || moved.wanted, moved.known);
+                self.name_came(path, wanted || moved.wanted, moved.slot);
             }
             ChangeKind::MovedFrom { cookie } => {
                 self.memory.unseen.remove(path);
+                let slot = self.by_path.get(path).copied();
+                self.name_left(path);
                 let moved = Moved {
                     wanted: wanted || inherited,
-                    known: self.by_path.contains_key(path),
+                    // One that has the name still, or again, was not what went.
+                    slot: slot.filter(|_| !self.by_path.contains_key(path)),
                 };
                 let number = self.memory.number;
                 self.memory.moves.insert(cookie, (moved, number));
-                self.name_left(path);
             }
             ChangeKind::Deleted => {
-                if self.memory.unseen.remove(path).is_some() {
+                if self.memory.unseen.remove(path).is_some() && !self.read_missed(path) {
                     self.pending.push(FileEvent::Lost {
                         source: None,
                         path: path.to_owned(),
@@ -394,15 +409,37 @@ impl Follower {
         }
     }
 
-    /// A name was created or renamed to; it may have gone again since.
-    fn name_came(&mut self, path: &Path, wanted: bool, known: bool) {
+    /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
+    fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
         self.appeared(path, wanted);
-        if wanted && !known && fs::symlink_metadata(path).is_err() {
-            let number = self.memory.number;
-            self.memory.unseen.insert(path.to_owned(), number);
+        if wanted && fs::symlink_metadata(path).is_err() {
+            match moved {
+                Some(slot) => self.was_called(slot, path),
+                None if self.read_missed(path) => {}
+                None => {
+                    let number = self.memory.number;
+                    self.memory.unseen.insert(path.to_owned(), number);
+                }
+            }
         }
         for link in self.links.get(path).cloned().unwrap_or_default() {
             self.appeared(&link, true);
+        }
+    }
+
+    /// A file had this name last, and has none now: by it a compressed twin is known.
+    fn was_called(&mut self, slot: u32, path: &Path) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if file.names.is_empty() {
+            file.path = path.into();
+            if file.told {
+                self.pending.push(FileEvent::Renamed {
+                    source: file.source,
+                    path: path.to_owned(),
+                });
+            }
         }
     }
 
@@ -419,7 +456,7 @@ impl Follower {
 
     /// A directory was deleted or moved: its files may be under other names, or gone.
     fn dir_left(&mut self, dir: &Path) {
-        let names: Vec<PathBuf> = self
+        let names: Vec<Arc<Path>> = self
             .by_path
             .keys()
             .filter(|name| name.starts_with(dir))
@@ -486,7 +523,7 @@ impl Follower {
         let inode = Inode::of(meta);
         let source = self.new_source();
         let generation = self.floors.get(&inode).copied().unwrap_or(0);
-        let mut file = File::new(inode, source, generation, path);
+        let mut file = File::new(inode, source, generation, path.into());
         file.size = meta.len();
         file.born = born(meta);
         file.skip = self.skip_at_first_start(meta);
@@ -494,8 +531,8 @@ impl Follower {
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);
         let is_read = self.claim_resume(&mut file, meta);
-        file.origin = self.origin_of(&file.origin);
-        self.files[slot as usize] = Some(file);
+        self.set_origin(&mut file);
+        self.files[slot as usize] = Some(Box::new(file));
         if !is_read {
             self.mark_ready(slot);
         }
@@ -547,12 +584,12 @@ impl Follower {
         if file.names.contains(&file.path) {
             return;
         }
-        file.path.clone_from(first);
+        file.path = Arc::clone(first);
         file.active = Instant::now();
         if file.told {
             self.pending.push(FileEvent::Renamed {
                 source: file.source,
-                path: file.path.clone(),
+                path: file.path.to_path_buf(),
             });
         }
         if !file.wanted {

@@ -8,9 +8,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Follower;
 use crate::event::SourceId;
+use crate::file::File;
 use crate::gzip;
 use crate::identity::{self, Inode};
 
@@ -18,8 +20,8 @@ use crate::identity::{self, Inode};
 /// A birth time is no finer than the kernel's tick, and what was rotated away is the older one.
 pub(super) type Lineage = Vec<(u64, bool, SourceId, u32)>;
 
-/// What was known of a path: which file had it, and when that was made.
-pub(super) type Known = (PathBuf, Inode, u64);
+/// What was known of a path: when a file was made that had it.
+pub(super) type Known = (PathBuf, u64);
 
 impl Follower {
     /// A new file joins those that had its path before; each of them is looked at once more.
@@ -29,8 +31,10 @@ impl Follower {
         };
         let is_current = file.origin == file.path;
         let entry = (file.born, is_current, file.number, slot);
-        let lineage = self.lineages.entry(file.origin.clone()).or_default();
+        let lineage = self.lineages.entry(Arc::clone(&file.origin)).or_default();
         let at = lineage.partition_point(|known| *known < entry);
+        // Nearly all have one file.
+        lineage.reserve_exact(1);
         lineage.insert(at, entry);
         // A file that is found late is waited for as well.
         let awaited = if at + 1 == lineage.len() { at } else { at + 1 };
@@ -92,6 +96,20 @@ impl Follower {
         })
     }
 
+    /// The oldest file of the same path that has its turn to come and was not told of, for a file that was not
+    /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
+    pub(super) fn untold_before(&self, slot: u32) -> Option<u32> {
+        let file = self.files[slot as usize]
+            .as_ref()
+            .filter(|file| !file.told)?;
+        let older = self.lineages.get(&file.origin)?.iter().map(|known| known.3);
+        let mut older = older.take_while(|known| *known != slot);
+        older.find(|known| {
+            let known = self.files[*known as usize].as_ref();
+            known.is_some_and(|known| known.queued && !known.told)
+        })
+    }
+
     /// A file is at its end, or cannot be read: those that wait for it have their turn.
     pub(super) fn release(&mut self, slot: u32) {
         let Some(file) = &mut self.files[slot as usize] else {
@@ -135,7 +153,9 @@ impl Follower {
         let mut rotated = Vec::new();
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let found = entry.path();
-            if found == path || self.by_path.contains_key(&found) || self.origin_of(&found) != path
+            if found == path
+                || self.by_path.contains_key(found.as_path())
+                || self.origin_of(&found) != path
             {
                 continue;
             }
@@ -154,23 +174,21 @@ impl Follower {
         }
     }
 
-    /// Paths of the input that lead to another file than the one that was known: what was there in between
-    /// is looked for.
-    pub(super) fn find_between(&mut self, known: Vec<Known>) {
-        let mut youngest: HashMap<PathBuf, (u64, Inode)> = HashMap::new();
-        for (path, inode, born) in known {
-            let known = youngest.entry(path).or_insert((born, inode));
-            if known.0 < born {
-                *known = (born, inode);
+    /// Paths of the input that lead to another file than those that an earlier run knew: what was there in
+    /// between is looked for.
+    pub(super) fn find_between(&mut self, known: &[Known]) {
+        for (path, youngest) in youngest(known) {
+            if !self.is_known(path, youngest) {
+                self.find_rotated(path, youngest);
             }
         }
-        for (path, (born, inode)) in youngest {
-            let now = self.by_path.get(&path).copied();
-            let now = now.and_then(|slot| self.files[slot as usize].as_ref());
-            if now.is_none_or(|file| (file.inode, file.born) != (inode, born)) {
-                self.find_rotated(&path, born);
-            }
-        }
+    }
+
+    /// Whether a path leads to a file that an earlier run knew by it, the youngest of those.
+    pub(super) fn is_known(&self, path: &Path, youngest: u64) -> bool {
+        let slot = self.by_path.get(path);
+        let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
+        file.is_some_and(|file| file.listed && *file.origin == *path && file.born >= youngest)
     }
 
     /// Whether there is such a file. While the follower is made, asked once for each: thousands of files may
@@ -188,6 +206,16 @@ impl Follower {
         is_there
     }
 
+    /// Finds the origin of a file whose `origin` is a name it had.
+    pub(super) fn set_origin(&self, file: &mut File) {
+        let origin = self.origin_of(&file.origin);
+        if origin != *file.origin {
+            file.origin = origin.into();
+        } else if file.origin == file.path {
+            file.origin = Arc::clone(&file.path);
+        }
+    }
+
     /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
     /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
     /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
@@ -203,12 +231,22 @@ impl Follower {
         let mut origins = origins.map(|origin| path.with_file_name(origin));
         let origin = origins.find(|origin| {
             discovery.matches(origin)
-                && (self.lineages.contains_key(origin)
+                && (self.lineages.contains_key(origin.as_path())
                     || !discovery.matches(path)
                     || self.is_there(origin))
         });
         origin.unwrap_or_else(|| path.to_owned())
     }
+}
+
+/// When the youngest file was made that is known to have had a path.
+pub(super) fn youngest(known: &[Known]) -> HashMap<&Path, u64> {
+    let mut youngest: HashMap<&Path, u64> = HashMap::new();
+    for (path, born) in known {
+        let known = youngest.entry(path).or_default();
+        *known = (*known).max(*born);
+    }
+    youngest
 }
 
 /// A name without the number or date that begins at `at`, which goes to its end or to an extension.

@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -14,9 +15,12 @@ use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, Open, Slice, Stat};
+use crate::identity::FileId;
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
 const EVENTS_MAX: usize = 1024;
+/// How many files are remembered that ended.
+const ENDED_IDS_MAX: usize = 1024;
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
@@ -31,9 +35,13 @@ impl Follower {
         let end = buffer.len() + bytes_max;
         let enough = events.len() + EVENTS_MAX;
         while buffer.len() < end && events.len() < enough {
-            let Some(slot) = self.ready.pop_front() else {
+            let Some(mut slot) = self.ready.pop_front() else {
                 break;
             };
+            if let Some(older) = self.untold_before(slot) {
+                self.ready.push_front(slot);
+                slot = older;
+            }
             match &mut self.files[slot as usize] {
                 Some(file) => file.queued = false,
                 None => continue,
@@ -231,7 +239,7 @@ impl Follower {
         };
         file.size = file.offset;
         // Its end takes back what was told of its path; this stays told.
-        let path = std::mem::take(&mut file.path);
+        let path = std::mem::replace(&mut file.path, Path::new("").into());
         self.end(slot, LossReason::Vanished, events);
         let message = format!(
             "leads to {}, outside the directories of `include`, and is not followed; if it may be, add its \
@@ -242,12 +250,7 @@ impl Follower {
     }
 
     /// No name led to the file when it was to be opened.
-    fn not_there(
-        &mut self,
-        slot: u32,
-        stale: &[std::path::PathBuf],
-        events: &mut Vec<FileEvent>,
-    ) -> bool {
+    fn not_there(&mut self, slot: u32, stale: &[Arc<Path>], events: &mut Vec<FileEvent>) -> bool {
         for name in stale {
             self.detach(name);
         }
@@ -281,10 +284,20 @@ impl Follower {
             self.ended
                 .insert(file.source, (file.inode, file.generation, file.offset));
         }
+        let id = file.id();
         file.next_generation(source);
         file.active = Instant::now();
         self.by_source.insert(source, slot);
+        self.note_ended(id);
         true
+    }
+
+    /// A compressed file may turn up that was made of it.
+    fn note_ended(&mut self, id: FileId) {
+        self.ended_ids.push_back(id);
+        if self.ended_ids.len() > ENDED_IDS_MAX {
+            self.ended_ids.pop_front();
+        }
     }
 
     /// The file is gone for good: its slot is free.
@@ -302,6 +315,7 @@ impl Follower {
             return;
         };
         tell_end(&file, reason, events);
+        self.note_ended(file.id());
         if file.told {
             self.ended
                 .insert(file.source, (file.inode, file.generation, file.offset));
@@ -316,7 +330,7 @@ impl Follower {
         for name in &file.names {
             self.by_path.remove(name);
         }
-        self.problems.remove(&file.path);
+        self.problems.remove(&*file.path);
         self.free.push(slot);
     }
 
@@ -387,7 +401,7 @@ impl Follower {
             source: file.source,
             id: file.id(),
             generation: file.generation,
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
             offset: file.offset,
             mid_line,
             size,
@@ -441,7 +455,7 @@ impl Follower {
             && file.backoff > Duration::ZERO
         {
             file.backoff = Duration::ZERO;
-            self.problems.remove(&file.path);
+            self.problems.remove(&*file.path);
         }
     }
 
@@ -513,7 +527,7 @@ fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
         events.push(FileEvent::Forgotten {
             id: file.id(),
             generation: file.generation,
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
         });
     }
 }
@@ -522,7 +536,7 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
     if bytes > 0 {
         events.push(FileEvent::Lost {
             source: file.told.then_some(file.source),
-            path: file.path.clone(),
+            path: file.path.to_path_buf(),
             bytes,
             reason,
         });

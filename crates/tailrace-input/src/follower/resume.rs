@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::order::Known;
 use super::{Follower, Resume};
@@ -18,23 +19,27 @@ use crate::identity::{Inode, born};
 impl Follower {
     pub(super) fn take_resume(&mut self, resume: Vec<Resume>) {
         for entry in resume {
-            self.resume
-                .entry(Inode::from(entry.id))
-                .or_default()
-                .push(entry);
+            let entries = self.resume.entry(Inode::from(entry.id));
+            // Nearly all have one entry.
+            let entries = entries.or_insert_with(|| Vec::with_capacity(1));
+            entries.push(entry);
         }
         for entries in self.resume.values_mut() {
             entries.sort_by_key(|entry| entry.generation);
         }
     }
 
-    /// The path of the input of each entry, and which file had it.
-    pub(super) fn origins(&self, resume: &[Resume]) -> Vec<Known> {
-        let origin = |entry: &Resume| {
-            let path = self.origin_of(&entry.path);
-            (path, Inode::from(entry.id), entry.id.born)
-        };
-        resume.iter().map(origin).collect()
+    /// The paths of the input that belong to files which are not where they were.
+    pub(super) fn origins(&self, known: Vec<(Arc<Path>, Inode, u64)>) -> Vec<Known> {
+        let moved = known.into_iter().filter(|(path, inode, born)| {
+            let now = self
+                .by_path
+                .get(path)
+                .and_then(|&slot| self.files[slot as usize].as_ref());
+            now.is_none_or(|file| (file.inode, file.born) != (*inode, *born))
+        });
+        let origin = |(path, _, born): (Arc<Path>, Inode, u64)| (self.origin_of(&path), born);
+        moved.map(origin).collect()
     }
 
     /// Gives a new file the place where its latest generation was left. True if it is read to its
@@ -47,7 +52,14 @@ impl Follower {
             return false;
         };
         for entry in entries {
-            self.resume_failed(entry, LossReason::Truncated);
+            // Earlier contents of one file were cut; other files that had the inode are gone.
+            let is_same = entry.id.born == latest.id.born;
+            let reason = if is_same {
+                LossReason::Truncated
+            } else {
+                LossReason::Vanished
+            };
+            self.resume_failed(entry, reason);
         }
         if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
             // The inode is another file's now. Both may be in the checkpoint for a while.
@@ -56,7 +68,10 @@ impl Follower {
             self.resume_failed(latest, LossReason::Vanished);
             return false;
         }
-        file.origin.clone_from(&latest.path);
+        if file.path == latest.path {
+            file.path = Arc::clone(&latest.path);
+        }
+        file.origin = Arc::clone(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         // Without a birth time only its content tells whether it is that file: it is opened.
         let is_same = latest.id.born != 0 && latest.id.born == file.born;
@@ -85,7 +100,7 @@ impl Follower {
             if !self.resume.contains_key(&inode) {
                 continue;
             }
-            let path = [Some(entry.path.clone()), listed(&mut listings, entry)]
+            let path = [Some(entry.path.to_path_buf()), listed(&mut listings, entry)]
                 .into_iter()
                 .flatten()
                 .find(|path| {
@@ -121,7 +136,7 @@ impl Follower {
         if bytes > 0 {
             self.pending.push(FileEvent::Lost {
                 source: None,
-                path: entry.path.clone(),
+                path: entry.path.to_path_buf(),
                 bytes,
                 reason,
             });
@@ -129,7 +144,7 @@ impl Follower {
         self.pending.push(FileEvent::Forgotten {
             id: entry.id,
             generation: entry.generation,
-            path: entry.path,
+            path: entry.path.to_path_buf(),
         });
     }
 }

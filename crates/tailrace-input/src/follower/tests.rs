@@ -12,6 +12,7 @@ mod rotation;
 mod twins;
 mod unknown;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -184,7 +185,7 @@ impl Rig {
                     .get(key)
                     .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
                 generation: key.2,
-                path: content.path.clone(),
+                path: content.path.as_path().into(),
                 offset: content.begin + content.bytes.len() as u64,
                 size: content.size,
             })
@@ -317,6 +318,18 @@ impl Rig {
 
     fn count(&self, is: impl Fn(&FileEvent) -> bool) -> usize {
         self.log.iter().filter(|event| is(event)).count()
+    }
+}
+
+thread_local! {
+    static BETWEEN_LOOKS: RefCell<Vec<Box<dyn FnOnce()>>> = RefCell::default();
+}
+
+/// What happens to the files between two looks at a directory.
+pub(super) fn between_looks() {
+    let next = BETWEEN_LOOKS.with_borrow_mut(Vec::pop);
+    if let Some(next) = next {
+        next();
     }
 }
 

@@ -7,12 +7,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Follower, Resume};
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
-use crate::gzip::{self, GzipReader, Original};
+use crate::gzip::{self, GzipReader, Original, Sketch};
 use crate::identity::{FingerprintKey, Inode, born};
 
 /// What stands in for a file that is gone.
@@ -53,17 +54,24 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        if file.unread() == 0 || file.twin.is_some() {
+        if file.twin.is_some() {
             return false;
         }
-        let Some(twin) = self.find_twin(file) else {
+        // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
+        if file.unread() == 0 && (file.is_open() || !has_grown_twin(file)) {
+            return false;
+        }
+        let Some(twin) = self
+            .find_twin(file)
+            .filter(|twin| twin.original.size > file.offset)
+        else {
             return false;
         };
         self.close(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
-        file.twin = Some(twin);
+        file.twin = Some(Box::new(twin));
         let (inode, floor) = (file.inode, file.generation + 1);
         for name in std::mem::take(&mut file.names) {
             self.by_path.remove(&name);
@@ -79,10 +87,10 @@ impl Follower {
     pub(super) fn resume_from_twin(&mut self, entry: &Resume) -> bool {
         let source = self.new_source();
         let inode = Inode::from(entry.id);
-        let mut file = File::new(inode, source, entry.generation, &entry.path);
+        let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
         file.born = entry.id.born;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
-        file.origin = self.origin_of(&entry.path);
+        self.set_origin(&mut file);
         let Some(twin) = self
             .find_twin(&file)
             .filter(|t| t.original.size > entry.offset)
@@ -96,12 +104,12 @@ impl Follower {
     /// A file that is read from its twin from the beginning.
     pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
         file.gone = true;
-        file.twin = Some(twin);
+        file.twin = Some(Box::new(twin));
         let floor = self.floors.entry(file.inode).or_default();
         *floor = (*floor).max(file.generation + 1);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
-        self.files[slot as usize] = Some(file);
+        self.files[slot as usize] = Some(Box::new(file));
         self.mark_ready(slot);
         self.join_lineage(slot);
     }
@@ -119,14 +127,14 @@ impl Follower {
         // The likely one first: looking into one costs its decompression. Then the oldest: of those that go
         // on alike, the file that is known is the first.
         names.sort_by_cached_key(|path| {
-            let is_named = path.with_extension("") == file.path || *path == file.path;
+            let is_named = path.with_extension("") == *file.path || **path == *file.path;
             let made = fs::symlink_metadata(path).map_or(0, |meta| born(&meta));
             (!is_named, made)
         });
         names.into_iter().find_map(|path| {
             // Nothing is known of its content: only the name can tell.
             let is_unknown = file.fingerprint.bytes == 0;
-            if is_unknown && path.with_extension("") != file.path {
+            if is_unknown && path.with_extension("") != *file.path {
                 return None;
             }
             let key = self.config.fingerprint_key;
@@ -201,7 +209,7 @@ impl Follower {
         if file.unread() == 0 {
             events.push(FileEvent::Lost {
                 source: file.told.then_some(file.source),
-                path: file.path.clone(),
+                path: file.path.to_path_buf(),
                 bytes: 0,
                 reason: LossReason::Corrupt,
             });
@@ -209,7 +217,7 @@ impl Follower {
     }
 
     fn twin_of(&self, slot: u32) -> Option<&Twin> {
-        self.files[slot as usize].as_ref()?.twin.as_ref()
+        self.files[slot as usize].as_ref()?.twin.as_deref()
     }
 }
 
@@ -227,6 +235,14 @@ impl File {
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
         Ok(bytes)
     }
+}
+
+/// Whether there is a compressed file of its last name that says that it holds more than was read.
+fn has_grown_twin(file: &File) -> bool {
+    let twin = gzip::compressed_name(&file.path);
+    let size = is_regular(&twin).then(|| Sketch::of(&twin).ok().map(|sketch| sketch.size));
+    let read = file.offset & u64::from(u32::MAX);
+    size.flatten().is_some_and(|size| u64::from(size) != read)
 }
 
 /// Whether two names are alike up to what rotation puts into them.

@@ -1,7 +1,8 @@
 //! Files of which nothing is known: made, rotated away and perhaps compressed while no agent ran.
 //!
 //! Takes what earlier runs knew, looks through the directories of the input, and reads every rotated or
-//! compressed file that none of it fits, in the order in which they were made. A compressed file is one of
+//! compressed file that none of it fits, in the order in which they were made. While it runs, the same for a
+//! file that came and went between two looks. A compressed file is one of
 //! those only if it was made since all files that went are on record, so that it would be known had it been
 //! read. Never reads one whose path still leads to the file that had it: then nothing was in between.
 
@@ -9,13 +10,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::order::Known;
+use super::order::{Known, youngest};
 use super::twin::Twin;
 use super::{FileEvent, Follower};
 use crate::event::LossReason;
 use crate::file::File;
 use crate::gzip::{self, Sketch};
 use crate::identity::{FileId, Inode, born};
+
+/// How often directories are listed at most while files go that were listed.
+const LOOKS_MAX: usize = 16;
 
 /// A compressed file that may be unknown.
 struct Candidate {
@@ -31,18 +35,8 @@ impl Follower {
         if self.config.gone.since == 0 {
             return;
         }
-        let mut youngest: HashMap<&Path, (u64, Inode)> = HashMap::new();
-        for (path, inode, born) in known {
-            let known = youngest.entry(path).or_insert((*born, *inode));
-            *known = (*known).max((*born, *inode));
-        }
-        let mut rotated = Vec::new();
-        let mut compressed = Vec::new();
-        for dir in self.homes(known) {
-            self.look_through(&dir, &youngest, &mut rotated, &mut compressed);
-        }
-        rotated.sort();
-        compressed.sort_by(|a, b| (a.made, &a.path).cmp(&(b.made, &b.path)));
+        let youngest = youngest(known);
+        let compressed = self.look_for_rotated(known, &youngest);
         let mut read: Vec<Option<FileId>> = read
             .iter()
             .filter(|id| id.fingerprint.bytes > 0)
@@ -55,18 +49,45 @@ impl Follower {
             if !twins.contains(&candidate.path) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
-                let place = known.map_or(0, |known| known.0) + 1 + index as u64;
+                let place = known.map_or(0, |born| *born) + 1 + index as u64;
                 self.read_unless_known(candidate, place, &mut read);
             }
         }
-        for (_, path) in rotated {
-            self.appeared(&path, true);
+    }
+
+    /// Takes up what is rotated and not compressed, and gives the compressed files, oldest first. What is
+    /// compressed between the listing and the look at it is in the next listing.
+    fn look_for_rotated(
+        &mut self,
+        known: &[Known],
+        youngest: &HashMap<&Path, u64>,
+    ) -> Vec<Candidate> {
+        let homes = self.homes(known);
+        let (mut rotated, mut compressed) = (Vec::new(), Vec::new());
+        for _ in 0..LOOKS_MAX {
+            rotated.clear();
+            compressed.clear();
+            for dir in &homes {
+                self.look_through(dir, youngest, &mut rotated, &mut compressed);
+            }
+            #[cfg(test)]
+            super::tests::between_looks();
+            rotated.sort();
+            let mut are_there = true;
+            for (_, path) in &rotated {
+                are_there &= self.appeared(path, true) || fs::symlink_metadata(path).is_ok();
+            }
+            if are_there {
+                break;
+            }
         }
+        compressed.sort_by(|a, b| (a.made, &a.path).cmp(&(b.made, &b.path)));
+        compressed
     }
 
     fn homes(&self, known: &[Known]) -> BTreeSet<PathBuf> {
         let mut homes: BTreeSet<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
-        for (path, ..) in known {
+        for (path, _) in known {
             if let Some(dir) = path.parent()
                 && !homes.contains(dir)
             {
@@ -80,14 +101,14 @@ impl Follower {
     fn look_through(
         &self,
         dir: &Path,
-        youngest: &HashMap<&Path, (u64, Inode)>,
+        youngest: &HashMap<&Path, u64>,
         rotated: &mut Vec<(u64, PathBuf)>,
         compressed: &mut Vec<Candidate>,
     ) {
         let patterns = &self.discovery.patterns;
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if self.by_path.contains_key(&path) {
+            if self.by_path.contains_key(path.as_path()) {
                 continue;
             }
             let is_gzip = gzip::is_gzip(&path);
@@ -102,7 +123,7 @@ impl Follower {
                 continue;
             }
             let known = youngest.get(origin.as_path());
-            if known.is_some_and(|known| self.still_has(&origin, *known)) {
+            if self.is_known(&origin, known.map_or(0, |born| *born)) {
                 continue;
             }
             let Some(meta) = fs::symlink_metadata(&path)
@@ -112,7 +133,13 @@ impl Follower {
                 continue;
             };
             let (made, inode) = (born(&meta), Inode::of(&meta));
-            if made < self.config.gone.since || self.by_inode.contains_key(&inode) {
+            let namesake = self
+                .by_inode
+                .get(&inode)
+                .and_then(|&slot| self.files[slot as usize].as_ref());
+            // One that is gone may be listed under its inode still.
+            let is_followed = namesake.is_some_and(|file| file.born == made || file.born == 0);
+            if made < self.config.gone.since || is_followed {
                 continue;
             }
             let uncompressed = fs::symlink_metadata(&original);
@@ -120,7 +147,7 @@ impl Follower {
                 rotated.push((made, path));
             } else if uncompressed.is_ok_and(|meta| born(&meta) <= made) {
                 // It is being made, of a file that is there.
-                if !self.by_path.contains_key(&original) && origin != original {
+                if !self.by_path.contains_key(original.as_path()) && origin != original {
                     rotated.push((made, original));
                 }
             } else {
@@ -134,11 +161,63 @@ impl Follower {
         }
     }
 
-    /// Whether a path leads to the file that had it.
-    fn still_has(&self, path: &Path, (born, inode): (u64, Inode)) -> bool {
-        let slot = self.by_path.get(path);
-        let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
-        file.is_some_and(|file| (file.born, file.inode) == (born, inode))
+    /// A file of the input came and went between two looks. If it was compressed and none that is known fits, it
+    /// is read. False if there is no such file.
+    pub(super) fn read_missed(&mut self, path: &Path) -> bool {
+        let compressed = gzip::compressed_name(path);
+        let Some(meta) = fs::symlink_metadata(&compressed)
+            .ok()
+            .filter(fs::Metadata::is_file)
+        else {
+            return false;
+        };
+        let files = self.files.iter().flatten();
+        let mut twins = files.clone().filter_map(|file| file.twin.as_ref());
+        if twins.any(|twin| twin.path() == compressed) {
+            return true;
+        }
+        let found = Candidate {
+            made: born(&meta),
+            origin: self.origin_of(path),
+            inode: Inode::of(&meta),
+            path: compressed,
+        };
+        let sketch = match Sketch::of(&found.path) {
+            Ok(sketch) => sketch,
+            Err(error) => {
+                self.damaged(found.path, &error);
+                return true;
+            }
+        };
+        let key = self.config.fingerprint_key;
+        let read = files
+            .map(|file| file.id())
+            .chain(self.ended_ids.iter().copied());
+        let mut read = read.filter(|id| id.fingerprint.bytes > 0);
+        let is_known = read.any(|id| {
+            key.matches(&sketch.head, id.fingerprint)
+                && gzip::holds(&found.path, id, id.tail.offset, key)
+                    .is_ok_and(|held| held.is_some())
+        });
+        if !is_known {
+            let place = self.place_before_now(&found);
+            self.read_whole(found, &sketch, place);
+        }
+        true
+    }
+
+    /// A birth time behind those of the files that had its path, and before that of the file that has it now.
+    fn place_before_now(&self, found: &Candidate) -> u64 {
+        let now = self.by_path.get(found.origin.as_path());
+        let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
+        let now = now.map_or(found.made, |file| file.born);
+        let lineage = self
+            .lineages
+            .get(found.origin.as_path())
+            .into_iter()
+            .flatten();
+        let before = lineage.map(|known| known.0).take_while(|born| *born < now);
+        before.last().map_or(now.saturating_sub(1), |born| born + 1)
     }
 
     /// Each file that was read accounts for one compressed file at most.
@@ -156,21 +235,24 @@ impl Follower {
                         .is_ok_and(|held| held.is_some_and(|held| held.size == id.tail.offset))
             })
         };
-        if let Some(known) = read.iter_mut().find(|id| fits(id)) {
-            *known = None;
-            return;
+        match read.iter_mut().find(|id| fits(id)) {
+            Some(known) => *known = None,
+            None => self.read_whole(found, &sketch, place),
         }
+    }
+
+    fn read_whole(&mut self, found: Candidate, sketch: &Sketch, place: u64) {
         let twin = match Twin::whole(&found.path, sketch.size.into()) {
             Ok(twin) => twin,
             Err(error) => return self.damaged(found.path, &error),
         };
         let source = self.new_source();
         let generation = self.floors.get(&found.inode).copied().unwrap_or(0);
-        let mut file = File::new(found.inode, source, generation, &found.path);
+        let mut file = File::new(found.inode, source, generation, found.path.into());
         file.born = place;
-        file.fingerprint = key.fingerprint(&sketch.head);
+        file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
-        file.origin = found.origin;
+        file.origin = found.origin.into();
         self.add_twin(file, twin);
     }
 

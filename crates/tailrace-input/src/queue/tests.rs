@@ -103,7 +103,7 @@ fn entry(stream: u64, offset: u64, size: u64) -> Resume {
     Resume {
         id: id_of(stream),
         generation: 0,
-        path: "stdin".into(),
+        path: Path::new("stdin").into(),
         offset,
         size,
     }
@@ -153,7 +153,7 @@ fn what_was_synced_and_not_settled_is_read_again_before_new_input() {
     let expected = FileEvent::Forgotten {
         id: id_of(stream_id),
         generation: 0,
-        path: "stdin".into(),
+        path: Path::new("stdin").into(),
     };
     assert!(rig.events.contains(&expected), "{:?}", rig.events);
     assert_eq!(rig.lost(), []);

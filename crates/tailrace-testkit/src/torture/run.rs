@@ -272,8 +272,21 @@ impl<'a> Harness<'a> {
             dir,
             sink,
         };
+        harness.await_agent();
         harness.start_writers()?;
         Ok(harness)
+    }
+
+    /// What is compressed before an agent first ran is none of its affair: it has to have begun.
+    fn await_agent(&mut self) {
+        let due = Instant::now() + END_PATIENCE;
+        while self.plan.agent.kind == Kind::Tailrace
+            && self.program.checkpoint_age().is_none()
+            && self.process.ended().is_none()
+            && Instant::now() < due
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn start_writers(&mut self) -> io::Result<()> {

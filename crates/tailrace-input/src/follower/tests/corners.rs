@@ -7,7 +7,7 @@ fn a_read_error_is_told_once_and_the_others_go_on() {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("bad.log", "one\n");
     rig.until(|rig| rig.texts() == ["one\n"]);
-    let slot = rig.follower.by_path[&rig.path("bad.log")] as usize;
+    let slot = rig.follower.by_path[rig.path("bad.log").as_path()] as usize;
     // A descriptor that cannot be read stands in for a broken disk.
     let write_only = OpenOptions::new()
         .append(true)

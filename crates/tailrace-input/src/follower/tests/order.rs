@@ -69,7 +69,7 @@ fn a_paused_or_deleted_file_is_waited_for_and_a_broken_one_is_not() {
     rig.follower.resume(source);
     assert_eq!(read_all(&mut rig), "two\nthree\n");
 
-    let slot = rig.follower.by_path[&rig.path("a.log")] as usize;
+    let slot = rig.follower.by_path[rig.path("a.log").as_path()] as usize;
     let write_only = OpenOptions::new().append(true).open(rig.path("a.log"));
     let file = rig.follower.files[slot].as_mut().unwrap();
     file.replace_handle(write_only.unwrap());
@@ -215,4 +215,30 @@ fn after_a_restart_a_file_that_was_begun_waits_for_the_older_one() {
         story[1].ends_with(&format!(" continues {older}")),
         "{story:?}"
     );
+}
+
+#[test]
+fn what_came_in_between_is_found_though_a_known_file_has_the_path() {
+    // One that had another path, and one that had this path before the youngest.
+    for again in ["b.log", "a.log.1"] {
+        let mut rig = Rig::new(&["*.log"]);
+        rig.append("b.log", "b\n");
+        rig.append("a.log", "1\n");
+        tick(rig.dir.path());
+        rig.until(|rig| rig.texts().len() == 2);
+        rig.rename("a.log", "a.log.1");
+        rig.append("a.log", "2\n");
+        tick(rig.dir.path());
+        rig.until(|rig| rig.texts().len() == 3);
+        let resume = rig.resume_entries();
+        rig.rename("a.log", "a.log.2");
+        rig.append("a.log", "3\n");
+        rig.rename("a.log", "a.log.3");
+        rig.rename(again, "a.log");
+        rig.keys.clear();
+        rig.ids.clear();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.texts().contains(&"3\n".to_owned()));
+        assert_eq!(rig.texts(), ["1\n", "2\n", "3\n", "b\n"]);
+    }
 }

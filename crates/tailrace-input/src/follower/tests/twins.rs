@@ -4,6 +4,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use crate::identity::{Fingerprint, Inode, Tail, born};
 
 /// What `gzip` does, or kubelet: the compressed file is whole before the other one goes.
 pub(super) fn compress_file(path: &Path) {
@@ -157,4 +158,122 @@ fn deleted_files_hold_no_more_than_their_budget_and_the_noisiest_pays() {
     assert!(texts.contains(&format!("first\n{}", "q".repeat(900))));
     assert!(texts.contains(&"4".repeat(4000)), "the youngest stay");
     assert!(!rig.problems(&rig.path("noisy.log")).is_empty());
+}
+
+#[test]
+fn what_a_closed_file_got_before_it_was_compressed_is_read() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.idle_close = Duration::ZERO);
+    for name in ["a.log", "b.log"] {
+        rig.append(name, "one\n");
+    }
+    rig.until(|rig| rig.texts().len() == 2 && rig.follower.open_files() == 0);
+    // Under the name it had, and under one that nobody saw.
+    rig.append("a.log", "two\n");
+    compress(&rig, "a.log");
+    rig.append("b.log", "two\n");
+    rig.rename("b.log", "b.log.1");
+    compress(&rig, "b.log.1");
+    rig.until(|rig| rig.count(is_forgotten) == 2);
+    assert_eq!(rig.texts(), ["one\ntwo\n", "one\ntwo\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_file_that_was_empty_when_it_was_found_is_read_from_its_twin() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", "");
+    rig.follower.rescan();
+    rig.append("a.log", "one\n");
+    rig.rename("a.log", "a.log.1");
+    compress(&rig, "a.log.1");
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.texts(), ["one\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
+    let (mut rig, mut resume) = stopped_at(1000, 500);
+    compress(&rig, "a.log");
+    rig.append("a.log", "next\n");
+    // Both files are in the checkpoint, under one inode, as two generations.
+    let meta = fs::metadata(rig.path("a.log")).unwrap();
+    let old = &mut resume[0];
+    let content = rig.live.remove(&(old.id.device, old.id.inode, 0)).unwrap();
+    old.id.inode = Inode::of(&meta).inode;
+    rig.live.insert((old.id.device, old.id.inode, 0), content);
+    let id = FileId {
+        born: born(&meta),
+        fingerprint: Fingerprint::default(),
+        tail: Tail::default(),
+        ..old.id
+    };
+    let next = Resume {
+        id,
+        generation: 1,
+        offset: 0,
+        size: 0,
+        ..old.clone()
+    };
+    resume.push(next);
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.count(is_forgotten) == 1 && rig.texts().concat().contains("next"));
+    let whole: String = (0..1000).map(|n| format!("line {n:05}\n")).collect();
+    assert_eq!(rig.texts(), [whole, "next\n".to_owned()]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn of_files_that_begin_alike_the_one_of_its_name_is_its_twin_and_others_are_not() {
+    let more = |rig: &Rig, name: &str, end: &str| {
+        let text: String = (0..100).map(|n| format!("line {n:05}\n")).collect();
+        rig.append(name, text + end);
+        compress(rig, name);
+    };
+    let (mut rig, resume) = stopped_at(100, 100);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    // Of another program, made before, and its own.
+    more(&rig, "b.log", "of another\n");
+    more(&rig, "a.log.0", "made before\n");
+    super::order::tick(rig.dir.path());
+    more(&rig, "a.log", "its own\n");
+    begin_again(&mut rig, resume.clone());
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert!(rig.archive[0].bytes.ends_with(b"\nits own\n"));
+
+    let (mut rig, resume) = stopped_at(100, 100);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    more(&rig, "b.log", "of another\n");
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.archive[0].bytes.len(), 1100);
+}
+
+#[test]
+fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.slice_bytes_max = 10);
+    rig.append("a.log", "line of ten\n".repeat(100));
+    rig.follower.rescan();
+    let inode = Inode::of(&fs::metadata(rig.path("a.log")).unwrap());
+    // Held open, so that the compressed file does not get the inode.
+    let file = fs::File::open(rig.path("a.log")).unwrap();
+    compress(&rig, "a.log");
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    while buffer.is_empty() {
+        rig.follower.read(&mut buffer, 10, &mut events);
+    }
+    rig.take(&buffer, events);
+    drop(file);
+    // Where inodes are not used again soon, there is nothing to see.
+    for number in 0..200 {
+        rig.append(&format!("b-{number}.log"), "x\n");
+        let meta = fs::metadata(rig.path(&format!("b-{number}.log"))).unwrap();
+        if Inode::of(&meta) == inode {
+            break;
+        }
+    }
+    rig.follower.rescan();
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.archive[0].bytes.len(), 1200);
+    assert_eq!(rig.lost(), []);
 }

@@ -164,7 +164,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
     let entry = Resume {
         id: key,
         generation: 0,
-        path: content.path.clone(),
+        path: content.path.as_path().into(),
         offset: half as u64,
         size: content.size,
     };
@@ -212,4 +212,131 @@ fn what_is_excluded_stays_excluded_when_it_is_compressed() {
     rig.append("a.log", "last\n");
     rig.until(|rig| rig.texts().concat().contains("last"));
     assert_eq!(rig.texts(), ["first\n", "last\n", "number 2\n"]);
+}
+
+#[test]
+fn what_is_compressed_while_the_agent_starts_is_read() {
+    // One whose compressed file is in the first listing, beside it, and one that is not there yet.
+    for is_begun in [true, false] {
+        let (mut rig, resume) = stopped("known\n");
+        // Of a path that the checkpoint does not know: only a look through the directory finds it.
+        rig.append("b.log", "first\n");
+        rig.rename("b.log", "b.log.1");
+        rig.append("b.log", "second\n");
+        let (first, whole) = (rig.path("b.log.1"), rig.path("b.log.1.gz"));
+        fs::copy(&first, rig.path("aside")).unwrap();
+        compress_file(&rig.path("aside"));
+        let begun = rig.path("aside.gz");
+        if is_begun {
+            fs::rename(&begun, &whole).unwrap();
+        }
+        let compress = move || {
+            if !is_begun {
+                fs::rename(begun, whole).unwrap();
+            }
+            fs::remove_file(first).unwrap();
+        };
+        BETWEEN_LOOKS.with_borrow_mut(|next| next.push(Box::new(compress)));
+        begin_again(&mut rig, resume);
+        rig.until(|rig| rig.texts().len() == 3);
+        assert_eq!(rig.texts(), ["first\n", "known\n", "second\n"]);
+        let read: Vec<_> = in_order(&rig)
+            .into_iter()
+            .filter(|text| text != "known\n")
+            .collect();
+        assert_eq!(read, ["first\n", "second\n"]);
+        assert_eq!(rig.lost(), []);
+    }
+}
+
+#[test]
+fn older_copies_of_a_file_that_is_still_there_are_left_alone() {
+    let (mut rig, resume) = stopped("first\n");
+    // As logrotate does with `copytruncate` and `delaycompress`.
+    rig.append("a.log.2", "older\n");
+    compress_file(&rig.path("a.log.2"));
+    rig.append("a.log.1", "copied\n");
+    begin_again(&mut rig, resume);
+    rig.append("a.log", "next\n");
+    rig.until(|rig| rig.texts().concat().contains("next"));
+    assert_eq!(rig.texts(), ["first\nnext\n"]);
+}
+
+#[test]
+fn what_seemed_missed_and_was_read_is_not_read_again() {
+    let mut rig = Rig::new(&["*.log"]);
+    for name in ["ended.log", "open.log"] {
+        rig.append(name, format!("{name}\n"));
+    }
+    rig.until(|rig| rig.texts().len() == 2);
+    fs::copy(rig.path("open.log"), rig.path("copy")).unwrap();
+    compress_file(&rig.path("copy"));
+    compress_file(&rig.path("ended.log"));
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert!(rig.follower.read_missed(&rig.path("copy")));
+    assert!(rig.follower.read_missed(&rig.path("ended.log")));
+    assert!(!rig.follower.read_missed(&rig.path("never.log")));
+    rig.step();
+    assert_eq!(rig.texts().len(), 2);
+}
+
+#[test]
+fn a_checkpoint_that_knows_a_file_knows_those_before_it() {
+    let (mut rig, resume) = stopped("first\n");
+    for number in 1..4 {
+        rig.append("a.log", format!("number {number}\n"));
+        rotate(&rig, number, None);
+        compress_file(&rig.path(&format!("a.log.2026010{number}")));
+    }
+    rig.append("a.log", "last\n");
+    begin_again(&mut rig, resume);
+    // The agent is killed after each event that its caller may have seen, and everything is read from there.
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    let mut known = Vec::new();
+    while known.len() < 4 {
+        buffer.clear();
+        rig.follower.read(&mut buffer, 1, &mut events);
+        for event in events.drain(..) {
+            if let FileEvent::Opened { path, .. } = event {
+                known.push(path);
+            }
+        }
+    }
+    let expected = [
+        // Under the name it had.
+        "a.log",
+        "a.log.20260102.gz",
+        "a.log.20260103.gz",
+        "a.log",
+    ];
+    assert_eq!(known, expected.map(|name| rig.path(name)));
+}
+
+/// The kernel's queue is read when all of it has happened.
+#[test]
+fn files_that_came_and_went_between_two_looks_are_read_from_their_compressed_files() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "first\n");
+    rig.until(|rig| rig.texts().len() == 1);
+    rig.follower.next_drain = Instant::now();
+    rig.append("a.log", "then\n");
+    rotate(&rig, 1, None);
+    for number in 2..5 {
+        rig.append("a.log", format!("number {number}\n"));
+        rotate(&rig, number, Some(number - 1));
+    }
+    rig.append("a.log", "last\n");
+    rig.until(|rig| rig.texts().len() == 5);
+    let expected = [
+        "first\nthen\n",
+        "number 2\n",
+        "number 3\n",
+        "number 4\n",
+        "last\n",
+    ];
+    assert_eq!(in_order(&rig), expected);
+    assert_eq!(rig.lost(), []);
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.texts().len(), 5, "nothing is read twice");
 }
