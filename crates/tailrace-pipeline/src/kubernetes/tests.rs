@@ -14,7 +14,7 @@ fn input(options: &str) -> KubernetesInput {
     );
     std::fs::write(&path, text).unwrap();
     let loaded = tailrace_config::load(std::slice::from_ref(&path), &|_| None).unwrap();
-    match &loaded.config.pipelines["p"].inputs[0] {
+    match &loaded.pipelines["p"].inputs[0] {
         tailrace_config::Input::Kubernetes(input, _) => (**input).clone(),
         other => panic!("{other:?}"),
     }

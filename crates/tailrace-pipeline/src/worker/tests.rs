@@ -52,8 +52,9 @@ fn framed(plan: &PipelinePlan, lines: &[Vec<u8>], cri: bool) -> Framed {
             plan.encodings.len()
         ],
         files: true,
+        pods: None,
     };
-    let facts = ["/logs/a.log", "/logs/b.log"].map(|path| Arc::new(facts.of(Path::new(path))));
+    let facts = ["/logs/a.log", "/logs/b.log"].map(|path| facts.of(Path::new(path)).facts);
     let mut framers = [0, 1].map(|_| Framer::new(&config, 0, false));
     let mut frames = Frames::default();
     let mut bytes = Vec::new();
