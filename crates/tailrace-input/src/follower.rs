@@ -82,6 +82,8 @@ pub struct FileConfig {
     pub open_files_max: usize,
     /// How long a file stays open after its last byte was read. Default 30 s.
     pub idle_close: Duration,
+    /// Whether a source is paused when it is opened: nothing of it is read until [`Follower::resume`]. Default no.
+    pub opens_paused: bool,
     /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
     /// 2 s. Nothing unread is ever given up by it.
     pub linger: Duration,
@@ -108,6 +110,7 @@ impl Default for FileConfig {
             slice_bytes_max: 256 * 1024,
             open_files_max: open_files_default(),
             idle_close: Duration::from_secs(30),
+            opens_paused: false,
             linger: Duration::from_secs(2),
             held_bytes_max: 1024 * 1024 * 1024,
             fingerprint_key: FingerprintKey::default(),

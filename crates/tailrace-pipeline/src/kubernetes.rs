@@ -113,6 +113,7 @@ pub(crate) fn file_config(input: &KubernetesInput) -> FileConfig {
         },
         ignore_older: input.ignore_older,
         scan_interval: input.discover_interval,
+        opens_paused: true,
         ..FileConfig::default()
     }
 }
@@ -179,7 +180,7 @@ impl NodePods {
         matches!(self.pods.look_up(log), Lookup::Awaited)
     }
 
-    /// What is said of a log now. What was not waited for counts as missing.
+    /// What is said of a log now. While the answer is awaited nothing of the log is read.
     pub(crate) fn said(&self, log: &PodLog) -> Said {
         match self.pods.look_up(log) {
             Lookup::Known(container) => said(&container, false),
@@ -187,8 +188,8 @@ impl NodePods {
             Lookup::Awaited => Said {
                 attributes: values(&path_attributes(log, self.node_name.as_deref())),
                 excluded: None,
-                is_missing: true,
-                revision: 0,
+                is_missing: false,
+                revision: u64::MAX,
             },
         }
     }

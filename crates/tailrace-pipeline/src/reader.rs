@@ -225,9 +225,9 @@ impl Reader {
                     let slot = self.open(event);
                     self.slots.insert(*source, slot);
                     if let Some(awaiting) = &mut self.awaiting
-                        && awaiting.begins(*source, path)
+                        && !awaiting.begins(*source, path)
                     {
-                        self.source.pause(*source);
+                        self.source.resume(*source);
                     }
                 }
                 FileEvent::Chunk {

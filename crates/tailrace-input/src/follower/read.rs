@@ -395,6 +395,7 @@ impl Follower {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }
         file.size = size;
+        file.paused |= self.config.opens_paused && !file.told;
         file.told = true;
         file.listed = true;
         events.push(FileEvent::Opened {

@@ -249,11 +249,18 @@ fn queries_read_what_is_known_of_pods_pushed_down_or_not() {
         r#"SELECT *, "k8s.pod.name" AS pod FROM logs WHERE "k8s.pod.label.app" LIKE 'w%' AND n IN (2, 3)"#,
     ] {
         let node = Node::new("labels: ['*']", sql);
+        let mut logs = Vec::new();
         for (namespace, name, uid) in [("shop", "web-0", "u1"), ("other", "web-0", "u2")] {
             let app = if namespace == "shop" { "web" } else { "x" };
             let metadata = json!({"labels": {"app": app}});
             node.api.set(pod(namespace, name, uid, "app", &metadata));
-            let mut log = node.log(&format!("{namespace}_{name}_{uid}"), "app/0.log");
+            let log = node.log(&format!("{namespace}_{name}_{uid}"), "app/0.log");
+            logs.push((namespace, log));
+        }
+        let agent = node.bench.start();
+        let followed = || agent.own_log().matches("following file").count() == 2;
+        until(followed, || agent.own_log());
+        for (namespace, log) in &mut logs {
             for n in 0..4 {
                 let line = format!(r#"{{"msg":"{namespace} {n}","n":{n}}}"#);
                 let (head, tail) = line.split_at(7 + n);
@@ -264,7 +271,6 @@ fn queries_read_what_is_known_of_pods_pushed_down_or_not() {
                 log.cri(TIME, Stream::Stdout, true, tail);
             }
         }
-        let agent = node.bench.start();
         let records = node.wait(&["shop 2", "shop 3"]);
         let pod = crate::agent::attribute(&records["shop 2"], "pod");
         assert_eq!(text(pod), "web-0", "{sql}");

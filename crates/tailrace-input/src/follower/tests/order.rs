@@ -242,3 +242,16 @@ fn what_came_in_between_is_found_though_a_known_file_has_the_path() {
         assert_eq!(rig.texts(), ["1\n", "2\n", "3\n", "b\n"]);
     }
 }
+
+#[test]
+fn a_source_that_opens_paused_gives_nothing_until_it_is_resumed() {
+    let mut rig = Rig::with(&["a.log"], |_, config| config.opens_paused = true);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.keys.len() == 1);
+    assert_eq!(read_all(&mut rig), "");
+    let source = *rig.keys.keys().next().unwrap();
+    rig.follower.resume(source);
+    assert_eq!(read_all(&mut rig), "one\n");
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+}
