@@ -30,6 +30,7 @@ pub(crate) fn run(data: &[u8]) {
                 format,
                 record_bytes_max,
                 chain_span_max,
+                ..Config::default()
             };
             for mid_line in [false, true] {
                 let whole = frame(&config, mid_line, data, &[]);

@@ -10,6 +10,7 @@
 use memchr::{memchr, memchr_iter};
 
 use crate::chain::{Chains, Part};
+use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_blank, is_overlong, without_return};
 use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
 
@@ -34,6 +35,8 @@ pub struct Framer {
     skipping: bool,
     /// Chains of partial lines; every one starts before `carry`.
     chains: Chains,
+    /// Open multi-line records, if lines are joined; every one starts before `carry`.
+    joins: Option<Box<Joins>>,
 }
 
 /// A line, or as much of it as is known to be too long.
@@ -67,6 +70,9 @@ impl Framer {
             carry: Vec::new(),
             skipping: mid_line,
             chains: Chains::default(),
+            joins: config.multiline.as_ref().map(|multiline| {
+                Box::new(Joins::new(multiline, config.record_bytes_max.max(1)))
+            }),
         }
     }
 
@@ -77,12 +83,16 @@ impl Framer {
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
         let origin = self.offset;
         out.stats.bytes += bytes.len() as u64;
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+        }
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, out)
         } else {
             0
         };
         let whole = start;
+        let chunk = Chunk { bytes, base };
         for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
             let line = Line {
                 text: &bytes[start..newline],
@@ -91,16 +101,23 @@ impl Framer {
                 place: Some((buffer, base + start as u32)),
             };
             self.line(&line, out);
+            self.settle(line.end, chunk, out);
             start = newline + 1;
         }
         if start < bytes.len() {
-            self.hold(&bytes[start..], origin + start as u64, out);
+            self.hold(&bytes[start..], origin + start as u64, chunk, out);
+        }
+        if let Some(joins) = &mut self.joins {
+            joins.keep(chunk, out);
         }
         self.offset = origin + bytes.len() as u64;
     }
 
-    /// The source has ended for good: an unterminated last line and open chains become records.
+    /// The source has ended for good: an unterminated last line, open chains and joins become records.
     pub fn finish(&mut self, out: &mut Frames) {
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+        }
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
             let line = Line {
@@ -110,17 +127,38 @@ impl Framer {
                 place: None,
             };
             self.line(&line, out);
+            self.settle(line.end, Chunk::NONE, out);
             self.carry = emptied(carry);
         }
         self.skipping = false;
         self.chains.finish(self.flags, out);
+        if let Some(joins) = &mut self.joins {
+            joins.absorb(Chunk::NONE, out);
+            joins.flush(out);
+        }
     }
 
-    /// The lowest offset of a byte that is held: of a line that has not ended or of a chain that is not complete.
+    /// The source has been quiet: multi-line records that its next line might go on with are given out. An unfinished
+    /// line and partial lines stay.
+    pub fn flush_joins(&mut self, out: &mut Frames) {
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+            joins.flush(out);
+        }
+    }
+
+    /// Whether a record is held that the next line might go on with.
+    pub fn has_open_join(&self) -> bool {
+        self.joins.as_ref().is_some_and(|joins| joins.is_open())
+    }
+
+    /// The lowest offset of a byte that is held: of a line that has not ended, or of a chain or join that is not complete.
     /// All bytes before it are in pieces and skips that were given out.
     pub fn unsettled_from(&self) -> Option<u64> {
         let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
-        self.chains.first_start().or(line)
+        let join = self.joins.as_ref().and_then(|joins| joins.first_start());
+        let record = self.chains.first_start().into_iter().chain(join).min();
+        record.or(line)
     }
 
     /// The offset of the byte that is expected next.
@@ -141,8 +179,7 @@ impl Framer {
         if self.skipping {
             self.skipping = newline.is_none();
             out.skip(self.offset..end, SkipReason::Oversize);
-            self.chains
-                .expire(end, self.chain_span_max, self.flags, out);
+            self.settle(end, Chunk::NONE, out);
         } else if let Some(newline) = newline {
             let mut carry = std::mem::take(&mut self.carry);
             let start = self.offset - carry.len() as u64;
@@ -157,31 +194,34 @@ impl Framer {
                 },
                 out,
             );
+            self.settle(end, Chunk::NONE, out);
             self.carry = emptied(carry);
         } else {
-            self.hold(bytes, self.offset, out);
+            self.hold(bytes, self.offset, Chunk::NONE, out);
         }
         length
     }
 
     /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become
     /// too long, gives out what there is.
-    fn hold(&mut self, bytes: &[u8], offset: u64, out: &mut Frames) {
+    fn hold(&mut self, bytes: &[u8], offset: u64, chunk: Chunk<'_>, out: &mut Frames) {
         let start = offset - self.carry.len() as u64;
         let missing = self.held_bytes_max().saturating_sub(self.carry.len());
         self.carry
             .extend_from_slice(&bytes[..bytes.len().min(missing)]);
         if is_overlong(&self.carry, self.line_bytes_max()) {
             let carry = std::mem::take(&mut self.carry);
+            let end = offset + bytes.len() as u64;
             self.line(
                 &Line {
                     text: &carry,
                     start,
-                    end: offset + bytes.len() as u64,
+                    end,
                     place: None,
                 },
                 out,
             );
+            self.settle(end, chunk, out);
             self.carry = emptied(carry);
             self.skipping = true;
         }
@@ -230,8 +270,30 @@ impl Framer {
             }
         }
         out.skip(kept_end..line.end, SkipReason::Oversize);
+    }
+
+    /// A line, or more of one that is skipped, was dealt with up to `end`: joins take its records, and what is held too
+    /// long is given out, what began first at first.
+    fn settle(&mut self, end: u64, chunk: Chunk<'_>, out: &mut Frames) {
+        let Some(joins) = &mut self.joins else {
+            let span_max = self.chain_span_max;
+            return self.chains.expire(end, span_max, self.flags, out);
+        };
+        joins.absorb(chunk, out);
+        while let Some(start) = joins.first_start()
+            && end - start > self.chain_span_max
+        {
+            // Chains that began before it are due before it.
+            let span_max = end - start;
+            self.chains.expire(end, span_max, self.flags, out);
+            joins.absorb(chunk, out);
+            if joins.first_start() == Some(start) {
+                joins.give_first(Flags::TRUNCATED, out);
+            }
+        }
         self.chains
-            .expire(line.end, self.chain_span_max, self.flags, out);
+            .expire(end, self.chain_span_max, self.flags, out);
+        joins.absorb(chunk, out);
     }
 
     /// The whole line, up to the limit, as a record.

@@ -4,6 +4,7 @@
 mod table;
 
 mod hostile;
+mod multiline;
 mod properties;
 
 /// Runs a framer over an input and checks what must hold for every input.

@@ -97,6 +97,7 @@ fn config() -> impl Strategy<Value = Config> {
             format,
             record_bytes_max,
             chain_span_max,
+            ..Config::default()
         })
 }
 

@@ -1,0 +1,323 @@
+//! Open joins: the record of a stream to which its next line may yet be added.
+//!
+//! Takes the records that framing has just given out, takes them back, and gives them out again when it is known that
+//! they are complete. A record that nothing was added to stays a range of the caller's buffer, and so does a join of
+//! lines that lie one behind the other there. Bounded like the chains of partial lines: by the record limit and, where
+//! other streams' lines lie between, by the span limit.
+
+use std::ops::Range;
+
+use super::{Multiline, Traces};
+use crate::text::emptied;
+use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
+
+/// The open joins of one source.
+#[derive(Clone, Debug)]
+pub(crate) struct Joins {
+    multiline: Multiline,
+    record_bytes_max: usize,
+    /// Indexed by [`Stream`].
+    by_stream: [Join; 3],
+    /// How many records of the frames are given out for good.
+    given: usize,
+    /// Taken back from the frames; empty in between.
+    records: Vec<Taken>,
+    pieces: Vec<Piece>,
+}
+
+/// The bytes that are being framed, and where they lie in the caller's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) base: u32,
+}
+
+impl Chunk<'_> {
+    /// No bytes: everything lies elsewhere.
+    pub(crate) const NONE: Chunk<'static> = Chunk { bytes: &[], base: 0 };
+}
+
+/// A record taken back from the frames.
+#[derive(Clone, Debug)]
+struct Taken {
+    record: Record,
+    /// Its pieces, of those that were taken back.
+    pieces: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Join {
+    /// The spans of the lines so far, neighbours merged. The join is open exactly if there is one.
+    pieces: Vec<Piece>,
+    /// The record so far. Its range is only meant if `content` is empty; of a buffer it is valid until the push ends.
+    record: Record,
+    /// The bytes so far, as soon as they are no range.
+    content: Vec<u8>,
+    lines: u64,
+    /// Where in a trace the stream is, whether or not the join is open.
+    traces: Traces,
+}
+
+impl Joins {
+    pub(crate) fn new(multiline: &Multiline, record_bytes_max: usize) -> Joins {
+        let join = |stream| Join {
+            pieces: Vec::new(),
+            record: Record {
+                buffer: SIDE,
+                start: 0,
+                end: 0,
+                flags: Flags::NONE,
+                stream,
+                time_ns: 0,
+            },
+            content: Vec::new(),
+            lines: 0,
+            traces: Traces::default(),
+        };
+        Joins {
+            multiline: multiline.clone(),
+            record_bytes_max,
+            by_stream: [Stream::None, Stream::Stdout, Stream::Stderr].map(join),
+            given: 0,
+            records: Vec::new(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Whether a record is held.
+    pub(crate) fn is_open(&self) -> bool {
+        self.by_stream.iter().any(Join::is_open)
+    }
+
+    /// The lowest offset that is held.
+    pub(crate) fn first_start(&self) -> Option<u64> {
+        self.by_stream.iter().filter_map(Join::start).min()
+    }
+
+    /// What `out` holds now is given out for good.
+    pub(crate) fn begin(&mut self, out: &Frames) {
+        self.given = out.records.len();
+    }
+
+    /// Deals with the records that were given out since the last call.
+    pub(crate) fn absorb(&mut self, chunk: Chunk<'_>, out: &mut Frames) {
+        if out.records.len() == self.given {
+            return;
+        }
+        self.take_back(out);
+        let mut records = std::mem::take(&mut self.records);
+        let pieces = std::mem::take(&mut self.pieces);
+        for taken in records.drain(..) {
+            self.add(taken.record, &pieces[taken.pieces], chunk, out);
+        }
+        self.records = records;
+        self.pieces = pieces;
+        self.pieces.clear();
+        self.given = out.records.len();
+    }
+
+    /// Gives out the join that begins first. `flags` says more of it.
+    pub(crate) fn give_first(&mut self, flags: Flags, out: &mut Frames) {
+        let first = self.first_start();
+        let join = self.by_stream.iter_mut().find(|join| join.start() == first);
+        if let Some(join) = join {
+            join.record.flags |= flags;
+            join.give(out);
+        }
+        self.given = out.records.len();
+    }
+
+    /// Gives out all joins, in the order of the source.
+    pub(crate) fn flush(&mut self, out: &mut Frames) {
+        while self.is_open() {
+            self.give_first(Flags::NONE, out);
+        }
+    }
+
+    /// The pushed bytes and the side buffer go away: keeps copies of what is held.
+    pub(crate) fn keep(&mut self, chunk: Chunk<'_>, out: &mut Frames) {
+        for join in &mut self.by_stream {
+            if join.is_open() {
+                join.own(chunk, out);
+            }
+        }
+    }
+
+    /// Undoes what [`Frames::seal`] did since the last call.
+    fn take_back(&mut self, out: &mut Frames) {
+        let mut start = match self.given {
+            0 => 0,
+            given => out.piece_ends[given - 1] as usize,
+        };
+        let first_piece = start;
+        for (record, &end) in out.records[self.given..]
+            .iter()
+            .zip(&out.piece_ends[self.given..])
+        {
+            let end = end as usize;
+            self.records.push(Taken {
+                record: *record,
+                pieces: start - first_piece..end - first_piece,
+            });
+            start = end;
+            out.stats.records -= 1;
+            out.stats.truncated -= u64::from(record.flags.contains(Flags::TRUNCATED));
+            out.stats.broken -= u64::from(record.flags.contains(Flags::BROKEN));
+        }
+        self.pieces.extend_from_slice(&out.pieces[first_piece..]);
+        out.records.truncate(self.given);
+        out.piece_ends.truncate(self.given);
+        out.pieces.truncate(first_piece);
+    }
+
+    /// Adds a line's record to the open join of its stream, or gives that out and begins another one.
+    fn add(&mut self, record: Record, pieces: &[Piece], chunk: Chunk<'_>, out: &mut Frames) {
+        let join = &mut self.by_stream[record.stream as usize];
+        let line = content_of(&record, chunk, out);
+        if record.flags.contains(Flags::BROKEN) || is_json(&record, line) {
+            join.traces = Traces::default();
+            join.give(out);
+            return out.seal(record, pieces);
+        }
+        let mut traces = std::mem::take(&mut join.traces);
+        let before = join.content(chunk, out);
+        let length = before.len() + 1 + line.len();
+        let continues = self.multiline.continues(&mut traces, line, before);
+        join.traces = traces;
+        if !continues || !join.is_open() {
+            join.give(out);
+            join.begin(record, pieces);
+        } else if length > self.record_bytes_max {
+            join.record.flags |= Flags::TRUNCATED;
+            join.give(out);
+            join.begin(record, pieces);
+        } else {
+            join.append(record, pieces, chunk, out);
+        }
+        if record.flags.contains(Flags::TRUNCATED) {
+            // What follows in the source is not what follows in the record; and it may be far away.
+            join.give(out);
+        }
+    }
+
+    /// The memory of everything that grows.
+    #[cfg(test)]
+    pub(crate) fn capacities(&self) -> Vec<usize> {
+        let joins = self.by_stream.iter();
+        let joins = joins.flat_map(|join| [join.pieces.capacity(), join.content.capacity()]);
+        joins
+            .chain([self.records.capacity(), self.pieces.capacity()])
+            .collect()
+    }
+}
+
+impl Join {
+    fn is_open(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    fn start(&self) -> Option<u64> {
+        self.pieces.first().map(|piece| piece.start)
+    }
+
+    /// What is held so far.
+    fn content<'a>(&'a self, chunk: Chunk<'a>, out: &'a Frames) -> &'a [u8] {
+        if !self.is_open() {
+            &[]
+        } else if self.content.is_empty() {
+            content_of(&self.record, chunk, out)
+        } else {
+            &self.content
+        }
+    }
+
+    fn begin(&mut self, record: Record, pieces: &[Piece]) {
+        self.record = record;
+        self.pieces.extend_from_slice(pieces);
+        self.lines = 1;
+    }
+
+    fn append(&mut self, record: Record, pieces: &[Piece], chunk: Chunk<'_>, out: &mut Frames) {
+        // Nothing but the newline lies between.
+        let is_next = record.buffer != SIDE
+            && record.buffer == self.record.buffer
+            && record.start == self.record.end + 1;
+        if self.content.is_empty() && is_next {
+            self.record.end = record.end;
+        } else {
+            let held = self.record;
+            if self.content.is_empty() {
+                self.content
+                    .extend_from_slice(content_of(&held, chunk, out));
+            }
+            self.content.push(b'\n');
+            self.content
+                .extend_from_slice(content_of(&record, chunk, out));
+            reclaim(&record, out);
+            reclaim(&held, out);
+            self.record.buffer = SIDE;
+            (self.record.start, self.record.end) = (0, 0);
+        }
+        self.record.flags |= record.flags;
+        self.lines += 1;
+        for piece in pieces {
+            match self.pieces.last_mut() {
+                Some(last) if last.end == piece.start => last.end = piece.end,
+                _ => self.pieces.push(*piece),
+            }
+        }
+    }
+
+    /// Copies what is held, if it is a range.
+    fn own(&mut self, chunk: Chunk<'_>, out: &mut Frames) {
+        if self.content.is_empty() {
+            let held = self.record;
+            self.content
+                .extend_from_slice(content_of(&held, chunk, out));
+            reclaim(&held, out);
+            self.record.buffer = SIDE;
+            (self.record.start, self.record.end) = (0, 0);
+        }
+    }
+
+    /// Gives out the record, if there is one, and closes the join.
+    fn give(&mut self, out: &mut Frames) {
+        if !self.is_open() {
+            return;
+        }
+        let mut record = self.record;
+        if !self.content.is_empty() {
+            record.start = out.side_end();
+            out.side.extend_from_slice(&self.content);
+            record.end = out.side_end();
+            self.content = emptied(std::mem::take(&mut self.content));
+        }
+        out.seal(record, &self.pieces);
+        out.stats.multiline += u64::from(self.lines > 1);
+        self.pieces.clear();
+    }
+}
+
+/// Whether the record will be read as JSON.
+fn is_json(record: &Record, line: &[u8]) -> bool {
+    let text = match line.first() {
+        Some(b' ' | b'\t' | b'\r') => line.trim_ascii_start(),
+        _ => line,
+    };
+    text.first() == Some(&b'{') && !record.flags.contains(Flags::TEXT)
+}
+
+fn content_of<'a>(record: &Record, chunk: Chunk<'a>, out: &'a Frames) -> &'a [u8] {
+    let (bytes, base) = match record.buffer {
+        SIDE => (&out.side[..], 0),
+        _ => (chunk.bytes, chunk.base),
+    };
+    &bytes[(record.start - base) as usize..(record.end - base) as usize]
+}
+
+/// Gives back the memory of a record that was copied, if nothing lies behind it.
+fn reclaim(record: &Record, out: &mut Frames) {
+    if record.buffer == SIDE && record.end as usize == out.side.len() {
+        out.side.truncate(record.start as usize);
+    }
+}
