@@ -28,6 +28,7 @@ mod annotated;
 mod endpoint;
 mod input;
 mod kind;
+mod multiline;
 mod otel_env;
 mod output;
 mod pipeline;
@@ -43,6 +44,7 @@ pub use crate::input::{
     DiskQueue, FileInput, Format, Input, StartAt, StdinInput, StdinQueue, Timezone,
 };
 pub use crate::load::load;
+pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,

@@ -479,8 +479,10 @@ fn detect(line: &[u8]) -> Format {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::text::KEPT_BYTES_MAX;
+    use crate::{Multiline, Preset};
 
     /// Lines of every kind, cut so that every way through the framer is taken.
     fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
@@ -505,6 +507,8 @@ mod tests {
     /// All memory that framing may take, by the capacity of everything that grows.
     fn capacities(framer: &Framer, frames: &Frames) -> Vec<usize> {
         let mut all = framer.chains.capacities();
+        let joins = framer.joins.as_ref();
+        all.extend(joins.map_or(Vec::new(), |joins| joins.capacities()));
         all.push(framer.carry.capacity());
         all.push(frames.records.capacity());
         all.push(frames.side.capacity());
@@ -516,10 +520,23 @@ mod tests {
 
     #[test]
     fn nothing_grows_once_warm() {
-        for format in [Format::Raw, Format::Cri, Format::Docker, Format::Auto] {
+        let formats = [Format::Raw, Format::Cri, Format::Docker, Format::Auto];
+        // With presets a line is held and not joined, with an expression that never matches all are joined.
+        let never = regex::bytes::Regex::new("never").unwrap();
+        let joins = [
+            None,
+            Some(Multiline::presets(&Preset::ALL)),
+            Some(Multiline::start(never)),
+        ];
+        for (format, multiline) in formats
+            .into_iter()
+            .flat_map(|format| joins.iter().map(move |joins| (format, joins.clone())))
+        {
             let mut framer = Framer::new(
                 &Config {
                     format,
+                    multiline,
+                    record_bytes_max: 1000,
                     ..Config::default()
                 },
                 0,

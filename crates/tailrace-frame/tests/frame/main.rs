@@ -9,5 +9,7 @@ mod properties;
 
 /// Runs a framer over an input and checks what must hold for every input.
 mod check;
+/// Joining the records that framing gives, the slow way.
+mod joined;
 /// The same rules written the slow way, over the whole input at once.
 mod naive;

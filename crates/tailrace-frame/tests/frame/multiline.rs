@@ -196,6 +196,8 @@ goroutine 1 [running]:
 runtime/debug.PrintStack()
 \t/go/src/runtime/debug/stack.go:18 +0x13
 ====
+done
+====
 \tan indented line
 ",
     );
@@ -401,10 +403,10 @@ fn a_join_has_the_first_time_and_all_pieces() {
                  2026-01-02T03:04:08Z stderr F \tat g\n";
     let config = config(Format::Cri, &Multiline::presets(&[Preset::Java]));
     let (outcome, stats) = frame(&config, false, input.as_bytes(), &[]);
-    let join = &outcome.records[1];
+    let join = &outcome.records[0];
     assert_eq!(join.time_ns, 1_767_323_045_000_000_000);
     let spans = join.pieces.iter().map(|piece| piece.start - ORIGIN..piece.end - ORIGIN);
-    assert_eq!(spans.collect::<Vec<_>>(), [0..32, 64..138]);
+    assert_eq!(spans.collect::<Vec<_>>(), [0..32, 64..136]);
     assert_eq!((stats.records, stats.multiline), (2, 1));
 }
 

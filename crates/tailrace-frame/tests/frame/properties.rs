@@ -101,7 +101,7 @@ fn config() -> impl Strategy<Value = Config> {
         })
 }
 
-fn cuts(places: &[prop::sample::Index], length: usize) -> Vec<usize> {
+pub(crate) fn cuts(places: &[prop::sample::Index], length: usize) -> Vec<usize> {
     let mut cuts: Vec<_> = places.iter().map(|place| place.index(length + 1)).collect();
     cuts.sort_unstable();
     cuts
