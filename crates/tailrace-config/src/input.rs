@@ -59,7 +59,7 @@ section! {
         /// How the bytes of a file are cut into records.
         format: Format = Format, default("auto");
         /// Joins lines of plain text into one record, such as those of a stack trace.
-        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python]}");
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
         /// Where to begin in files that are there when the pipeline first starts. A pipeline that has
         /// a checkpoint goes on from there, and files that appear later are read from their first byte.
         start_at: StartAt = StartAt, default("beginning");
@@ -80,7 +80,7 @@ section! {
         /// How the bytes are cut into records.
         format: Format = Format, default("auto");
         /// Joins lines of plain text into one record, such as those of a stack trace.
-        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python]}");
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
         /// The longest record. A longer one is cut there and flagged `truncated`.
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
         /// The offset of timestamps that name no zone. Daylight saving is not followed.

@@ -174,20 +174,25 @@ impl Lane {
                     );
                     continue;
                 }
-                SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
+                SourceEvent::Chunk { slot, .. }
+                | SourceEvent::Quiet { slot }
+                | SourceEvent::Finished { slot } => slot,
             };
             let Some(source) = sources.get_mut(&slot) else {
                 continue;
             };
             let mark = FrameMark::of(&framed.frames);
-            if let SourceEvent::Chunk { start, end, .. } = event {
-                let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
-                source
-                    .framer
-                    .push(&batch.bytes[start..end], 0, base, &mut framed.frames);
-            } else {
-                source.framer.finish(&mut framed.frames);
-                finished.push(slot);
+            let framer = &mut source.framer;
+            match event {
+                SourceEvent::Chunk { start, end, .. } => {
+                    let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
+                    framer.push(&batch.bytes[start..end], 0, base, &mut framed.frames);
+                }
+                SourceEvent::Quiet { .. } => framer.flush_joins(&mut framed.frames),
+                _ => {
+                    framer.finish(&mut framed.frames);
+                    finished.push(slot);
+                }
             }
             framed.add_spans(slot, source, &mark);
             let head = (slot, source.framer.offset(), source.framer.unsettled_from());
