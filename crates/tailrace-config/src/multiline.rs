@@ -83,11 +83,7 @@ impl Kind for Multiline {
             (Some(_), Some(_)) => {
                 let message = format!("{}: both `preset` and `start`", reader.path());
                 let hint = "`start` alone decides where a record begins; keep one".to_owned();
-                reader.report(
-                    node.nearest(&["start"])
-                        .diagnostic(message)
-                        .with_hint(hint),
-                );
+                reader.report(node.nearest(&["start"]).diagnostic(message).with_hint(hint));
                 return None;
             }
             (None, None) => {
@@ -146,7 +142,9 @@ impl Kind for Expression {
                 return built.ok();
             }
         };
-        let length = resolved.text[span.start.offset..span.end.offset].chars().count();
+        let length = resolved.text[span.start.offset..span.end.offset]
+            .chars()
+            .count();
         let message = format!("{}: not a valid regular expression: {what}", reader.path());
         let diagnostic = at(node, &resolved, span.start.offset, length, message);
         reader.report(diagnostic);

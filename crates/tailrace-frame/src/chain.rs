@@ -83,6 +83,7 @@ impl Chains {
     }
 
     /// Gives out the chains that start more than `span_max` bytes before `offset`.
+    #[inline]
     pub(crate) fn expire(&mut self, offset: u64, span_max: u64, flags: Flags, out: &mut Frames) {
         while let Some(start) = self.first_start()
             && offset - start > span_max

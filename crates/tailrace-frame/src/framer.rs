@@ -61,18 +61,21 @@ impl Framer {
             Format::Raw => Flags::TEXT,
             Format::Cri | Format::Docker | Format::Auto => Flags::TEXT_ALLOWED,
         };
+        let record_bytes_max = config.record_bytes_max.max(1);
+        let span_max = config.chain_span_max;
+        let multiline = config.multiline.as_ref();
+        let joins = multiline.map(|how| Box::new(Joins::new(how, record_bytes_max, span_max)));
         Framer {
             format: config.format,
             flags,
-            record_bytes_max: config.record_bytes_max.max(1),
-            chain_span_max: config.chain_span_max,
+            record_bytes_max,
+            // Where lines are joined, chains and joins expire together: see `settle`.
+            chain_span_max: if joins.is_some() { u64::MAX } else { span_max },
             offset,
             carry: Vec::new(),
             skipping: mid_line,
             chains: Chains::default(),
-            joins: config.multiline.as_ref().map(|multiline| {
-                Box::new(Joins::new(multiline, config.record_bytes_max.max(1)))
-            }),
+            joins,
         }
     }
 
@@ -83,6 +86,35 @@ impl Framer {
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
         let origin = self.offset;
         out.stats.bytes += bytes.len() as u64;
+        if self.joins.is_some() {
+            return self.push_joined(bytes, buffer, base, out);
+        }
+        let mut start = if self.skipping || !self.carry.is_empty() {
+            self.continue_line(bytes, out)
+        } else {
+            0
+        };
+        let whole = start;
+        for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
+            let line = Line {
+                text: &bytes[start..newline],
+                start: origin + start as u64,
+                end: origin + newline as u64 + 1,
+                place: Some((buffer, base + start as u32)),
+            };
+            self.line(&line, out);
+            start = newline + 1;
+        }
+        if start < bytes.len() {
+            self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
+        }
+        self.offset = origin + bytes.len() as u64;
+    }
+
+    /// [`Framer::push`] where lines are joined. A function of its own, so that others pay nothing.
+    #[inline(never)]
+    fn push_joined(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
+        let origin = self.offset;
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
         }
@@ -126,8 +158,7 @@ impl Framer {
                 end: self.offset,
                 place: None,
             };
-            self.line(&line, out);
-            self.settle(line.end, Chunk::NONE, out);
+            self.carried_line(&line, Chunk::NONE, out);
             self.carry = emptied(carry);
         }
         self.skipping = false;
@@ -179,22 +210,24 @@ impl Framer {
         if self.skipping {
             self.skipping = newline.is_none();
             out.skip(self.offset..end, SkipReason::Oversize);
+            self.chains
+                .expire(end, self.chain_span_max, self.flags, out);
             self.settle(end, Chunk::NONE, out);
         } else if let Some(newline) = newline {
             let mut carry = std::mem::take(&mut self.carry);
             let start = self.offset - carry.len() as u64;
             let missing = self.held_bytes_max().saturating_sub(carry.len());
             carry.extend_from_slice(&bytes[..newline.min(missing)]);
-            self.line(
+            self.carried_line(
                 &Line {
                     text: &carry,
                     start,
                     end,
                     place: None,
                 },
+                Chunk::NONE,
                 out,
             );
-            self.settle(end, Chunk::NONE, out);
             self.carry = emptied(carry);
         } else {
             self.hold(bytes, self.offset, Chunk::NONE, out);
@@ -211,17 +244,16 @@ impl Framer {
             .extend_from_slice(&bytes[..bytes.len().min(missing)]);
         if is_overlong(&self.carry, self.line_bytes_max()) {
             let carry = std::mem::take(&mut self.carry);
-            let end = offset + bytes.len() as u64;
-            self.line(
+            self.carried_line(
                 &Line {
                     text: &carry,
                     start,
-                    end,
+                    end: offset + bytes.len() as u64,
                     place: None,
                 },
+                chunk,
                 out,
             );
-            self.settle(end, chunk, out);
             self.carry = emptied(carry);
             self.skipping = true;
         }
@@ -240,6 +272,12 @@ impl Framer {
     /// How many bytes of a line decide whether it is overlong: one for a carriage return and one more.
     fn held_bytes_max(&self) -> usize {
         self.line_bytes_max().saturating_add(2)
+    }
+
+    /// Deals with a line that had to be carried.
+    fn carried_line(&mut self, line: &Line<'_>, chunk: Chunk<'_>, out: &mut Frames) {
+        self.line(line, out);
+        self.settle(line.end, chunk, out);
     }
 
     /// Makes a record, a part of a chain or a skip of a line.
@@ -270,29 +308,28 @@ impl Framer {
             }
         }
         out.skip(kept_end..line.end, SkipReason::Oversize);
+        self.chains
+            .expire(line.end, self.chain_span_max, self.flags, out);
     }
 
-    /// A line, or more of one that is skipped, was dealt with up to `end`: joins take its records, and what is held too
+    /// A line, or more of one that is skipped, was dealt with up to `end`: its records are joined, and what is held too
     /// long is given out, what began first at first.
     fn settle(&mut self, end: u64, chunk: Chunk<'_>, out: &mut Frames) {
         let Some(joins) = &mut self.joins else {
-            let span_max = self.chain_span_max;
-            return self.chains.expire(end, span_max, self.flags, out);
+            return;
         };
         joins.absorb(chunk, out);
         while let Some(start) = joins.first_start()
-            && end - start > self.chain_span_max
+            && end - start > joins.span_max
         {
             // Chains that began before it are due before it.
-            let span_max = end - start;
-            self.chains.expire(end, span_max, self.flags, out);
+            self.chains.expire(end, end - start, self.flags, out);
             joins.absorb(chunk, out);
             if joins.first_start() == Some(start) {
                 joins.give_first(Flags::TRUNCATED, out);
             }
         }
-        self.chains
-            .expire(end, self.chain_span_max, self.flags, out);
+        self.chains.expire(end, joins.span_max, self.flags, out);
         joins.absorb(chunk, out);
     }
 
@@ -543,7 +580,10 @@ mod tests {
                 false,
             );
             let mut frames = Frames::default();
-            push_all(&mut framer, format, &mut frames);
+            // Until a join has reached its limit.
+            for _ in 0..20 {
+                push_all(&mut framer, format, &mut frames);
+            }
             let warm = capacities(&framer, &frames);
             for _ in 0..100 {
                 push_all(&mut framer, format, &mut frames);

@@ -353,7 +353,9 @@ pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_fra
         },
         record_bytes_max: usize::try_from(input.max_record_bytes()).unwrap_or(usize::MAX),
         chain_span_max: replay_bytes_max / 2,
-        multiline: input.multiline().map(|multiline| multiline_of(&multiline.by)),
+        multiline: input
+            .multiline()
+            .map(|multiline| multiline_of(&multiline.by)),
     }
 }
 

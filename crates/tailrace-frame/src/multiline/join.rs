@@ -16,6 +16,8 @@ use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
 pub(crate) struct Joins {
     multiline: Multiline,
     record_bytes_max: usize,
+    /// How many bytes of the source a join or a chain of partial lines may span.
+    pub(crate) span_max: u64,
     /// Indexed by [`Stream`].
     by_stream: [Join; 3],
     /// How many records of the frames are given out for good.
@@ -34,7 +36,10 @@ pub(crate) struct Chunk<'a> {
 
 impl Chunk<'_> {
     /// No bytes: everything lies elsewhere.
-    pub(crate) const NONE: Chunk<'static> = Chunk { bytes: &[], base: 0 };
+    pub(crate) const NONE: Chunk<'static> = Chunk {
+        bytes: &[],
+        base: 0,
+    };
 }
 
 /// A record taken back from the frames.
@@ -59,7 +64,7 @@ struct Join {
 }
 
 impl Joins {
-    pub(crate) fn new(multiline: &Multiline, record_bytes_max: usize) -> Joins {
+    pub(crate) fn new(multiline: &Multiline, record_bytes_max: usize, span_max: u64) -> Joins {
         let join = |stream| Join {
             pieces: Vec::new(),
             record: Record {
@@ -77,6 +82,7 @@ impl Joins {
         Joins {
             multiline: multiline.clone(),
             record_bytes_max,
+            span_max,
             by_stream: [Stream::None, Stream::Stdout, Stream::Stderr].map(join),
             given: 0,
             records: Vec::new(),
@@ -100,20 +106,32 @@ impl Joins {
     }
 
     /// Deals with the records that were given out since the last call.
+    #[inline]
     pub(crate) fn absorb(&mut self, chunk: Chunk<'_>, out: &mut Frames) {
-        if out.records.len() == self.given {
-            return;
+        match out.records.len() - self.given {
+            0 => return,
+            1 if out.pieces.len() == first_piece(self.given, out) + 1 => {
+                if let (Some(record), Some(piece)) = (out.records.pop(), out.pieces.pop()) {
+                    out.piece_ends.pop();
+                    uncount(&record, out);
+                    self.add(record, &[piece], chunk, out);
+                }
+            }
+            _ => self.absorb_several(chunk, out),
         }
+        self.given = out.records.len();
+    }
+
+    /// Several records, or one of several pieces.
+    fn absorb_several(&mut self, chunk: Chunk<'_>, out: &mut Frames) {
         self.take_back(out);
         let mut records = std::mem::take(&mut self.records);
-        let pieces = std::mem::take(&mut self.pieces);
+        let mut pieces = std::mem::take(&mut self.pieces);
         for taken in records.drain(..) {
             self.add(taken.record, &pieces[taken.pieces], chunk, out);
         }
-        self.records = records;
-        self.pieces = pieces;
-        self.pieces.clear();
-        self.given = out.records.len();
+        pieces.clear();
+        (self.records, self.pieces) = (records, pieces);
     }
 
     /// Gives out the join that begins first. `flags` says more of it.
@@ -145,24 +163,17 @@ impl Joins {
 
     /// Undoes what [`Frames::seal`] did since the last call.
     fn take_back(&mut self, out: &mut Frames) {
-        let mut start = match self.given {
-            0 => 0,
-            given => out.piece_ends[given - 1] as usize,
-        };
-        let first_piece = start;
-        for (record, &end) in out.records[self.given..]
-            .iter()
-            .zip(&out.piece_ends[self.given..])
-        {
-            let end = end as usize;
+        let first_piece = first_piece(self.given, out);
+        let mut start = 0;
+        for index in self.given..out.records.len() {
+            let record = out.records[index];
+            let end = out.piece_ends[index] as usize - first_piece;
             self.records.push(Taken {
-                record: *record,
-                pieces: start - first_piece..end - first_piece,
+                record,
+                pieces: start..end,
             });
             start = end;
-            out.stats.records -= 1;
-            out.stats.truncated -= u64::from(record.flags.contains(Flags::TRUNCATED));
-            out.stats.broken -= u64::from(record.flags.contains(Flags::BROKEN));
+            uncount(&record, out);
         }
         self.pieces.extend_from_slice(&out.pieces[first_piece..]);
         out.records.truncate(self.given);
@@ -296,6 +307,21 @@ impl Join {
         out.stats.multiline += u64::from(self.lines > 1);
         self.pieces.clear();
     }
+}
+
+/// The index of the first piece of a record that is given out next, where so many are given out.
+fn first_piece(given: usize, out: &Frames) -> usize {
+    match given {
+        0 => 0,
+        given => out.piece_ends[given - 1] as usize,
+    }
+}
+
+/// A record is taken back: it counts when it is given out again.
+fn uncount(record: &Record, out: &mut Frames) {
+    out.stats.records -= 1;
+    out.stats.truncated -= u64::from(record.flags.contains(Flags::TRUNCATED));
+    out.stats.broken -= u64::from(record.flags.contains(Flags::BROKEN));
 }
 
 /// Whether the record will be read as JSON.

@@ -44,9 +44,7 @@ fn first_bytes(pattern: &str) -> Option<[bool; 256]> {
         .build(pattern)
         .ok()?;
     let mut cache = dfa.create_cache();
-    let start = dfa
-        .start_state_forward(&mut cache, &Input::new(b""))
-        .ok()?;
+    let start = dfa.start_state_forward(&mut cache, &Input::new(b"")).ok()?;
     let mut possible = [true; 256];
     for byte in 0..=u8::MAX {
         let next = dfa.next_state(&mut cache, start, byte).ok()?;

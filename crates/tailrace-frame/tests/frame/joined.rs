@@ -22,7 +22,10 @@ fn rules(preset: Preset) -> &'static [Rule] {
         let rules = |preset: &Preset| source(*preset).iter().map(compiled).collect();
         Preset::ALL.iter().map(rules).collect()
     });
-    &RULES[Preset::ALL.iter().position(|known| *known == preset).unwrap()]
+    &RULES[Preset::ALL
+        .iter()
+        .position(|known| *known == preset)
+        .unwrap()]
 }
 
 fn compiled(
@@ -45,13 +48,38 @@ fn source(preset: Preset) -> &'static [Source] {
         ],
         Preset::Python => &[
             ("c", r"Traceback \(most recent call last\):$", ON, 't'),
-            ("c", r"  \+ Exception Group Traceback \(most recent call last\):$", ON, 'g'),
+            (
+                "c",
+                r"  \+ Exception Group Traceback \(most recent call last\):$",
+                ON,
+                'g',
+            ),
             ("-trg", r"Traceback \(most recent call last\):$", None, 't'),
-            ("-trg", r"  \+ Exception Group Traceback \(most recent call last\):$", None, 'g'),
+            (
+                "-trg",
+                r"  \+ Exception Group Traceback \(most recent call last\):$",
+                None,
+                'g',
+            ),
             ("t", r"[ \t]", ON, 't'),
-            ("t", r"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*(\.[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*)*(:|$)", ON, 'r'),
-            ("rg", r"During handling of the above exception, another exception occurred:$", ON, 'c'),
-            ("rg", r"The above exception was the direct cause of the following exception:$", ON, 'c'),
+            (
+                "t",
+                r"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*(\.[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*)*(:|$)",
+                ON,
+                'r',
+            ),
+            (
+                "rg",
+                r"During handling of the above exception, another exception occurred:$",
+                ON,
+                'c',
+            ),
+            (
+                "rg",
+                r"The above exception was the direct cause of the following exception:$",
+                ON,
+                'c',
+            ),
             ("g", r"[ \t]\s*[|+]", ON, 'g'),
             ("-rcg", "  File \"", None, 't'),
         ],
@@ -199,26 +227,76 @@ fn ruby_frame(preset: Preset, line: &[u8]) -> bool {
 /// Lines of traces of all languages, and others.
 fn line() -> impl Strategy<Value = String> {
     let parts = &[
-        "", "INFO ", "ERROR panic ", "BEGIN ", "    at f (a.js:1:2)", "    at f {", "\tat ", "at ", "Caused by: x",
-        "\tSuppressed: x", "\t... 8 more", "    ... 5 lines", "\t[CIRCULAR REFERENCE: x]",
-        "Traceback (most recent call last):", "  File \"a.py\"", "ValueError", "a.b_c.Error2: x", "2.x: y",
+        "",
+        "INFO ",
+        "ERROR panic ",
+        "BEGIN ",
+        "    at f (a.js:1:2)",
+        "    at f {",
+        "\tat ",
+        "at ",
+        "Caused by: x",
+        "\tSuppressed: x",
+        "\t... 8 more",
+        "    ... 5 lines",
+        "\t[CIRCULAR REFERENCE: x]",
+        "Traceback (most recent call last):",
+        "  File \"a.py\"",
+        "ValueError",
+        "a.b_c.Error2: x",
+        "2.x: y",
         "The above exception was the direct cause of the following exception:",
         "During handling of the above exception, another exception occurred:",
-        "  + Exception Group Traceback (most recent call last):", "  | x", "  +-+---",
-        "panic: x", "fatal error: x", "[signal SIGSEGV]", "goroutine 1 [running]:", "runtime stack:",
-        "created by x", "main.(*T).f(0x1, 0x2)", "...12 frames elided...", "a (b)",
-        "\tfrom a.rb:1:in 'f'", "\t2: from a.rb:1", "a.rb:2:in 'f'", "a.rb:2:in `f'", "a.rb:2:in 'f': it's 'x'",
-        "a.rb:2:in 'f': x (E)", " ---> x", "   --- End of inner", "--- End of stack",
-        "/src/a.js:12", "file:///a.mjs:1", "node:fs:573", "        ^", "^^^", "}", "Error: x", "Node.js v20",
-        "thread 'main' panicked at a.rs:1:2:", "thread 'main' panicked at 'x', a.rs", "stack backtrace:", "note: x",
-        "  left: 1", "{\"a\":1}", " {\"b\":2}", "äöü",
+        "  + Exception Group Traceback (most recent call last):",
+        "  | x",
+        "  +-+---",
+        "panic: x",
+        "fatal error: x",
+        "[signal SIGSEGV]",
+        "goroutine 1 [running]:",
+        "runtime stack:",
+        "created by x",
+        "main.(*T).f(0x1, 0x2)",
+        "...12 frames elided...",
+        "a (b)",
+        "\tfrom a.rb:1:in 'f'",
+        "\t2: from a.rb:1",
+        "a.rb:2:in 'f'",
+        "a.rb:2:in `f'",
+        "a.rb:2:in 'f': it's 'x'",
+        "a.rb:2:in 'f': x (E)",
+        " ---> x",
+        "   --- End of inner",
+        "--- End of stack",
+        "/src/a.js:12",
+        "file:///a.mjs:1",
+        "node:fs:573",
+        "        ^",
+        "^^^",
+        "}",
+        "Error: x",
+        "Node.js v20",
+        "thread 'main' panicked at a.rs:1:2:",
+        "thread 'main' panicked at 'x', a.rs",
+        "stack backtrace:",
+        "note: x",
+        "  left: 1",
+        "{\"a\":1}",
+        " {\"b\":2}",
+        "äöü",
     ][..];
     let tail = prop_oneof![8 => Just(String::new()), 1 => "[ -~]{1,4}", 1 => "(\\{|'|\\)|:)"];
     (prop::sample::select(parts), tail).prop_map(|(part, tail)| format!("{part}{tail}"))
 }
 
 fn input(format: Format) -> impl Strategy<Value = Vec<u8>> {
-    let line = (line(), "(stdout|stderr)", "(P|F|F|F|F|F|F)", 0..40u8, "(\n|\n|\n|\r\n)");
+    let line = (
+        line(),
+        "(stdout|stderr)",
+        "(P|F|F|F|F|F|F)",
+        0..40u8,
+        "(\n|\n|\n|\r\n)",
+    );
     let line = line.prop_map(move |(text, stream, tag, broken, ending)| match format {
         _ if broken == 0 => format!("{text}{ending}"),
         Format::Cri => format!("2026-01-02T03:04:05Z {stream} {tag} {text}{ending}"),
@@ -257,17 +335,25 @@ fn multiline(how: &How) -> Multiline {
 }
 
 fn case() -> impl Strategy<Value = (How, Config, Vec<u8>)> {
-    let formats = &[Format::Raw, Format::Json, Format::Cri, Format::Docker, Format::Auto][..];
+    let formats = &[
+        Format::Raw,
+        Format::Json,
+        Format::Cri,
+        Format::Docker,
+        Format::Auto,
+    ][..];
     let limit = prop_oneof![1 => 1usize..60, 2 => Just(1 << 20)];
-    (how(), prop::sample::select(formats), limit).prop_flat_map(|(how, format, record_bytes_max)| {
-        let config = Config {
-            format,
-            record_bytes_max,
-            chain_span_max: u64::MAX,
-            multiline: Some(multiline(&how)),
-        };
-        (Just(how), Just(config), input(format))
-    })
+    (how(), prop::sample::select(formats), limit).prop_flat_map(
+        |(how, format, record_bytes_max)| {
+            let config = Config {
+                format,
+                record_bytes_max,
+                chain_span_max: u64::MAX,
+                multiline: Some(multiline(&how)),
+            };
+            (Just(how), Just(config), input(format))
+        },
+    )
 }
 
 proptest! {

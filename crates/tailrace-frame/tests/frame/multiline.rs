@@ -405,7 +405,10 @@ fn a_join_has_the_first_time_and_all_pieces() {
     let (outcome, stats) = frame(&config, false, input.as_bytes(), &[]);
     let join = &outcome.records[0];
     assert_eq!(join.time_ns, 1_767_323_045_000_000_000);
-    let spans = join.pieces.iter().map(|piece| piece.start - ORIGIN..piece.end - ORIGIN);
+    let spans = join
+        .pieces
+        .iter()
+        .map(|piece| piece.start - ORIGIN..piece.end - ORIGIN);
     assert_eq!(spans.collect::<Vec<_>>(), [0..32, 64..136]);
     assert_eq!((stats.records, stats.multiline), (2, 1));
 }
@@ -456,7 +459,11 @@ fn a_quiet_source_gives_out_its_joins_and_goes_on() {
     assert_eq!(frames.records.len(), 1);
     assert!(!framer.has_open_join());
     let line = (chunk.len() - "unfin".len()) as u64;
-    assert_eq!(framer.unsettled_from(), Some(line), "the line is still held");
+    assert_eq!(
+        framer.unsettled_from(),
+        Some(line),
+        "the line is still held"
+    );
     frames.clear();
     // What comes too late is joined among itself.
     framer.push(b"ished: x\n\n", 0, 0, &mut frames);
@@ -467,7 +474,10 @@ fn a_quiet_source_gives_out_its_joins_and_goes_on() {
         &mut frames,
     );
     framer.finish(&mut frames);
-    let contents = frames.records.iter().map(|record| frames.content(record, b""));
+    let contents = frames
+        .records
+        .iter()
+        .map(|record| frames.content(record, b""));
     let expect: [&[u8]; 2] = [
         b"unfinished: x\nDuring handling of the above exception, another exception occurred:",
         b"next",
@@ -484,6 +494,11 @@ fn without_multiline_nothing_is_held() {
     assert!(!framer.has_open_join());
     framer.flush_joins(&mut frames);
     assert_eq!(frames.records.len(), 2);
-    assert!(frames.skips.iter().all(|skip| skip.reason == SkipReason::Blank));
+    assert!(
+        frames
+            .skips
+            .iter()
+            .all(|skip| skip.reason == SkipReason::Blank)
+    );
     assert!(!frames.records[0].flags.contains(Flags::TRUNCATED));
 }

@@ -203,11 +203,7 @@ pub(super) static JAVASCRIPT: Machine = {
             ),
             continues(ANY, is_frame, FRAMES),
             continues(ANY, |line| is_indented(line) && is_elision(line), FRAMES),
-            continues(
-                at(FRAMES),
-                |line| line.starts_with(b"Node.js v"),
-                OUTSIDE,
-            ),
+            continues(at(FRAMES), |line| line.starts_with(b"Node.js v"), OUTSIDE),
         ],
     }
 };
@@ -306,9 +302,8 @@ fn is_go_panic(line: &[u8]) -> bool {
 
 /// `goroutine 1 [running]:`
 fn is_goroutine(line: &[u8]) -> bool {
-    line.strip_prefix(b"goroutine ").is_some_and(|rest| {
-        rest.first().is_some_and(u8::is_ascii_digit) && rest.ends_with(b"]:")
-    })
+    line.strip_prefix(b"goroutine ")
+        .is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit) && rest.ends_with(b"]:"))
 }
 
 /// `main.(*T).M(0x0?, 0x1a6faf876710?)`, `created by main.main in goroutine 1`, `...12 frames elided...`
