@@ -573,7 +573,7 @@ mod tests {
                 &Config {
                     format,
                     multiline,
-                    record_bytes_max: 1000,
+                    record_bytes_max: 100,
                     ..Config::default()
                 },
                 0,
@@ -581,7 +581,7 @@ mod tests {
             );
             let mut frames = Frames::default();
             // Until a join has reached its limit.
-            for _ in 0..20 {
+            for _ in 0..200 {
                 push_all(&mut framer, format, &mut frames);
             }
             let warm = capacities(&framer, &frames);

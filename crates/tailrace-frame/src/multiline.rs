@@ -30,6 +30,7 @@ use start::Start;
 pub struct Multiline(Arc<Rules>);
 
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it for each input")]
 enum Rules {
     Presets(Presets),
     Start(Start),
