@@ -30,7 +30,10 @@ use start::Start;
 pub struct Multiline(Arc<Rules>);
 
 #[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it for each input")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it for each input"
+)]
 enum Rules {
     Presets(Presets),
     Start(Start),

@@ -9,6 +9,7 @@ mod bad_input;
 mod command_line;
 mod detach;
 mod disk;
+mod multiline;
 mod oracle;
 mod queue;
 mod real_collector;
