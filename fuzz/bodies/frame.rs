@@ -7,12 +7,13 @@ use tailrace_frame::{
     Config, Flags, Format, Framer, Frames, Multiline, Piece, Preset, SIDE, Skip, Stats, Stream,
 };
 
-const FORMATS: [Format; 5] = [
+const FORMATS: [Format; 6] = [
     Format::Json,
     Format::Raw,
     Format::Cri,
     Format::Docker,
     Format::Auto,
+    Format::Container,
 ];
 
 /// Not 0, so that offsets and places in the buffer are told apart.

@@ -7,47 +7,36 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
 use crate::workspace::{Workspace, capture, on_path, run as execute};
 
+/// What was built.
+pub(crate) struct Built {
+    pub(crate) path: PathBuf,
+    is_static: bool,
+}
+
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let arch = env::consts::ARCH;
-    let musl = format!("{arch}-unknown-linux-musl");
-    let is_static = has_target(workspace, &musl)? && on_path("musl-gcc");
-    let target = if is_static {
-        musl
-    } else {
-        format!("{arch}-unknown-linux-gnu")
-    };
     let started = Instant::now();
-    let arguments = [
-        "build",
-        "--profile",
-        "dist",
-        "--bin",
-        "tailrace",
-        "--target",
-        &target,
-    ];
-    execute(&mut workspace.cargo(&arguments))?;
+    let Built { path, is_static } = build(workspace)?;
     let seconds = started.elapsed().as_secs_f64();
+    let bytes = fs::metadata(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?
+        .len();
+    let (dir, name) = (path.parent(), path.file_name());
+    let (dir, name) = dir.zip(name).context("the binary has no name")?;
+    complete(workspace, &path, dir)?;
+    let mut sum = workspace.command("sha256sum", &[]);
+    sum.arg(name)
+        .args(["tailrace.1", "tailrace.bash", "_tailrace", "tailrace.fish"]);
+    let sum = capture(sum.current_dir(dir))?;
+    fs::write(dir.join("SHA256SUMS"), &sum).context("cannot write SHA256SUMS")?;
 
-    let built = workspace.target.join(&target).join("dist/tailrace");
-    let out = workspace.target.join("dist-out");
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    let version = version(&built, workspace)?;
-    let name = format!("tailrace-{version}-{target}");
-    let shipped = out.join(&name);
-    let bytes = fs::copy(&built, &shipped)
-        .with_context(|| format!("cannot copy {} to {}", built.display(), shipped.display()))?;
-    let sum = capture(workspace.command("sha256sum", &[&name]).current_dir(&out))?;
-    fs::write(out.join("SHA256SUMS"), &sum).context("cannot write SHA256SUMS")?;
-
-    println!("binary    {}", shipped.display());
+    println!("binary    {}", path.display());
     println!(
         "linked    {}",
         if is_static {
@@ -58,8 +47,58 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     );
     println!("size      {bytes} bytes ({:.1} MB)", bytes as f64 / 1e6);
     println!("built in  {seconds:.0} s (what was built before is not built again)");
-    print!("sha256    {sum}");
+    print!("{sum}");
     Ok(())
+}
+
+/// The man page and completions, as the binary itself writes them.
+fn complete(workspace: &Workspace, binary: &Path, dir: &Path) -> Result<()> {
+    let files = [
+        ("tailrace.1", &["man"][..]),
+        ("tailrace.bash", &["completion", "bash"]),
+        ("_tailrace", &["completion", "zsh"]),
+        ("tailrace.fish", &["completion", "fish"]),
+    ];
+    for (name, arguments) in files {
+        let text = capture(&mut workspace.command(binary, arguments))?;
+        fs::write(dir.join(name), text).with_context(|| format!("cannot write {name}"))?;
+    }
+    Ok(())
+}
+
+/// Builds it, and puts it where what ships is.
+pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
+    let arch = env::consts::ARCH;
+    let musl = format!("{arch}-unknown-linux-musl");
+    let is_static = has_target(workspace, &musl)? && on_path("musl-gcc");
+    let target = if is_static {
+        musl
+    } else {
+        format!("{arch}-unknown-linux-gnu")
+    };
+    let arguments = [
+        "build",
+        "--profile",
+        "dist",
+        "--bin",
+        "tailrace",
+        "--target",
+        &target,
+    ];
+    execute(&mut workspace.cargo(&arguments))?;
+
+    let built = workspace.target.join(&target).join("dist/tailrace");
+    let out = workspace.target.join("dist-out");
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    let version = version(&built, workspace)?;
+    let name = format!("tailrace-{version}-{target}");
+    let shipped = out.join(&name);
+    fs::copy(&built, &shipped)
+        .with_context(|| format!("cannot copy {} to {}", built.display(), shipped.display()))?;
+    Ok(Built {
+        path: shipped,
+        is_static,
+    })
 }
 
 fn has_target(workspace: &Workspace, target: &str) -> Result<bool> {

@@ -9,8 +9,10 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod collector;
+mod deploy;
 mod dist;
 mod docs;
+mod image;
 mod readme;
 mod steps;
 mod test;
@@ -36,6 +38,8 @@ enum Command {
     Bench(bench::Args),
     /// Builds what ships, and prints its size, checksum and build time
     Dist,
+    /// Makes a container image, an OCI archive, of what ships
+    Image(image::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
     /// Kills, rotates, refuses, and counts what is lost
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, readme};
+use crate::{collector, deploy, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -24,9 +24,12 @@ pub(crate) struct Args {
     /// Run only this step; may be given several times
     #[arg(long, value_name = "STEP", value_parser = STEPS, conflicts_with = "skip")]
     only: Vec<String>,
+    /// Run only the checks of deploy/, and build what they need
+    #[arg(long, conflicts_with_all = ["skip", "only"])]
+    deploy: bool,
 }
 
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     "fmt",
     "typos",
     "deny",
@@ -35,10 +38,14 @@ const STEPS: [&str; 8] = [
     "tests",
     "docs",
     "readme",
+    "deploy",
 ];
 
 impl Args {
     fn wants(&self, step: &str) -> bool {
+        if self.deploy {
+            return step == "deploy";
+        }
         let named = |list: &[String]| list.iter().any(|name| name == step);
         !named(&self.skip) && (self.only.is_empty() || named(&self.only))
     }
@@ -94,6 +101,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("readme") {
         readme::run(workspace, &mut steps)?;
+    }
+    if args.wants("deploy") {
+        deploy::run(workspace, args.deploy, &mut steps);
     }
     Ok(steps.finish())
 }
@@ -235,10 +245,17 @@ mod tests {
             skip_e2e: false,
             skip: skip.iter().map(|name| (*name).to_owned()).collect(),
             only: only.iter().map(|name| (*name).to_owned()).collect(),
+            deploy: false,
         };
         let chosen = |args: &Args| STEPS.into_iter().filter(|step| args.wants(step)).count();
         assert_eq!(chosen(&args(&[], &[])), STEPS.len());
         assert_eq!(chosen(&args(&["docs"], &[])), STEPS.len() - 1);
         assert_eq!(chosen(&args(&[], &["docs"])), 1);
+        let deploy = Args {
+            deploy: true,
+            ..args(&[], &[])
+        };
+        assert_eq!(chosen(&deploy), 1);
+        assert!(deploy.wants("deploy"));
     }
 }

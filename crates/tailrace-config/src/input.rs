@@ -1,6 +1,8 @@
 //! The `inputs` of a pipeline: where its records come from and how they are cut. Declarations and
 //! their reading; never opens anything.
 
+mod kubernetes;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,11 +13,15 @@ use crate::reader::Reader;
 use crate::section::{Section, Shape, Variant, Variants};
 use crate::source::Position;
 
+pub use kubernetes::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
+
 /// One way in.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Files that grow and rotate.
     File(FileInput, Position),
+    /// The logs of the containers of a Kubernetes node.
+    Kubernetes(Box<KubernetesInput>, Position),
     /// The standard input of the process.
     Stdin(StdinInput, Position),
 }
@@ -24,7 +30,9 @@ impl Input {
     /// Where it is written down.
     pub fn position(&self) -> &Position {
         match self {
-            Input::File(_, position) | Input::Stdin(_, position) => position,
+            Input::File(_, position)
+            | Input::Kubernetes(_, position)
+            | Input::Stdin(_, position) => position,
         }
     }
 
@@ -32,6 +40,7 @@ impl Input {
     pub fn max_record_bytes(&self) -> u64 {
         match self {
             Input::File(input, _) => input.max_record_bytes,
+            Input::Kubernetes(input, _) => input.max_record_bytes,
             Input::Stdin(input, _) => input.max_record_bytes,
         }
     }
@@ -40,8 +49,33 @@ impl Input {
     pub fn multiline(&self) -> Option<&Multiline> {
         match self {
             Input::File(input, _) => input.multiline.as_ref(),
+            Input::Kubernetes(input, _) => input.multiline.as_ref(),
             Input::Stdin(input, _) => input.multiline.as_ref(),
         }
+    }
+
+    /// The offset of timestamps that name no zone.
+    pub fn timezone(&self) -> Timezone {
+        match self {
+            Input::File(input, _) => input.timezone,
+            Input::Kubernetes(input, _) => input.timezone,
+            Input::Stdin(input, _) => input.timezone,
+        }
+    }
+
+    /// Whether it reads files: they can be read again.
+    pub fn is_files(&self) -> bool {
+        !matches!(self, Input::Stdin(..))
+    }
+
+    /// Whether it leaves out what is there at the first start.
+    pub fn skips_at_first(&self) -> bool {
+        let (start_at, ignore_older) = match self {
+            Input::File(input, _) => (input.start_at, input.ignore_older),
+            Input::Kubernetes(input, _) => (input.start_at, input.ignore_older),
+            Input::Stdin(..) => return false,
+        };
+        start_at == StartAt::End || ignore_older.is_some()
     }
 }
 
@@ -245,6 +279,10 @@ static VARIANTS: Variants = Variants {
             info: &<FileInput as Section>::INFO,
         },
         Variant {
+            name: "kubernetes",
+            info: &<KubernetesInput as Section>::INFO,
+        },
+        Variant {
             name: "stdin",
             info: &<StdinInput as Section>::INFO,
         },
@@ -264,6 +302,9 @@ impl Kind for Input {
             "file" => reader
                 .section(node, &["type"])
                 .map(|input| Input::File(input, position)),
+            "kubernetes" => reader
+                .section(node, &["type"])
+                .map(|input| Input::Kubernetes(Box::new(input), position)),
             _ => reader
                 .section(node, &["type"])
                 .map(|input| Input::Stdin(input, position)),

@@ -145,6 +145,32 @@ impl Kind for Glob {
     }
 }
 
+/// A glob over names, in which a `*` matches anything.
+pub(crate) struct NameGlob;
+
+impl Kind for NameGlob {
+    type Value = String;
+
+    fn shape() -> Shape {
+        Shape::Text("glob")
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+        let resolved = reader.scalar(node, "a name or glob")?;
+        if resolved.text.is_empty() {
+            reader.expected(node, "a name or glob", Some(&resolved));
+            return None;
+        }
+        if let Err(error) = globset::Glob::new(&resolved.text) {
+            let what = format!("not a valid glob: {}", error.kind());
+            let hint = "write `[[]` for a bracket that is meant as such".to_owned();
+            reader.refuse(node, Some(&resolved), what, Some(hint));
+            return None;
+        }
+        Some(resolved.text)
+    }
+}
+
 /// Globs are matched name by name, so that alternatives cannot span directories.
 fn slash_in_braces(glob: &str) -> bool {
     let mut depth = 0_usize;

@@ -41,7 +41,8 @@ mod sql;
 pub use crate::annotated::annotated_example;
 pub use crate::diagnostic::Diagnostic;
 pub use crate::input::{
-    DiskQueue, FileInput, Format, Input, StartAt, StdinInput, StdinQueue, Timezone,
+    ContainerFormat, ContainerNames, DiskQueue, FileInput, Format, Input, KubernetesInput,
+    Metadata, StartAt, StdinInput, StdinQueue, Timezone,
 };
 pub use crate::load::load;
 pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset};

@@ -2,7 +2,8 @@
 //!
 //! Takes parts in the order of the source, gives the joined record when its full (last) part comes. What a chain holds
 //! is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past the span
-//! limit it is given out truncated too, and the next part starts anew. Never mixes streams, never reorders parts.
+//! limit it is given out truncated too, and the next part starts anew. A chain may go on in the next source, where a
+//! log was rotated in the middle of a record. Never mixes streams, never reorders parts.
 
 use crate::text::{cut_length, emptied, is_blank, without_return};
 use crate::{Flags, Frames, Piece, SkipReason, Stream};
@@ -39,6 +40,10 @@ struct Chain {
     parts: u64,
     /// The record was given out, truncated: parts are skipped up to the full one. Then `pieces` is empty.
     discarding: bool,
+    /// Bytes of earlier sources that it spans.
+    span_before: u64,
+    /// Where in the current source its span begins.
+    since: u64,
 }
 
 impl Chains {
@@ -48,9 +53,23 @@ impl Chains {
         chain.pieces.is_empty() && !chain.discarding
     }
 
-    /// The lowest offset that is held.
-    pub(crate) fn first_start(&self) -> Option<u64> {
-        self.by_stream.iter().filter_map(Chain::start).min()
+    /// The lowest offset of a source that is held.
+    pub(crate) fn held_from(&self, source: u32) -> Option<u64> {
+        let pieces = self.by_stream.iter().flat_map(|chain| &chain.pieces);
+        let pieces = pieces.filter(|piece| piece.source == source);
+        pieces.map(|piece| piece.start).min()
+    }
+
+    /// Goes on with the chains of the source that ended at `end`, where this one begins at `start`.
+    pub(crate) fn continue_from(&mut self, earlier: &mut Chains, end: u64, start: u64) {
+        for (chain, earlier) in self.by_stream.iter_mut().zip(&mut earlier.by_stream) {
+            if !chain.pieces.is_empty() || chain.discarding {
+                continue;
+            }
+            *chain = std::mem::take(earlier);
+            chain.span_before = chain.span(end);
+            chain.since = start;
+        }
     }
 
     /// Adds a part to its stream's chain.
@@ -64,7 +83,8 @@ impl Chains {
         let chain = &mut self.by_stream[part.stream as usize];
         if chain.discarding {
             chain.discarding = !part.full;
-            return out.skip(part.piece.start..part.piece.end, SkipReason::Oversize);
+            let Piece { source, start, end } = part.piece;
+            return out.skip(source, start..end, SkipReason::Oversize);
         }
         chain.append(part, record_bytes_max);
         let end = if part.full {
@@ -85,17 +105,17 @@ impl Chains {
     /// Gives out the chains that start more than `span_max` bytes before `offset`.
     #[inline]
     pub(crate) fn expire(&mut self, offset: u64, span_max: u64, flags: Flags, out: &mut Frames) {
-        while let Some(start) = self.first_start()
-            && offset - start > span_max
+        while let Some((span, stream)) = self.longest(offset)
+            && span > span_max
         {
-            self.give_first(flags | Flags::TRUNCATED, out);
+            self.by_stream[stream as usize].give(stream, flags | Flags::TRUNCATED, out);
         }
     }
 
     /// Gives out what is held, in the order of the source, and starts anew.
-    pub(crate) fn finish(&mut self, flags: Flags, out: &mut Frames) {
-        while self.first_start().is_some() {
-            self.give_first(flags, out);
+    pub(crate) fn finish(&mut self, offset: u64, flags: Flags, out: &mut Frames) {
+        while let Some((_, stream)) = self.longest(offset) {
+            self.by_stream[stream as usize].give(stream, flags, out);
         }
         self.by_stream
             .iter_mut()
@@ -121,30 +141,32 @@ impl Chains {
         chains.chain([self.scratch.capacity()]).collect()
     }
 
-    fn give_first(&mut self, flags: Flags, out: &mut Frames) {
-        let first = self.first_start();
-        for stream in [Stream::None, Stream::Stdout, Stream::Stderr] {
-            let chain = &mut self.by_stream[stream as usize];
-            if chain.start() == first {
-                return chain.give(stream, flags, out);
-            }
-        }
+    /// The open chain that began first, and how many bytes it spans up to `offset`.
+    fn longest(&self, offset: u64) -> Option<(u64, Stream)> {
+        let streams = [Stream::Stderr, Stream::Stdout, Stream::None].into_iter();
+        let open = streams.filter(|stream| !self.by_stream[*stream as usize].pieces.is_empty());
+        let spans = open.map(|stream| (self.by_stream[stream as usize].span(offset), stream));
+        spans.max_by_key(|(span, _)| *span)
     }
 }
 
 impl Chain {
-    fn start(&self) -> Option<u64> {
-        self.pieces.first().map(|piece| piece.start)
+    /// Bytes from its beginning to `offset`.
+    fn span(&self, offset: u64) -> u64 {
+        self.span_before + (offset - self.since)
     }
 
     fn append(&mut self, part: &Part<'_>, record_bytes_max: usize) {
         if self.pieces.is_empty() {
             self.time_ns = part.time_ns;
             self.parts = 0;
+            (self.span_before, self.since) = (0, part.piece.start);
         }
         self.parts += 1;
         match self.pieces.last_mut() {
-            Some(last) if last.end == part.piece.start => last.end = part.piece.end,
+            Some(last) if (last.source, last.end) == (part.piece.source, part.piece.start) => {
+                last.end = part.piece.end;
+            }
             _ => self.pieces.push(part.piece),
         }
         // Two bytes too many tell that the record is too long, whether or not it ends in a carriage return.
@@ -157,7 +179,7 @@ impl Chain {
     fn give(&mut self, stream: Stream, flags: Flags, out: &mut Frames) {
         if is_blank(&self.content) && !flags.contains(Flags::TRUNCATED) {
             for piece in &self.pieces {
-                out.skip(piece.start..piece.end, SkipReason::Blank);
+                out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);
             }
         } else {
             let start = out.side_end();

@@ -21,7 +21,9 @@ const ENVELOPE_BYTES_MAX: usize = 128 << 10;
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
 pub struct Framer {
-    /// `Auto` until the first line that is not blank.
+    /// The caller's number of it.
+    source: u32,
+    /// `Auto` until the first line that is not blank, `Container` until the first one with an envelope.
     format: Format,
     /// What every record of the source is flagged with.
     flags: Flags,
@@ -59,13 +61,14 @@ impl Framer {
         let flags = match config.format {
             Format::Json => Flags::NONE,
             Format::Raw => Flags::TEXT,
-            Format::Cri | Format::Docker | Format::Auto => Flags::TEXT_ALLOWED,
+            Format::Cri | Format::Docker | Format::Container | Format::Auto => Flags::TEXT_ALLOWED,
         };
         let record_bytes_max = config.record_bytes_max.max(1);
         let span_max = config.chain_span_max;
         let multiline = config.multiline.as_ref();
         let joins = multiline.map(|how| Box::new(Joins::new(how, record_bytes_max, span_max)));
         Framer {
+            source: 0,
             format: config.format,
             flags,
             record_bytes_max,
@@ -79,12 +82,41 @@ impl Framer {
         }
     }
 
+    /// The same with the caller's number of the source, which stands in its pieces. Default: 0.
+    #[must_use]
+    pub fn numbered(self, source: u32) -> Framer {
+        Framer { source, ..self }
+    }
+
+    /// This source goes on where `earlier` ended: records that began there end here. What the earlier one holds of
+    /// partial lines and joins is held here from now on; an unterminated line stays there.
+    pub fn continue_from(&mut self, earlier: &mut Framer) {
+        if matches!(self.format, Format::Auto | Format::Container) {
+            self.format = earlier.format;
+        }
+        let (end, start) = (earlier.offset, self.offset);
+        self.chains.continue_from(&mut earlier.chains, end, start);
+        if let (Some(joins), Some(earlier_joins)) = (&mut self.joins, &mut earlier.joins) {
+            joins.continue_from(earlier_joins, (earlier.source, end), start);
+        }
+    }
+
+    /// The lowest offset of a byte that is held of another source than this one.
+    pub fn held_from(&self, source: u32) -> Option<u64> {
+        let join = self
+            .joins
+            .as_ref()
+            .and_then(|joins| joins.held_from(source));
+        self.chains.held_from(source).into_iter().chain(join).min()
+    }
+
     /// Frames the next bytes of the source. They are `buffer`'s bytes from `base` on: records that lie in one piece
     /// in them are given as ranges of that buffer. `out` is added to, not cleared.
     ///
     /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
         let origin = self.offset;
+        out.begin_push();
         out.stats.bytes += bytes.len() as u64;
         if self.joins.is_some() {
             return self.push_joined(bytes, buffer, base, out);
@@ -145,8 +177,21 @@ impl Framer {
         self.offset = origin + bytes.len() as u64;
     }
 
+    /// Passes over the next bytes of the source without making records of them. What was held becomes records first;
+    /// a line that begins in these bytes and ends behind them is passed over to its end.
+    pub fn pass_over(&mut self, bytes: &[u8], out: &mut Frames) {
+        let Some(last) = bytes.last() else { return };
+        self.finish(out);
+        let start = self.offset;
+        self.offset += bytes.len() as u64;
+        self.skipping = *last != b'\n';
+        out.stats.bytes += bytes.len() as u64;
+        out.skip(self.source, start..self.offset, SkipReason::Excluded);
+    }
+
     /// The source has ended for good: an unterminated last line, open chains and joins become records.
     pub fn finish(&mut self, out: &mut Frames) {
+        out.begin_push();
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
         }
@@ -162,10 +207,10 @@ impl Framer {
             self.carry = emptied(carry);
         }
         self.skipping = false;
-        self.chains.finish(self.flags, out);
+        self.chains.finish(self.offset, self.flags, out);
         if let Some(joins) = &mut self.joins {
             joins.absorb(Chunk::NONE, out);
-            joins.flush(out);
+            joins.flush(self.offset, out);
         }
     }
 
@@ -174,7 +219,7 @@ impl Framer {
     pub fn flush_joins(&mut self, out: &mut Frames) {
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
-            joins.flush(out);
+            joins.flush(self.offset, out);
         }
     }
 
@@ -187,9 +232,7 @@ impl Framer {
     /// All bytes before it are in pieces and skips that were given out.
     pub fn unsettled_from(&self) -> Option<u64> {
         let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
-        let join = self.joins.as_ref().and_then(|joins| joins.first_start());
-        let record = self.chains.first_start().into_iter().chain(join).min();
-        record.or(line)
+        self.held_from(self.source).or(line)
     }
 
     /// The offset of the byte that is expected next.
@@ -197,7 +240,7 @@ impl Framer {
         self.offset
     }
 
-    /// How lines are read; `Auto` as long as that is not decided.
+    /// How lines are read; `Auto` or `Container` as long as that is not decided.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -209,7 +252,7 @@ impl Framer {
         let end = self.offset + length as u64;
         if self.skipping {
             self.skipping = newline.is_none();
-            out.skip(self.offset..end, SkipReason::Oversize);
+            out.skip(self.source, self.offset..end, SkipReason::Oversize);
             self.chains
                 .expire(end, self.chain_span_max, self.flags, out);
             self.settle(end, Chunk::NONE, out);
@@ -263,7 +306,7 @@ impl Framer {
     fn line_bytes_max(&self) -> usize {
         match self.format {
             Format::Json | Format::Raw => self.record_bytes_max,
-            Format::Cri | Format::Docker | Format::Auto => {
+            Format::Cri | Format::Docker | Format::Container | Format::Auto => {
                 self.record_bytes_max.saturating_add(ENVELOPE_BYTES_MAX)
             }
         }
@@ -282,10 +325,10 @@ impl Framer {
 
     /// Makes a record, a part of a chain or a skip of a line.
     fn line(&mut self, line: &Line<'_>, out: &mut Frames) {
-        if self.format == Format::Auto {
+        if matches!(self.format, Format::Auto | Format::Container) {
             let head = &line.text[..line.text.len().min(self.line_bytes_max())];
             if !is_blank(head) || head.len() < line.text.len() {
-                self.format = detect(head);
+                self.format = detect(head, self.format);
             }
         }
         let limit = self.line_bytes_max();
@@ -296,6 +339,7 @@ impl Framer {
             line.end
         };
         let piece = Piece {
+            source: self.source,
             start: line.start,
             end: kept_end,
         };
@@ -303,11 +347,12 @@ impl Framer {
         match self.format {
             Format::Cri => self.cri_line(line, head, piece, overlong, out),
             Format::Docker => self.docker_line(line, head, piece, overlong, out),
+            Format::Container => self.plain(line, piece, Flags::BROKEN, overlong, out),
             Format::Json | Format::Raw | Format::Auto => {
                 self.plain(line, piece, Flags::NONE, overlong, out)
             }
         }
-        out.skip(kept_end..line.end, SkipReason::Oversize);
+        out.skip(self.source, kept_end..line.end, SkipReason::Oversize);
         self.chains
             .expire(line.end, self.chain_span_max, self.flags, out);
     }
@@ -319,14 +364,14 @@ impl Framer {
             return;
         };
         joins.absorb(chunk, out);
-        while let Some(start) = joins.first_start()
-            && end - start > joins.span_max
+        while let Some(longest) = joins.longest(end)
+            && longest.0 > joins.span_max
         {
             // Chains that began before it are due before it.
-            self.chains.expire(end, end - start, self.flags, out);
+            self.chains.expire(end, longest.0, self.flags, out);
             joins.absorb(chunk, out);
-            if joins.first_start() == Some(start) {
-                joins.give_first(Flags::TRUNCATED, out);
+            if joins.longest(end) == Some(longest) {
+                joins.give(longest.1, Flags::TRUNCATED, out);
             }
         }
         self.chains.expire(end, joins.span_max, self.flags, out);
@@ -426,7 +471,7 @@ impl Framer {
             let truncated = content.len() > self.record_bytes_max;
             if is_blank(content) && !truncated {
                 out.side.truncate(side_start);
-                return out.skip(piece.start..piece.end, SkipReason::Blank);
+                return out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);
             }
             let length = cut_length(content, self.record_bytes_max);
             out.side.truncate(side_start + length);
@@ -470,7 +515,7 @@ impl Framer {
     ) {
         let truncated = cut || content.len() > self.record_bytes_max;
         if is_blank(content) && !truncated {
-            return out.skip(piece.start..piece.end, SkipReason::Blank);
+            return out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);
         }
         let content = &content[..cut_length(content, self.record_bytes_max)];
         let (buffer, start) = match line.place {
@@ -497,20 +542,20 @@ impl Framer {
     }
 }
 
-/// The format of a source whose first line this is.
-fn detect(line: &[u8]) -> Format {
+/// The format of a source whose first line this is, as far as that is left open: a container's log that begins with
+/// neither envelope waits for a line that has one.
+fn detect(line: &[u8], open: Format) -> Format {
     if cri::read(line).is_some() {
         return Format::Cri;
     }
-    if line.trim_ascii_start().first() != Some(&b'{') {
-        return Format::Raw;
-    }
-    let entry = docker::read(line);
+    let is_object = line.trim_ascii_start().first() == Some(&b'{');
+    let entry = if is_object { docker::read(line) } else { None };
     let is_docker = entry.is_some_and(|entry| entry.stream != Stream::None && entry.time_ns != 0);
-    if is_docker {
-        Format::Docker
-    } else {
-        Format::Json
+    match open {
+        _ if is_docker => Format::Docker,
+        Format::Container => Format::Container,
+        _ if is_object => Format::Json,
+        _ => Format::Raw,
     }
 }
 
@@ -557,7 +602,13 @@ mod tests {
 
     #[test]
     fn nothing_grows_once_warm() {
-        let formats = [Format::Raw, Format::Cri, Format::Docker, Format::Auto];
+        let formats = [
+            Format::Raw,
+            Format::Cri,
+            Format::Docker,
+            Format::Container,
+            Format::Auto,
+        ];
         // With presets a line is held and not joined, with an expression that never matches all are joined.
         let never = regex::bytes::Regex::new("never").unwrap();
         let joins = [

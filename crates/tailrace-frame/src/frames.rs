@@ -80,18 +80,23 @@ pub enum Stream {
     Stderr = 2,
 }
 
-/// Bytes `[start, end)` of the source that belong to a record, line ending and envelope included.
+/// Bytes `[start, end)` of a source that belong to a record, line ending and envelope included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
+    /// The caller's number of the source: another one than that of the bytes pushed, where a record began in the
+    /// source before it.
+    pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
     /// Offset behind the last byte.
     pub end: u64,
 }
 
-/// Bytes `[start, end)` of the source that belong to no record.
+/// Bytes `[start, end)` of a source that belong to no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skip {
+    /// The caller's number of the source.
+    pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
     /// Offset behind the last byte.
@@ -107,6 +112,8 @@ pub enum SkipReason {
     Blank,
     /// Beyond the size limit of a record that was truncated, or the rest of a line whose start was never seen.
     Oversize,
+    /// The caller wants no records of the source now.
+    Excluded,
 }
 
 /// The records of a batch. The vectors keep their memory when cleared: reuse one `Frames` for many batches.
@@ -117,12 +124,14 @@ pub struct Frames {
     /// The bytes of records that had to be put together.
     pub side: Vec<u8>,
     /// The pieces of all records: those of record i end at `piece_ends[i]` and start where those of record i - 1 end.
-    /// Neighbouring spans of one record are one piece; a record's pieces ascend.
+    /// Neighbouring spans of one record are one piece; a record's pieces ascend, those of an earlier source first.
     pub pieces: Vec<Piece>,
     /// One for each record.
     pub piece_ends: Vec<u32>,
-    /// What belongs to no record; neighbours with the same reason may be one skip.
+    /// What belongs to no record; neighbours of one push with the same reason may be one skip.
     pub skips: Vec<Skip>,
+    /// How many skips there were before this push: those stay as they are.
+    skips_before: usize,
     /// Counts since the last `clear`.
     pub stats: Stats,
 }
@@ -146,6 +155,8 @@ pub struct Stats {
     pub blank_lines: u64,
     /// Bytes skipped as oversize.
     pub oversize_bytes: u64,
+    /// Bytes that were passed over.
+    pub excluded_bytes: u64,
 }
 
 impl Frames {
@@ -157,6 +168,7 @@ impl Frames {
             pieces,
             piece_ends,
             skips,
+            skips_before,
             stats,
         } = self;
         records.clear();
@@ -164,6 +176,7 @@ impl Frames {
         pieces.clear();
         piece_ends.clear();
         skips.clear();
+        *skips_before = 0;
         *stats = Stats::default();
     }
 
@@ -221,18 +234,27 @@ impl Frames {
         self.stats.broken += u64::from(record.flags.contains(Flags::BROKEN));
     }
 
+    /// A push begins: what was given before it is not touched any more.
+    pub(crate) fn begin_push(&mut self) {
+        self.skips_before = self.skips.len();
+    }
+
     /// Adds a skip, or makes the last one longer.
-    pub(crate) fn skip(&mut self, span: Range<u64>, reason: SkipReason) {
+    pub(crate) fn skip(&mut self, source: u32, span: Range<u64>, reason: SkipReason) {
         if span.is_empty() {
             return;
         }
         match reason {
             SkipReason::Blank => self.stats.blank_lines += 1,
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
+            SkipReason::Excluded => self.stats.excluded_bytes += span.end - span.start,
         }
-        match self.skips.last_mut() {
-            Some(last) if last.end == span.start && last.reason == reason => last.end = span.end,
+        match self.skips[self.skips_before..].last_mut() {
+            Some(last) if (last.source, last.end, last.reason) == (source, span.start, reason) => {
+                last.end = span.end;
+            }
             _ => self.skips.push(Skip {
+                source,
                 start: span.start,
                 end: span.end,
                 reason,

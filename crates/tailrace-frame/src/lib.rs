@@ -43,6 +43,8 @@ pub enum Format {
     /// Each line is an object of docker's json-file driver, `{"log":"...\n","stream":"stdout","time":"..."}`; pieces
     /// are joined per stream until `log` ends in a newline.
     Docker,
+    /// CRI or docker, decided by the first line that has one of the two envelopes; lines before it are broken ones.
+    Container,
     /// Decided by the first line that is not blank, for the whole source: CRI, docker, else lines of JSON and text in
     /// any mixture.
     Auto,

@@ -3,7 +3,7 @@
 //! Takes nothing, gives plain values. Never holds log bytes: a chunk is a range of the caller's
 //! buffer.
 //!
-//! The life of a source: `Opened`, then any of `Chunk`, `Grown`, `Identified`, `Renamed`,
+//! The life of a source: `Opened`, perhaps `Continues`, then any of `Chunk`, `Grown`, `Identified`, `Renamed`,
 //! `Skipped`, then `Finished`. Its chunks are contiguous: each begins where the last one ended, the
 //! first at the offset of `Opened`. For every source, at any moment,
 //! `size = start offset + chunks + unread`, and what is unread when it ends is in `Lost`.
@@ -36,6 +36,14 @@ pub enum FileEvent {
         mid_line: bool,
         /// The size of the file now.
         size: u64,
+    },
+    /// The source is what its path leads to after a rotation: its first chunk follows the last one of `earlier`. A
+    /// record that began there ends here. Sent right before the first chunk, where the earlier one was read too.
+    Continues {
+        /// Which source.
+        source: SourceId,
+        /// What the path led to before.
+        earlier: SourceId,
     },
     /// The fingerprint covers more bytes now. Device, inode and generation are unchanged: the
     /// checkpoint entry is replaced, not added.

@@ -43,6 +43,13 @@ pub(crate) enum SourceEvent {
         /// Bytes below this offset were read by an earlier run.
         replay_to: u64,
     },
+    /// The source goes on where another one ended: a log was rotated.
+    Continues {
+        /// The source.
+        slot: Slot,
+        /// What it follows.
+        earlier: Slot,
+    },
     /// Bytes `start..end` of the chunk buffer follow the source's earlier ones.
     Chunk {
         /// The source.

@@ -16,7 +16,7 @@
 //! Nothing here marks a byte as safe: what is not settled for the output stays above its watermark, and the
 //! next start reads it again. Only what no longer exists is given up, counted and said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,6 +71,54 @@ pub(crate) enum Miss {
     NotRequired,
     /// The file was truncated, or deleted files held more than they may.
     Gone,
+}
+
+/// In which order files are read again where a log was rotated: a record may begin in one and end in the next.
+struct Order {
+    /// Not read to where the shared reading is.
+    unread: BTreeSet<Slot>,
+    /// Their records may go on in a file that is to be read.
+    continued: BTreeSet<Slot>,
+}
+
+impl Order {
+    fn of(files: &BTreeMap<Slot, Missed>, behind: impl Fn(Slot) -> Option<Behind>) -> Self {
+        let (mut unread, mut continued) = (BTreeSet::new(), BTreeSet::new());
+        for (&slot, missed) in files {
+            let Some(behind) = behind(slot).filter(|behind| !behind.level) else {
+                continue;
+            };
+            if missed.file.is_some() && !missed.is_at(behind.shared_to) {
+                unread.insert(slot);
+            }
+            if let Some(earlier) = behind.continues.filter(|_| !missed.is_open) {
+                continued.insert(earlier);
+            }
+        }
+        Self { unread, continued }
+    }
+
+    fn has_to_wait(&self, missed: &Missed, behind: &Behind) -> bool {
+        let earlier = behind.continues.filter(|_| !missed.is_open);
+        earlier.is_some_and(|earlier| self.unread.contains(&earlier))
+    }
+
+    fn goes_on(&self, slot: Slot) -> bool {
+        self.continued.contains(&slot)
+    }
+}
+
+impl Missed {
+    /// The end is to be told.
+    fn ends(&self, behind: &Behind) -> bool {
+        behind.finished && !self.is_finished && self.is_at(behind.shared_to)
+    }
+
+    /// All up to there is with the lane.
+    fn is_at(&self, shared_to: u64) -> bool {
+        let offset = self.file.as_ref().map_or(0, Reread::offset);
+        self.is_open && offset >= shared_to
+    }
 }
 
 impl CatchUp {
@@ -163,14 +211,21 @@ impl CatchUp {
         let mut buffer = pool.take();
         let mut events = Vec::new();
         let mut files = self.files();
+        let order = Order::of(&files, |slot| pipeline.tracker.behind(self.output, slot));
         for (&slot, missed) in &mut *files {
             let Some(behind) = pipeline.tracker.behind(self.output, slot) else {
                 continue;
             };
+            if order.has_to_wait(missed, &behind) {
+                continue;
+            }
             if missed.file.is_none() {
                 self.give_up(pipeline, slot, missed, &behind);
             } else if !self.read_file(pipeline, (slot, missed), &behind, &mut buffer, &mut events) {
                 missed.file = None;
+            } else if missed.ends(&behind) && !order.goes_on(slot) {
+                missed.is_finished = true;
+                events.push(SourceEvent::Finished { slot });
             }
             if buffer.len() >= pipeline.batch_bytes_max {
                 break;
@@ -209,7 +264,7 @@ impl CatchUp {
             read_to,
             quiet_at,
             is_open,
-            is_finished,
+            ..
         } = missed
         else {
             return true;
@@ -234,6 +289,9 @@ impl CatchUp {
                 mid_line,
                 replay_to: 0,
             });
+            if let Some(earlier) = behind.continues {
+                events.push(SourceEvent::Continues { slot, earlier });
+            }
         }
         let room = pipeline.batch_bytes_max.saturating_sub(buffer.len());
         let unread = behind.shared_to.saturating_sub(file.offset());
@@ -253,10 +311,6 @@ impl CatchUp {
         if behind.holds_more && *read_to == behind.framed_to && *quiet_at != Some(*read_to) {
             *quiet_at = Some(*read_to);
             events.push(SourceEvent::Quiet { slot });
-        }
-        if behind.finished && !*is_finished && file.offset() >= behind.shared_to {
-            *is_finished = true;
-            events.push(SourceEvent::Finished { slot });
         }
         true
     }

@@ -247,11 +247,7 @@ impl Writer {
 
 /// Whether a pipeline leaves out files that are there when it first starts.
 fn skips(plan: &PipelinePlan) -> bool {
-    let skips = |input: &Input| match input {
-        Input::File(file, _) => file.start_at == StartAt::End || file.ignore_older.is_some(),
-        Input::Stdin(..) => false,
-    };
-    plan.config.inputs.iter().any(skips)
+    plan.config.inputs.iter().any(Input::skips_at_first)
 }
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one

@@ -277,18 +277,25 @@ impl Places {
         self.read_at = Some(at);
     }
 
-    /// Adds the records that follow, of one source: the bytes of each.
-    pub(crate) fn add(&mut self, slot: Slot, records: impl Iterator<Item = (u64, u64)>) {
-        let start = self.len();
-        let mut base = None;
-        for (first, end) in records {
-            let base = *base.get_or_insert(first);
+    /// Adds the records that follow: the source and the bytes of each.
+    pub(crate) fn add(&mut self, records: impl Iterator<Item = (Slot, (u64, u64))>) {
+        let mut begins_run = true;
+        for (slot, (first, end)) in records {
+            let at = self.len();
+            let is_same = |run: &(Range<u32>, Slot, u64)| run.1 == slot && !begins_run;
+            if !self.runs.last().is_some_and(is_same) {
+                self.runs.push((at..at, slot, first));
+                begins_run = false;
+            }
+            let Some((run, _, base)) = self.runs.last_mut() else {
+                continue;
+            };
+            run.end = at + 1;
             // A chain of partial lines may begin before the record that came first; then only its end is known well.
             let from_base =
-                |offset: u64| u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX);
+                |offset: u64| u32::try_from(offset.saturating_sub(*base)).unwrap_or(u32::MAX);
             self.bytes.push((from_base(first), from_base(end)));
         }
-        self.runs.push((start..self.len(), slot, base.unwrap_or(0)));
     }
 
     /// Which records each source gave, in order, and the offset behind the last byte of each.

@@ -21,6 +21,11 @@ pub(crate) enum Kind {
         pipeline: String,
         source: tailrace_input::Error,
     },
+    #[error("pipeline {pipeline}: the metadata of pods cannot be had")]
+    Pods {
+        pipeline: String,
+        source: tailrace_kubernetes::Error,
+    },
     #[error("pipeline {pipeline}: output {output} cannot be used")]
     Output {
         pipeline: String,

@@ -2,19 +2,21 @@
 //! sources. Framing is sequential in an input (a partial chain goes on in the next batch), so a
 //! worker frames under the lane's lock and does the rest, the bulk of the work, without it.
 
-use std::collections::HashMap;
+mod sources;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tailrace_frame::{Framer, Frames};
+use tailrace_frame::{Framer, Frames, Piece};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
 use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
 use crate::watermark::{Reading, Slot, Span, Tracker};
+use sources::{Head, LaneSource, Sources};
 
 /// One input of a pipeline, as the workers see it.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct Lane {
     frame: tailrace_frame::Config,
     facts: FactsConfig,
     tracker: Arc<Tracker>,
-    sources: Mutex<HashMap<Slot, LaneSource>>,
+    sources: Mutex<Sources>,
     whose: Whose,
 }
 
@@ -35,13 +37,6 @@ enum Whose {
     Shared(Vec<AtomicBool>),
     /// Those of one output, which is behind.
     CatchUp(usize),
-}
-
-#[derive(Debug)]
-struct LaneSource {
-    framer: Framer,
-    facts: Arc<Facts>,
-    replay_to: u64,
 }
 
 /// Consecutive records of one source.
@@ -140,14 +135,14 @@ impl Lane {
         Some(self.frame(&mut sources, batch))
     }
 
-    fn frame(&self, sources: &mut HashMap<Slot, LaneSource>, batch: RawBatch) -> Framed {
+    fn frame(&self, sources: &mut Sources, batch: RawBatch) -> Framed {
         let mut framed = Framed {
             credit: batch.credit,
             observed_ns: batch.observed_ns,
             ..Framed::default()
         };
         framed.places.read_at(batch.read_at);
-        let mut heads: Vec<(Slot, u64, Option<u64>)> = Vec::new();
+        let mut heads: Vec<Head> = Vec::new();
         let mut finished = Vec::new();
         for event in batch.events {
             let slot = match event {
@@ -160,51 +155,43 @@ impl Lane {
                     replay_to,
                 } => {
                     if let Some(replaced) = replaces {
-                        sources.remove(&replaced);
+                        sources.remove(replaced);
                     }
-                    let framer = Framer::new(&self.frame, offset, mid_line);
-                    let facts = Arc::new(self.facts.of(&path));
-                    sources.insert(
-                        slot,
-                        LaneSource {
-                            framer,
-                            facts,
-                            replay_to,
-                        },
-                    );
+                    let framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
+                    let facts = self.facts.of(&path);
+                    sources.insert(slot, LaneSource::new(framer, facts, replay_to));
                     continue;
                 }
-                SourceEvent::Chunk { slot, .. }
-                | SourceEvent::Quiet { slot }
-                | SourceEvent::Finished { slot } => slot,
-            };
-            let Some(source) = sources.get_mut(&slot) else {
-                continue;
+                SourceEvent::Continues { slot, earlier } => {
+                    sources.continue_from(slot, earlier);
+                    continue;
+                }
+                SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
+                SourceEvent::Quiet { slot } => sources.holder(slot),
             };
             let mark = FrameMark::of(&framed.frames);
-            let framer = &mut source.framer;
+            if matches!(event, SourceEvent::Finished { .. }) {
+                sources.finish(slot, &mut framed.frames);
+                finished.push(slot);
+            }
+            let Some(source) = sources.get_mut(slot) else {
+                continue;
+            };
             match event {
                 SourceEvent::Chunk { start, end, .. } => {
                     let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
-                    framer.push(&batch.bytes[start..end], 0, base, &mut framed.frames);
+                    self.facts.refresh(&mut source.facts);
+                    source.push(&batch.bytes[start..end], base, &mut framed.frames);
                 }
-                SourceEvent::Quiet { .. } => framer.flush_joins(&mut framed.frames),
-                _ => {
-                    framer.finish(&mut framed.frames);
-                    finished.push(slot);
-                }
+                SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),
+                _ => {}
             }
-            framed.add_spans(slot, source, &mark);
-            let head = (slot, source.framer.offset(), source.framer.unsettled_from());
-            match heads.last_mut() {
-                Some(last) if last.0 == slot => *last = head,
-                _ => heads.push(head),
-            }
+            framed.add_spans(source, &mark);
+            sources.heads(slot, &mut heads);
         }
         framed.merge_spans();
         self.register(&mut framed, &heads);
         for slot in finished {
-            sources.remove(&slot);
             // An output that catches up finishes only what the shared reading has.
             self.tracker.finish(slot);
         }
@@ -216,7 +203,7 @@ impl Lane {
 
 impl Lane {
     /// Tells the tracker what was framed, and notes for whom it is.
-    fn register(&self, framed: &mut Framed, heads: &[(Slot, u64, Option<u64>)]) {
+    fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
         let reading = match &self.whose {
             Whose::Shared(_) => Reading::Shared(&attached),
@@ -248,7 +235,7 @@ impl FrameMark {
 
 impl Framed {
     /// Adds the run and the spans of what one push of a source framed.
-    fn add_spans(&mut self, slot: Slot, source: &LaneSource, before: &FrameMark) {
+    fn add_spans(&mut self, source: &LaneSource, before: &FrameMark) {
         let frames = &self.frames;
         let records = before.records..frames.records.len();
         let mut first = records
@@ -258,16 +245,13 @@ impl Framed {
         for &end in &frames.piece_ends[records.clone()] {
             let pieces = &frames.pieces[first as usize..end as usize];
             first = end;
-            if pieces
-                .first()
-                .is_some_and(|piece| piece.start < source.replay_to)
-            {
+            if own(pieces).is_some_and(|piece| piece.start < source.replay_to) {
                 self.replayed += 1;
             }
             for (n, piece) in pieces.iter().enumerate() {
                 let records = u64::from(n + 1 == pieces.len());
                 let span = Span {
-                    slot,
+                    slot: Slot(piece.source),
                     start: piece.start,
                     end: piece.end,
                     records,
@@ -277,7 +261,7 @@ impl Framed {
         }
         for skip in &frames.skips[before.skips..] {
             let span = Span {
-                slot,
+                slot: Slot(skip.source),
                 start: skip.start,
                 end: skip.end,
                 records: 0,
@@ -287,19 +271,21 @@ impl Framed {
         if records.is_empty() {
             return;
         }
-        let bytes = records.clone().map(|record| {
+        let places = records.clone().filter_map(|record| {
             let pieces = frames.pieces_of(record);
-            let first = pieces.first().map_or(0, |piece| piece.start);
-            (first, pieces.last().map_or(first, |piece| piece.end))
+            let last = pieces.last()?;
+            Some((Slot(last.source), (own(pieces)?.start, last.end)))
         });
-        self.places.add(slot, bytes);
+        self.places.add(places);
         let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
         let records = index(records.start)..index(records.end);
         match self.runs.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.facts, &source.facts) => last.records.end = records.end,
+            Some(last) if Arc::ptr_eq(&last.facts, &source.facts.facts) => {
+                last.records.end = records.end
+            }
             _ => self.runs.push(SourceRun {
                 records,
-                facts: Arc::clone(&source.facts),
+                facts: Arc::clone(&source.facts.facts),
             }),
         }
     }
@@ -315,6 +301,12 @@ impl Framed {
         }
         self.spans = merged;
     }
+}
+
+/// The first piece in the source where the record ends.
+fn own(pieces: &[Piece]) -> Option<&Piece> {
+    let source = pieces.last()?.source;
+    pieces.iter().find(|piece| piece.source == source)
 }
 
 /// Extends the last span if this one continues it, else adds it.

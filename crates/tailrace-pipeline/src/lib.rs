@@ -21,6 +21,7 @@ mod lane;
 
 mod encoding;
 mod jobs;
+mod kubernetes;
 mod sample;
 mod seen;
 mod transform;

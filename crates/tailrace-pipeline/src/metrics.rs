@@ -26,6 +26,10 @@ pub(crate) struct Metrics {
     files_open: Family<PipelineLabels, Gauge>,
     unread_bytes: Family<PipelineLabels, Gauge>,
     oldest_unread: Family<PipelineLabels, Gauge>,
+    pods: Family<PipelineLabels, Gauge>,
+    pods_awaited: Family<PipelineLabels, Gauge>,
+    metadata_errors: Family<PipelineLabels, Counter>,
+    metadata_missing: Family<PipelineLabels, Counter>,
     records: Family<PipelineLabels, Counter>,
     replayed: Family<PipelineLabels, Counter>,
     malformed: Family<CauseLabels, Counter>,
@@ -77,6 +81,14 @@ pub(crate) struct PipelineMetrics {
     pub unread_bytes: Gauge,
     /// Age of the oldest of them, in seconds.
     pub oldest_unread: Gauge,
+    /// Pods of this node that are known.
+    pub pods: Gauge,
+    /// Logs whose pod's metadata is awaited.
+    pub pods_awaited: Gauge,
+    /// Attempts to get metadata that failed.
+    pub metadata_errors: Counter,
+    /// Logs that were read without their pod's metadata.
+    pub metadata_missing: Counter,
     /// Records framed.
     pub records: Counter,
     /// Records read again after a restart; they are counted as records too.
@@ -222,6 +234,26 @@ impl Metrics {
             Unit::Seconds,
             m.oldest_unread,
         );
+        r.register(
+            "k8s_pods_tracked",
+            "pods of this node that are known",
+            m.pods,
+        );
+        r.register(
+            "k8s_logs_awaiting_metadata",
+            "logs that wait for metadata",
+            m.pods_awaited,
+        );
+        r.register(
+            "k8s_watch_errors",
+            "failed requests for metadata",
+            m.metadata_errors,
+        );
+        r.register(
+            "k8s_metadata_misses",
+            "logs read without metadata",
+            m.metadata_missing,
+        );
         r.register("frame_records", "records framed", m.records);
         r.register(
             "frame_replayed_records",
@@ -353,6 +385,10 @@ impl Metrics {
             files_open: self.files_open.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
             oldest_unread: self.oldest_unread.get_or_create_owned(&labels),
+            pods: self.pods.get_or_create_owned(&labels),
+            pods_awaited: self.pods_awaited.get_or_create_owned(&labels),
+            metadata_errors: self.metadata_errors.get_or_create_owned(&labels),
+            metadata_missing: self.metadata_missing.get_or_create_owned(&labels),
             records: self.records.get_or_create_owned(&labels),
             replayed: self.replayed.get_or_create_owned(&labels),
             malformed: self.malformed.get_or_create_owned(&cause("json")),
@@ -422,6 +458,9 @@ impl PipelineMetrics {
         self.replayed.inc_by(framed.replayed);
         if stats.oversize_bytes > 0 {
             self.skipped("oversize", stats.oversize_bytes);
+        }
+        if stats.excluded_bytes > 0 {
+            self.skipped("excluded", stats.excluded_bytes);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::error::{Error, Kind};
 use crate::facts::{FactsConfig, FileAttributes};
 use crate::fault::Faults;
 use crate::jobs::{Job, Jobs};
+use crate::kubernetes::{self, Awaiting, NodePods};
 use crate::lane::{Framed, Lane};
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::outputs::OutputHandle;
@@ -101,31 +102,34 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         .metrics
         .pipeline(&plan.name, credit.capacity(), &names);
     let tracker = Arc::new(Tracker::new(names.len()));
-    let facts = |files| FactsConfig {
-        resource: plan.resource.clone(),
-        encodings: plan.config.outputs.iter().map(file_attributes).collect(),
-        files,
-    };
-
     // read
     let sources = sources(&plan, &around)?;
     let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
+    let nodes = nodes(&plan, around.runtime, &waiting)?;
+    let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
+        resource: plan.resource.clone(),
+        encodings: plan.config.outputs.iter().map(file_attributes).collect(),
+        files: input.is_files(),
+        pods: node
+            .clone()
+            .map(|node| (node, metrics.metadata_missing.clone())),
+    };
     // frame
     let replay_bytes_max = plan.config.limits.replay;
-    let lane = |input: &Input| {
-        let facts = facts(matches!(input, Input::File(..)));
+    let lane = |(input, node): (&Input, &Option<NodePods>)| {
         Lane::new(
             frame_config(input, replay_bytes_max),
-            facts,
+            facts(input, node),
             Arc::clone(&tracker),
             names.len(),
         )
     };
-    let mut lanes: Vec<Lane> = plan.config.inputs.iter().map(lane).collect();
+    let of_inputs = || plan.config.inputs.iter().zip(&nodes);
+    let mut lanes: Vec<Lane> = of_inputs().map(lane).collect();
     let mut catch_ups = Vec::new();
     for output in (0..names.len()).filter(|_| several) {
         let again = |input| lane(input).catching_up(output);
-        lanes.extend(plan.config.inputs.iter().map(again));
+        lanes.extend(of_inputs().map(again));
         // What a detached output holds of the credit when it begins to catch up is at most its share.
         let share = credit.capacity() / names.len() as u64;
         let catch_up = |input| {
@@ -181,11 +185,19 @@ pub(crate) fn build(plan: PipelinePlan, around: Surroundings<'_>) -> Result<Buil
         jobs: Arc::clone(around.jobs),
         plan,
     });
-    let reader = |(lane, source)| {
+    let reader = |(lane, (source, node))| {
         let (pool, resume) = (Arc::clone(&pool), around.resume.clone());
-        Reader::new(Arc::clone(&pipeline), lane, source, pool, resume)
+        let awaiting = Option::map(node, Awaiting::new);
+        Reader::new(
+            Arc::clone(&pipeline),
+            lane,
+            (source, awaiting),
+            pool,
+            resume,
+        )
     };
-    let readers = sources.into_iter().enumerate().map(reader).collect();
+    let sources = sources.into_iter().zip(nodes);
+    let readers = sources.enumerate().map(reader).collect();
     Ok(Built {
         pipeline,
         readers,
@@ -251,7 +263,7 @@ fn sources(plan: &PipelinePlan, around: &Surroundings<'_>) -> Result<Vec<Source>
         source,
     };
     let inputs = &plan.config.inputs;
-    let files = inputs.iter().filter(|i| matches!(i, Input::File(..)));
+    let files = inputs.iter().filter(|input| input.is_files());
     let held_bytes_max = plan.config.limits.held_bytes / (files.count().max(1) as u64);
     let config = |input| {
         file_config(input, around.fingerprint_key).map(|config| FileConfig {
@@ -316,9 +328,37 @@ fn queue_config(plan: &PipelinePlan, input: &Input, data_dir: &Path) -> Option<Q
     })
 }
 
+/// The pods of the node, for inputs that read their logs.
+fn nodes(
+    plan: &PipelinePlan,
+    runtime: &Handle,
+    waiting: &Arc<Readers>,
+) -> Result<Vec<Option<NodePods>>, Error> {
+    let node = |input: &Input| {
+        let Input::Kubernetes(input, _) = input else {
+            return Ok(None);
+        };
+        let waiting = Arc::clone(waiting);
+        let on_change = Arc::new(move || waiting.wake());
+        NodePods::start(input, runtime, on_change).map(Some)
+    };
+    let nodes: Result<Vec<_>, _> = plan.config.inputs.iter().map(node).collect();
+    Ok(nodes.map_err(|source| Kind::Pods {
+        pipeline: plan.name.clone(),
+        source,
+    })?)
+}
+
 fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {
-    let Input::File(file, _) = input else {
-        return None;
+    let file = match input {
+        Input::File(file, _) => file,
+        Input::Kubernetes(input, _) => {
+            return Some(FileConfig {
+                fingerprint_key,
+                ..kubernetes::file_config(input)
+            });
+        }
+        Input::Stdin(..) => return None,
     };
     Some(FileConfig {
         include: file.include.clone(),
@@ -339,17 +379,22 @@ fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileCon
 /// back, so it spans at most half of what may be read beyond it.
 pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_frame::Config {
     use tailrace_frame::Format;
-    let format = match input {
-        Input::File(file, _) => file.format,
-        Input::Stdin(stdin, _) => stdin.format,
+    let format = |format| match format {
+        config::Format::Auto => Format::Auto,
+        config::Format::Json => Format::Json,
+        config::Format::Raw => Format::Raw,
+        config::Format::Cri => Format::Cri,
+        config::Format::Docker => Format::Docker,
     };
     tailrace_frame::Config {
-        format: match format {
-            config::Format::Auto => Format::Auto,
-            config::Format::Json => Format::Json,
-            config::Format::Raw => Format::Raw,
-            config::Format::Cri => Format::Cri,
-            config::Format::Docker => Format::Docker,
+        format: match input {
+            Input::File(file, _) => format(file.format),
+            Input::Stdin(stdin, _) => format(stdin.format),
+            Input::Kubernetes(input, _) => match input.format {
+                config::ContainerFormat::Auto => Format::Container,
+                config::ContainerFormat::Cri => Format::Cri,
+                config::ContainerFormat::Docker => Format::Docker,
+            },
         },
         record_bytes_max: usize::try_from(input.max_record_bytes()).unwrap_or(usize::MAX),
         chain_span_max: replay_bytes_max / 2,

@@ -27,6 +27,8 @@ pub struct PipelinePlan {
     pub scan: scan::Config,
     /// Where each column of the query comes from.
     pub columns: Vec<ColumnFrom>,
+    /// The names of what the query wants to know of a record's pod.
+    pub pod_facts: Vec<String>,
     /// Distinct encodings of the outputs.
     pub encodings: Vec<EncodingPlan>,
     /// The encoding of each output: index into `encodings`.
@@ -51,8 +53,8 @@ pub enum Fact {
     FileName,
     /// `log.file.path`.
     FilePath,
-    /// Not known for this kind of input: NULL.
-    Absent,
+    /// What is known of its pod: by index in [`PipelinePlan::pod_facts`].
+    OfPod(usize),
 }
 
 /// Prepares all pipelines, or tells everything that is wrong with their queries.
@@ -94,11 +96,11 @@ impl PipelinePlan {
             .collect();
         let query = Query::compile(&config.transform.text, &sql::Options { columns: overrides })
             .map_err(|error| Box::new(sql_diagnostic(&config.transform, &error)))?;
-        let mut scan_columns = Vec::new();
+        let (mut scan_columns, mut pod_facts) = (Vec::new(), Vec::new());
         let columns: Vec<ColumnFrom> = query
             .columns()
             .iter()
-            .map(|column| column_from(column, &mut scan_columns))
+            .map(|column| column_from(column, &mut scan_columns, &mut pod_facts))
             .collect();
         let star = query.star().map(|star| scan::Star {
             except: star.except.clone(),
@@ -119,6 +121,7 @@ impl PipelinePlan {
             query,
             scan,
             columns,
+            pod_facts,
             encodings,
             encoding_of,
             resource: resource.to_vec(),
@@ -173,13 +176,20 @@ fn scan_type(ty: sql::Type) -> scan::Type {
 }
 
 /// Asks the scanner for a column it knows how to make; the others are facts of the source.
-fn column_from(column: &sql::Column, wanted: &mut Vec<scan::Column>) -> ColumnFrom {
+fn column_from(
+    column: &sql::Column,
+    wanted: &mut Vec<scan::Column>,
+    pod_facts: &mut Vec<String>,
+) -> ColumnFrom {
     let source = match &column.source {
         sql::Source::Key(steps) => scan::Source::Key(steps.clone()),
-        sql::Source::Reserved(reserved, _) => match reserved {
+        sql::Source::Reserved(reserved, name) => match reserved {
             Reserved::FileName => return ColumnFrom::Fact(Fact::FileName),
             Reserved::FilePath => return ColumnFrom::Fact(Fact::FilePath),
-            Reserved::Kubernetes | Reserved::Container => return ColumnFrom::Fact(Fact::Absent),
+            Reserved::Kubernetes | Reserved::Container => {
+                pod_facts.push(name.to_string());
+                return ColumnFrom::Fact(Fact::OfPod(pod_facts.len() - 1));
+            }
             other => scan::Source::Reserved(*other),
         },
     };
@@ -219,10 +229,7 @@ fn prefilter(query: &Query) -> Vec<scan::Needles> {
 
 /// Offset of times without a zone, in seconds east of UTC.
 pub(crate) fn offset_s(input: &config::Input) -> i32 {
-    match input {
-        config::Input::File(file, _) => file.timezone.offset_s(),
-        config::Input::Stdin(stdin, _) => stdin.timezone.offset_s(),
-    }
+    input.timezone().offset_s()
 }
 
 /// The distinct encodings of a pipeline's outputs, and which of them each output takes.

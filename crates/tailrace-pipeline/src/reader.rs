@@ -22,6 +22,7 @@ use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
 use crate::credit::BATCH_CREDIT_MIN;
+use crate::kubernetes::Awaiting;
 use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
 use crate::resume::ResumeTable;
@@ -44,6 +45,8 @@ pub(crate) struct Reader {
     pub(crate) source: Source,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: ResumeTable,
+    /// The sources that wait for the metadata of their pods.
+    awaiting: Option<Awaiting>,
     slots: HashMap<SourceId, Slot>,
     /// Slots of sources that were opened again before their first byte, by what replaced them.
     replaced: HashMap<SourceId, Slot>,
@@ -62,6 +65,8 @@ pub(crate) struct Reader {
 struct Gauges {
     next: Instant,
     oldest_unread: OldestUnread,
+    /// What is wrong with the metadata of pods, as was said last.
+    metadata_error: Option<String>,
 }
 
 /// How often the gauges that walk all files are set.
@@ -122,7 +127,7 @@ impl Reader {
     pub(crate) fn new(
         pipeline: Arc<Pipeline>,
         lane: usize,
-        source: Source,
+        (source, awaiting): (Source, Option<Awaiting>),
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
@@ -132,6 +137,7 @@ impl Reader {
             pipeline,
             lane,
             source,
+            awaiting,
             pool,
             resume,
             slots: HashMap::new(),
@@ -141,6 +147,7 @@ impl Reader {
             gauges: Gauges {
                 next: Instant::now(),
                 oldest_unread: OldestUnread::default(),
+                metadata_error: None,
             },
             must_rejoin: false,
             catching_up: HashMap::new(),
@@ -228,9 +235,14 @@ impl Reader {
     fn note(&mut self, events: &[FileEvent]) {
         for event in events {
             match event {
-                FileEvent::Opened { source, .. } => {
+                FileEvent::Opened { source, path, .. } => {
                     let slot = self.open(event);
                     self.slots.insert(*source, slot);
+                    if let Some(awaiting) = &mut self.awaiting
+                        && awaiting.begins(*source, path)
+                    {
+                        self.source.pause(*source);
+                    }
                 }
                 FileEvent::Chunk {
                     source,
@@ -254,6 +266,18 @@ impl Reader {
                         self.paused.insert(*source);
                         self.pipeline.waiting.wait();
                     }
+                }
+                FileEvent::Continues { source, earlier } => {
+                    if let (Some(&slot), Some(&earlier)) =
+                        (self.slots.get(source), self.slots.get(earlier))
+                    {
+                        self.pipeline.tracker.continues(slot, earlier);
+                    }
+                }
+                // What the earlier source holds of a record waits in this one from now on.
+                FileEvent::Continues { source, earlier } => {
+                    self.quiet.forget(*earlier);
+                    self.quiet.read(*source, Instant::now());
                 }
                 // Here and not later: the inode may be used again in the same read.
                 FileEvent::Forgotten { id, generation, .. } => {
@@ -333,7 +357,8 @@ impl Reader {
                 pipeline.credit.reserve(bytes, || {
                     self.hold();
                     self.detach_laggards();
-                    self.gauges.set(&pipeline, &self.source);
+                    let awaiting = self.awaiting.as_ref();
+                    self.gauges.set(&pipeline, &self.source, awaiting);
                 })
             }
         };
@@ -378,8 +403,15 @@ impl Reader {
                 start,
                 end,
             }),
+            FileEvent::Continues { source, earlier } => Some(SourceEvent::Continues {
+                slot: *self.slots.get(&source)?,
+                earlier: *self.slots.get(&earlier)?,
+            }),
             FileEvent::Finished { source } => {
                 self.quiet.forget(source);
+                if let Some(awaiting) = &mut self.awaiting {
+                    awaiting.ended(source);
+                }
                 let slot = self.slots.remove(&source)?;
                 self.finished.push((source, slot));
                 Some(SourceEvent::Finished { slot })
@@ -446,6 +478,9 @@ impl Reader {
         if matches!(self.source, Source::Stdin(_)) {
             return;
         }
+        for source in self.awaiting.iter_mut().flat_map(Awaiting::answered) {
+            self.source.resume(source);
+        }
         let pipeline = &self.pipeline;
         let slots = &self.slots;
         let source = &mut self.source;
@@ -479,13 +514,13 @@ impl Reader {
                 }
                 None => true,
             });
-        self.gauges.set(pipeline, source);
+        self.gauges.set(pipeline, source, self.awaiting.as_ref());
     }
 }
 
 impl Gauges {
     /// Sets them, if it is time.
-    fn set(&mut self, pipeline: &Pipeline, source: &Source) {
+    fn set(&mut self, pipeline: &Pipeline, source: &Source, awaiting: Option<&Awaiting>) {
         let now = Instant::now();
         if now < self.next {
             return;
@@ -511,6 +546,34 @@ impl Gauges {
         };
         let seconds = oldest.unwrap_or_default().as_secs();
         metrics.oldest_unread.set(gauge(seconds));
+        if let Some(awaiting) = awaiting {
+            self.tell_metadata(pipeline, awaiting);
+        }
+    }
+
+    /// How the metadata of pods comes in; what goes wrong is said once.
+    fn tell_metadata(&mut self, pipeline: &Pipeline, awaiting: &Awaiting) {
+        let status = awaiting.node().status();
+        let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let metrics = &pipeline.metrics;
+        metrics.pods.set(gauge(status.tracked));
+        metrics.pods_awaited.set(gauge(status.awaited));
+        let known = metrics.metadata_errors.get();
+        metrics
+            .metadata_errors
+            .inc_by(status.errors.saturating_sub(known));
+        if status.last_error != self.metadata_error {
+            match &status.last_error {
+                Some(error) => {
+                    warn!(
+                        pipeline = pipeline.plan.name,
+                        "metadata of pods cannot be had: {error}"
+                    );
+                }
+                None => info!(pipeline = pipeline.plan.name, "metadata of pods comes in"),
+            }
+            self.metadata_error = status.last_error;
+        }
     }
 }
 

@@ -283,7 +283,7 @@ fn read_by_conditions(
             .next()
             .map(Arc::clone)
             .expect("the scanner was asked for every column that it can make"),
-        ColumnFrom::Fact(fact) => fact_column(fact, framed, candidates, rows),
+        ColumnFrom::Fact(fact) => fact_column(plan, fact, framed, candidates, rows),
     };
     let columns = pushdown.columns.iter().map(column).collect();
     let schema = plan.query.schema().project(&pushdown.columns);
@@ -313,18 +313,24 @@ fn with_facts(
         .iter()
         .map(|column| match column {
             ColumnFrom::Scan(index) => Arc::clone(scanned.batch.column(*index)),
-            ColumnFrom::Fact(fact) => fact_column(*fact, framed, survivors, rows),
+            ColumnFrom::Fact(fact) => fact_column(plan, *fact, framed, survivors, rows),
         })
         .collect();
     RecordBatch::try_new(plan.query.schema(), columns).expect("the plan's columns match its schema")
 }
 
 /// A source fact as a column: one string per run, viewed by all of its rows.
-fn fact_column(fact: Fact, framed: &Framed, survivors: Option<&[u32]>, rows: usize) -> ArrayRef {
+fn fact_column(
+    plan: &PipelinePlan,
+    fact: Fact,
+    framed: &Framed,
+    survivors: Option<&[u32]>,
+    rows: usize,
+) -> ArrayRef {
     let text = |facts: &Facts| match fact {
         Fact::FileName => facts.file_name.clone(),
         Fact::FilePath => facts.file_path.clone(),
-        Fact::Absent => None,
+        Fact::OfPod(index) => facts.of_pod(&plan.pod_facts[index]),
     };
     let mut builder = StringViewBuilder::with_capacity(rows);
     for run in &framed.runs {

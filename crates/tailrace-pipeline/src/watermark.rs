@@ -159,6 +159,8 @@ struct Source {
     /// One per output.
     views: Vec<View>,
     finished: bool,
+    /// The source whose records may go on in this one.
+    continues: Option<Slot>,
     /// Its file is gone, not just renamed.
     gone: bool,
 }
@@ -220,6 +222,8 @@ pub(crate) struct Behind {
     pub holds_more: bool,
     /// Path of the file.
     pub path: PathBuf,
+    /// The source that it continues.
+    pub continues: Option<Slot>,
 }
 
 impl Tracker {
@@ -276,6 +280,7 @@ impl Tracker {
             head,
             views: (0..self.outputs).map(view).collect(),
             finished: false,
+            continues: None,
             gone: false,
             opening,
         };
@@ -404,7 +409,15 @@ impl Tracker {
             holds_more: view.head.framed_to == source.head.framed_to
                 && view.head.settles_to() < source.head.settles_to(),
             path: source.opening.path.clone(),
+            continues: source.continues,
         })
+    }
+
+    /// A source goes on where another one ended.
+    pub(crate) fn continues(&self, slot: Slot, earlier: Slot) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.continues = Some(earlier);
+        }
     }
 
     /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond

@@ -15,6 +15,7 @@
 
 mod collector;
 mod data;
+mod pods_api;
 pub mod status;
 mod tls;
 pub mod torture;
@@ -22,5 +23,6 @@ mod writer;
 
 pub use collector::{Answer, Collector, Gate, Judge, Protocol, Record, Request};
 pub use data::data;
+pub use pods_api::{PodsApi, pod};
 pub use tls::TestTls;
 pub use writer::{Stream, Writer};

@@ -75,7 +75,7 @@ impl TestTls {
 
     /// What accepts connections for the server's certificate; with `client_required` only from
     /// clients whose certificate is the authority's.
-    pub(crate) fn acceptor(&self, client_required: bool) -> TlsAcceptor {
+    pub fn acceptor(&self, client_required: bool) -> TlsAcceptor {
         let builder = ServerConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
             .unwrap();

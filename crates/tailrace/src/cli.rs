@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tailrace_config::Diagnostic;
 
 use crate::{blackhole, demo, explain, generate, ledger, logging, queue, replay, run, validate};
@@ -45,6 +45,10 @@ enum Command {
     Generate(generate::Args),
     /// Receive OTLP over HTTP and gRPC, count it and forget it.
     Blackhole(blackhole::Args),
+    /// Write the completions of a shell: bash, elvish, fish, powershell or zsh.
+    Completion { shell: clap_complete::Shell },
+    /// Write the man page.
+    Man,
 }
 
 /// Which config to use; the same for every command that takes one.
@@ -108,6 +112,14 @@ impl Cli {
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
             Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
+            Command::Completion { shell } => {
+                clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut stdout);
+                Ok(())
+            }
+            Command::Man => {
+                let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
+                quiet_pipe(page.map_err(anyhow::Error::from))
+            }
         }
     }
 }

@@ -20,6 +20,11 @@ pub(crate) struct Joins {
     pub(crate) span_max: u64,
     /// Indexed by [`Stream`].
     by_stream: [Join; 3],
+    /// Where in the log the source begins, less the offset of its first byte; wraps around. A log is all sources that go on
+    /// one in the other.
+    base: u64,
+    /// Earlier sources of which a record may still have bytes.
+    earlier: Vec<Earlier>,
     /// How many records of the frames are given out for good.
     given: usize,
     /// Taken back from the frames; empty in between.
@@ -42,6 +47,15 @@ impl Chunk<'_> {
     };
 }
 
+/// A source that this one goes on with.
+#[derive(Clone, Debug)]
+struct Earlier {
+    source: u32,
+    base: u64,
+    /// Where in the log it ended.
+    end: u64,
+}
+
 /// A record taken back from the frames.
 #[derive(Clone, Debug)]
 struct Taken {
@@ -59,6 +73,8 @@ struct Join {
     /// The bytes so far, as soon as they are no range.
     content: Vec<u8>,
     lines: u64,
+    /// Where in the log it begins.
+    began: u64,
     /// Where in a trace the stream is, whether or not the join is open.
     traces: Traces,
 }
@@ -77,6 +93,7 @@ impl Joins {
             },
             content: Vec::new(),
             lines: 0,
+            began: 0,
             traces: Traces::default(),
         };
         Joins {
@@ -84,6 +101,8 @@ impl Joins {
             record_bytes_max,
             span_max,
             by_stream: [Stream::None, Stream::Stdout, Stream::Stderr].map(join),
+            base: 0,
+            earlier: Vec::new(),
             given: 0,
             records: Vec::new(),
             pieces: Vec::new(),
@@ -95,9 +114,56 @@ impl Joins {
         self.by_stream.iter().any(Join::is_open)
     }
 
-    /// The lowest offset that is held.
-    pub(crate) fn first_start(&self) -> Option<u64> {
-        self.by_stream.iter().filter_map(Join::start).min()
+    /// The lowest offset of a source that is held.
+    pub(crate) fn held_from(&self, source: u32) -> Option<u64> {
+        let pieces = self.by_stream.iter().flat_map(|join| &join.pieces);
+        let pieces = pieces.filter(|piece| piece.source == source);
+        pieces.map(|piece| piece.start).min()
+    }
+
+    /// The open join that began first, by its stream, and how many bytes it spans up to `offset`.
+    pub(crate) fn longest(&self, offset: u64) -> Option<(u64, Stream)> {
+        let open = self.by_stream.iter().filter(|join| join.is_open());
+        let now = self.base.wrapping_add(offset);
+        let spans = open.map(|join| (now.wrapping_sub(join.began), join.record.stream));
+        spans.max_by_key(|(span, _)| *span)
+    }
+
+    /// Goes on with the joins of the source with this number, which ended at `end`, where this one begins at `start`.
+    pub(crate) fn continue_from(
+        &mut self,
+        earlier: &mut Joins,
+        (source, end): (u32, u64),
+        start: u64,
+    ) {
+        let now = earlier.base.wrapping_add(end);
+        let moved = now.wrapping_sub(start).wrapping_sub(self.base);
+        self.base = self.base.wrapping_add(moved);
+        self.earlier = std::mem::take(&mut earlier.earlier);
+        self.earlier
+            .retain(|earlier| now.wrapping_sub(earlier.end) <= self.span_max);
+        if self.earlier.last().is_none_or(|last| last.end != now) {
+            self.earlier.push(Earlier {
+                source,
+                base: earlier.base,
+                end: now,
+            });
+        }
+        for (join, earlier) in self.by_stream.iter_mut().zip(&mut earlier.by_stream) {
+            if join.is_open() {
+                join.began = join.began.wrapping_add(moved);
+            } else {
+                std::mem::swap(join, earlier);
+            }
+        }
+    }
+
+    /// Where in the log a piece begins.
+    fn position(&self, piece: &Piece) -> u64 {
+        let mut earlier = self.earlier.iter();
+        let earlier = earlier.find(|earlier| earlier.source == piece.source);
+        let base = earlier.map_or(self.base, |earlier| earlier.base);
+        base.wrapping_add(piece.start)
     }
 
     /// What `out` holds now is given out for good.
@@ -134,21 +200,18 @@ impl Joins {
         (self.records, self.pieces) = (records, pieces);
     }
 
-    /// Gives out the join that begins first. `flags` says more of it.
-    pub(crate) fn give_first(&mut self, flags: Flags, out: &mut Frames) {
-        let first = self.first_start();
-        let join = self.by_stream.iter_mut().find(|join| join.start() == first);
-        if let Some(join) = join {
-            join.record.flags |= flags;
-            join.give(out);
-        }
+    /// Gives out the open join of a stream. `flags` says more of it.
+    pub(crate) fn give(&mut self, stream: Stream, flags: Flags, out: &mut Frames) {
+        let join = &mut self.by_stream[stream as usize];
+        join.record.flags |= flags;
+        join.give(out);
         self.given = out.records.len();
     }
 
-    /// Gives out all joins, in the order of the source.
-    pub(crate) fn flush(&mut self, out: &mut Frames) {
-        while self.is_open() {
-            self.give_first(Flags::NONE, out);
+    /// Gives out all joins, in the order of the source, of which all bytes up to `offset` were framed.
+    pub(crate) fn flush(&mut self, offset: u64, out: &mut Frames) {
+        while let Some((_, stream)) = self.longest(offset) {
+            self.give(stream, Flags::NONE, out);
         }
     }
 
@@ -182,7 +245,12 @@ impl Joins {
     }
 
     /// Adds a line's record to the open join of its stream, or gives that out and begins another one.
-    fn add(&mut self, record: Record, pieces: &[Piece], chunk: Chunk<'_>, out: &mut Frames) {
+    fn add(&mut self, mut record: Record, pieces: &[Piece], chunk: Chunk<'_>, out: &mut Frames) {
+        if record.buffer == SIDE && record.start == record.end {
+            // A record without a byte is nowhere: memory may be given back before the place where it would be.
+            (record.start, record.end) = (0, 0);
+        }
+        let began = self.position(&pieces[0]);
         let join = &mut self.by_stream[record.stream as usize];
         let line = content_of(&record, chunk, out);
         if record.flags.contains(Flags::BROKEN) || is_json(&record, line) {
@@ -197,11 +265,11 @@ impl Joins {
         join.traces = traces;
         if !continues || !join.is_open() {
             join.give(out);
-            join.begin(record, pieces);
+            join.begin(record, pieces, began);
         } else if length > self.record_bytes_max {
             join.record.flags |= Flags::TRUNCATED;
             join.give(out);
-            join.begin(record, pieces);
+            join.begin(record, pieces, began);
         } else {
             join.append(record, pieces, chunk, out);
         }
@@ -227,10 +295,6 @@ impl Join {
         !self.pieces.is_empty()
     }
 
-    fn start(&self) -> Option<u64> {
-        self.pieces.first().map(|piece| piece.start)
-    }
-
     /// What is held so far.
     fn content<'a>(&'a self, chunk: Chunk<'a>, out: &'a Frames) -> &'a [u8] {
         if !self.is_open() {
@@ -242,10 +306,11 @@ impl Join {
         }
     }
 
-    fn begin(&mut self, record: Record, pieces: &[Piece]) {
+    fn begin(&mut self, record: Record, pieces: &[Piece], began: u64) {
         self.record = record;
         self.pieces.extend_from_slice(pieces);
         self.lines = 1;
+        self.began = began;
     }
 
     fn append(&mut self, record: Record, pieces: &[Piece], chunk: Chunk<'_>, out: &mut Frames) {
@@ -273,7 +338,9 @@ impl Join {
         self.lines += 1;
         for piece in pieces {
             match self.pieces.last_mut() {
-                Some(last) if last.end == piece.start => last.end = piece.end,
+                Some(last) if (last.source, last.end) == (piece.source, piece.start) => {
+                    last.end = piece.end;
+                }
                 _ => self.pieces.push(*piece),
             }
         }

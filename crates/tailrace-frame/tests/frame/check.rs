@@ -84,7 +84,12 @@ pub(crate) fn frame(
 
 impl Outcome {
     /// Moves what is in `frames` here; ranges must be of `chunk` (its number and bytes) or of the side buffer.
-    fn take(&mut self, frames: &mut Frames, chunk: Option<(u32, &[u8])>, stats: &mut Stats) {
+    pub(crate) fn take(
+        &mut self,
+        frames: &mut Frames,
+        chunk: Option<(u32, &[u8])>,
+        stats: &mut Stats,
+    ) {
         assert_eq!(frames.records.len(), frames.piece_ends.len());
         for (index, record) in frames.records.iter().enumerate() {
             let buffer = chunk

@@ -10,6 +10,7 @@ use tailrace_frame::{Config, Flags, Format, Multiline, Preset};
 
 use crate::check::{Framed, Outcome};
 use crate::properties::cuts;
+use crate::rotation::frame_files;
 use crate::{check, naive};
 
 /// States in which it holds, the lines, the text that the record before must have for the line to go on (none: it
@@ -368,6 +369,19 @@ proptest! {
         let expect = join(&how, config.record_bytes_max, naive::frame(&lines, &input));
         let (found, _) = check::frame(&config, false, &input, &cuts(&places, input.len()));
         prop_assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn a_rotation_at_the_end_of_any_line_gives_what_one_file_gives(
+        (_, config, input) in case(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
+        prop_assume!(!newlines.is_empty());
+        let mut ends: Vec<usize> = places.iter().map(|place| place.get(&newlines) + 1).collect();
+        ends.sort_unstable();
+        let (whole, _) = check::frame(&config, false, &input, &[]);
+        prop_assert_eq!(frame_files(&config, &input, &ends), whole);
     }
 
     #[test]

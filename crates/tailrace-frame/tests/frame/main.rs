@@ -6,6 +6,7 @@ mod table;
 mod hostile;
 mod multiline;
 mod properties;
+mod rotation;
 
 /// Runs a framer over an input and checks what must hold for every input.
 mod check;

@@ -446,6 +446,27 @@ fn what_does_not_fit_is_a_record_of_its_own() {
     );
 }
 
+/// The memory of what was joined is given back: not from under a record without a byte.
+#[test]
+fn an_empty_record_among_joins_stays_in_bounds() {
+    let blank = "\n".repeat(170);
+    let input = format!(
+        "2026-01-02T03:04:05Z stderr P \n{blank}\
+         2026-01-02T03:04:05Z stdout P e\n\
+         2026-01-02T03:04:05Z stdout F \n\
+         2026-01-02T03:04:05Z stdout F \tat f\n"
+    );
+    let spanned = Config {
+        chain_span_max: 250,
+        ..config(Format::Cri, &Multiline::presets(&[Preset::Java]))
+    };
+    check_config(
+        &spanned,
+        &input,
+        &["stderr truncated: ", "stdout: e\n\tat f"],
+    );
+}
+
 #[test]
 fn a_quiet_source_gives_out_its_joins_and_goes_on() {
     let config = config(Format::Raw, &Multiline::presets(&[Preset::Python]));

@@ -45,8 +45,12 @@ struct Envelope {
 impl Naive<'_> {
     fn line(&mut self, start: usize, line: &[u8]) {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
-        if self.format == Format::Auto && !blank(text) {
-            self.format = detect(&text[..text.len().min(self.line_max())]);
+        let is_open = matches!(self.format, Format::Auto | Format::Container);
+        if is_open && !blank(text) {
+            let found = detect(&text[..text.len().min(self.line_max())]);
+            if self.format == Format::Auto || matches!(found, Format::Cri | Format::Docker) {
+                self.format = found;
+            }
         }
         let limit = self.line_max();
         let cut = text.strip_suffix(b"\r").unwrap_or(text).len() > limit;
@@ -54,6 +58,7 @@ impl Naive<'_> {
         let start = ORIGIN + start as u64;
         let end = start + line.len() as u64;
         let kept = Piece {
+            source: 0,
             start,
             end: if cut { start + limit as u64 } else { end },
         };
@@ -65,7 +70,10 @@ impl Naive<'_> {
         match envelope {
             Some(envelope) => self.part(envelope, kept, cut),
             None => {
-                let broken = matches!(self.format, Format::Cri | Format::Docker);
+                let broken = matches!(
+                    self.format,
+                    Format::Cri | Format::Docker | Format::Container
+                );
                 let flags = if broken { Flags::BROKEN } else { Flags::NONE };
                 let content = if cut {
                     text
@@ -77,6 +85,7 @@ impl Naive<'_> {
         }
         if kept.end < end {
             self.outcome.skips.push(Skip {
+                source: 0,
                 start: kept.end,
                 end,
                 reason: SkipReason::Oversize,
@@ -114,6 +123,7 @@ impl Naive<'_> {
         };
         let Some(mut chain) = self.chains.remove(&(stream as u8)).unwrap_or(Some(empty)) else {
             self.outcome.skips.push(Skip {
+                source: 0,
                 start: piece.start,
                 end: piece.end,
                 reason: SkipReason::Oversize,
@@ -187,6 +197,7 @@ impl Naive<'_> {
         let truncated = cut || content.len() > limit;
         if !truncated && blank(&content) {
             let skips = pieces.iter().map(|piece| Skip {
+                source: 0,
                 start: piece.start,
                 end: piece.end,
                 reason: SkipReason::Blank,

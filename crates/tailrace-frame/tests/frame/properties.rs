@@ -46,7 +46,7 @@ fn docker_line() -> impl Strategy<Value = String> {
 }
 
 /// Lines of all kinds, mostly of one format; some cut short.
-fn input() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn input() -> impl Strategy<Value = Vec<u8>> {
     let line = |cri, docker| {
         let kind = prop_oneof![
             cri => cri_line().boxed(),
@@ -79,13 +79,14 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn config() -> impl Strategy<Value = Config> {
+pub(crate) fn config() -> impl Strategy<Value = Config> {
     let formats = vec![
         Format::Json,
         Format::Raw,
         Format::Cri,
         Format::Docker,
         Format::Auto,
+        Format::Container,
     ];
     let spans = prop_oneof![Just(u64::MAX), 0u64..400];
     (

@@ -61,6 +61,7 @@ fn blank_lines_are_no_records() {
     );
     let (outcome, stats) = frame(&Config::default(), false, b"\n\na\n\n", &[]);
     let blank = |start, end| Skip {
+        source: 0,
         start: ORIGIN + start,
         end: ORIGIN + end,
         reason: SkipReason::Blank,
@@ -317,6 +318,7 @@ fn long_lines_are_truncated_and_the_source_goes_on() {
     assert_eq!(
         outcome.skips,
         [Skip {
+            source: 0,
             start: ORIGIN + 7,
             end: ORIGIN + 10,
             reason: SkipReason::Oversize
@@ -433,6 +435,7 @@ fn a_source_that_starts_within_a_line() {
         assert_eq!(
             outcome.skips,
             [Skip {
+                source: 0,
                 start: ORIGIN,
                 end: ORIGIN + 15,
                 reason: SkipReason::Oversize

@@ -50,7 +50,7 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        if file.chunked || file.offset > 0 {
+        if file.chunked {
             return false;
         }
         let older = self.lineages.get(&file.origin).into_iter().flatten();
@@ -58,6 +58,37 @@ impl Follower {
         older.any(|known| {
             let known = &self.files[known.3 as usize];
             known.as_ref().is_some_and(|file| file.awaited)
+        })
+    }
+
+    /// A file gives its first bytes: what had its path before it, and now may end.
+    pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
+        let file = self.files[slot as usize].as_ref()?;
+        let lineage = self.lineages.get(&file.origin)?;
+        let older = lineage.iter().take_while(|known| known.3 != slot);
+        let older: Vec<u32> = older.map(|known| known.3).collect();
+        let mut earlier = None;
+        for older in older {
+            if let Some(file) = &self.files[older as usize]
+                && file.told
+            {
+                earlier = Some(file.source);
+                self.mark_ready(older);
+            }
+        }
+        earlier
+    }
+
+    /// Whether a younger file of the same path is there that gave no byte yet: a record may go on in it.
+    pub(super) fn goes_on_later(&self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        let lineage = self.lineages.get(&file.origin).into_iter().flatten();
+        let mut younger = lineage.skip_while(|known| known.3 != slot).skip(1);
+        younger.any(|known| {
+            let known = &self.files[known.3 as usize];
+            known.as_ref().is_some_and(|file| !file.chunked)
         })
     }
 

@@ -100,13 +100,34 @@ impl Follower {
             return Ok(self.replaced(slot, events));
         };
         note_size(file, stat.size, events);
+        let more = bytes > 0 && file.offset < file.size;
         if bytes > 0 {
             file.active = Instant::now();
-            file.chunked = true;
-            push_chunk(events, file, offset, start..start + bytes);
+            self.give_chunk(slot, offset, start..start + bytes, events);
         }
-        let more = bytes > 0 && file.offset < file.size;
         Ok(more || self.rest(slot, events))
+    }
+
+    /// Tells of bytes that were read.
+    pub(super) fn give_chunk(
+        &mut self,
+        slot: u32,
+        offset: u64,
+        bytes: Range<usize>,
+        events: &mut Vec<FileEvent>,
+    ) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        let source = file.source;
+        if !std::mem::replace(&mut file.chunked, true)
+            && let Some(earlier) = self.goes_on(slot)
+        {
+            events.push(FileEvent::Continues { source, earlier });
+        }
+        if let Some(file) = &self.files[slot as usize] {
+            push_chunk(events, file, offset, bytes);
+        }
     }
 
     /// Sees to it that an open file is the one that is known, and told to be open. `None` if it is
@@ -162,6 +183,7 @@ impl Follower {
     fn rest(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
         self.release(slot);
         let (linger, idle_close) = (self.config.linger, self.config.idle_close);
+        let goes_on_later = self.goes_on_later(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
@@ -171,6 +193,10 @@ impl Follower {
             if quiet < linger {
                 let due = file.active + linger;
                 self.set_due(slot, due);
+            } else if !file.gone && goes_on_later {
+                self.close(slot);
+                self.set_due(slot, now + idle_close);
+                return false;
             } else if !file.gone {
                 self.finish_renamed(slot, events);
                 return false;
@@ -497,12 +523,7 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
 }
 
 /// Adds a chunk, or makes the last one longer if this one continues it in file and buffer.
-pub(super) fn push_chunk(
-    events: &mut Vec<FileEvent>,
-    file: &File,
-    offset: u64,
-    bytes: Range<usize>,
-) {
+fn push_chunk(events: &mut Vec<FileEvent>, file: &File, offset: u64, bytes: Range<usize>) {
     let Range { start, end } = bytes;
     if let Some(FileEvent::Chunk {
         source: last,

@@ -212,6 +212,11 @@ impl Rig {
                     assert_eq!(*offset, content.begin + content.bytes.len() as u64);
                     content.bytes.extend_from_slice(&buffer[*start..*end]);
                 }
+                FileEvent::Continues { source, earlier } => {
+                    assert_ne!(source, earlier);
+                    let earlier = &self.live[&self.keys[earlier]];
+                    assert!(!earlier.finished);
+                }
                 FileEvent::Grown { source, size } => {
                     self.live.get_mut(&self.keys[source]).unwrap().size = *size;
                 }

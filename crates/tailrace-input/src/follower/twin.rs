@@ -174,9 +174,8 @@ impl Follower {
                 buffer.fill(bytes);
                 let offset = file.offset;
                 file.offset += bytes as u64;
-                super::read::push_chunk(events, file, offset, start..start + bytes);
                 file.size = file.size.max(file.offset);
-                file.chunked = true;
+                self.give_chunk(slot, offset, start..start + bytes, events);
                 true
             }
             Err(error) => {

@@ -198,8 +198,16 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
 fn a_record_is_found_where_it_was_read() {
     let mut places = Places::default();
     let far = 5_000_000_000;
-    places.add(Slot(1), [(10, 20), (20, 25)].into_iter());
-    places.add(Slot(2), [(far, far + 7), (far + 9, far + 30)].into_iter());
+    places.add(
+        [(10, 20), (20, 25)]
+            .map(|bytes| (Slot(1), bytes))
+            .into_iter(),
+    );
+    places.add(
+        [(far, far + 7), (far + 9, far + 30)]
+            .map(|bytes| (Slot(2), bytes))
+            .into_iter(),
+    );
     let found: Vec<_> = (0..5).map(|record| places.of(record)).collect();
     let expected = [
         Some((Slot(1), (10, 20))),

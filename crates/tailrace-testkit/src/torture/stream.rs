@@ -101,6 +101,9 @@ pub(crate) struct Truth {
     pub(crate) done: AtomicBool,
 }
 
+/// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
+const KUBELET_KEEPS: usize = 4;
+
 pub(crate) struct FileWriter {
     writer: Writer,
     truth: Arc<Truth>,
@@ -380,6 +383,12 @@ impl FileWriter {
                 .all(|(which, end)| low(which) >= *end)
         };
         let count = self.rotated.iter().take_while(|file| is_read(file)).count();
+        let kept = if self.truth.rotation.is_cri() {
+            KUBELET_KEEPS
+        } else {
+            0
+        };
+        let count = count.min(self.rotated.len().saturating_sub(kept));
         drop(state);
         for file in self.rotated.drain(..count) {
             std::fs::remove_file(file.path).unwrap();

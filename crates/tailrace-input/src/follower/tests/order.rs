@@ -143,3 +143,76 @@ fn generations_that_came_and_went_between_two_polls_are_read() {
     assert_eq!(read_all(&mut rig), "0\n1\n2\n3\nlast\n");
     assert_eq!(rig.lost(), []);
 }
+
+/// What was told of sources, in order: names and chunks.
+fn story(rig: &Rig) -> Vec<String> {
+    let mut names = BTreeMap::new();
+    let mut story = Vec::new();
+    for event in &rig.log {
+        match event {
+            FileEvent::Opened { source, id, .. } => {
+                let number = names.len();
+                names.entry(*source).or_insert((number, id.inode));
+            }
+            FileEvent::Continues { source, earlier } => {
+                story.push(format!(
+                    "{} continues {}",
+                    names[source].0, names[earlier].0
+                ));
+            }
+            FileEvent::Chunk { source, .. } => story.push(format!("{} chunk", names[source].0)),
+            FileEvent::Finished { source } => story.push(format!("{} ends", names[source].0)),
+            _ => {}
+        }
+    }
+    story
+}
+
+/// A record may begin in the old file and end in the new one, whenever that gets its first byte.
+#[test]
+fn a_rotated_file_ends_when_the_new_one_goes_on() {
+    let mut rig = Rig::with(&["a.log"], |_, config| {
+        config.linger = Duration::ZERO;
+        config.idle_close = Duration::from_millis(1);
+    });
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    rig.rename("a.log", "a.log.20260101-000000");
+    rig.append("a.log", "");
+    rig.append("tick.log", "");
+    rig.follower.rescan();
+    for _ in 0..10 {
+        rig.step();
+        rig.follower.wait(Duration::from_millis(2));
+    }
+    assert_eq!(story(&rig), ["0 chunk"], "nothing follows yet");
+    rig.append("a.log", "two\n");
+    rig.until(|rig| story(rig).len() == 4);
+    assert_eq!(
+        story(&rig),
+        ["0 chunk", "1 continues 0", "1 chunk", "0 ends"]
+    );
+}
+
+#[test]
+fn after_a_restart_a_file_that_was_begun_waits_for_the_older_one() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    rig.rename("a.log", "a.log.1");
+    tick(rig.dir.path());
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts().len() == 2);
+    let mut resume = rig.kill(2);
+    resume.iter_mut().for_each(|entry| entry.size = 4);
+    rig.append("a.log", "more\n");
+    rig.log.clear();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    assert_eq!(read_all(&mut rig), "e\no\nmore\n");
+    let story = story(&rig);
+    let older = story[0].strip_suffix(" chunk").unwrap();
+    assert!(
+        story[1].ends_with(&format!(" continues {older}")),
+        "{story:?}"
+    );
+}

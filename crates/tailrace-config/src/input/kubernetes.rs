@@ -1,0 +1,101 @@
+//! `type: kubernetes`: the logs of the containers of this node.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{StartAt, Timezone};
+use crate::kind::{
+    Boolean, DAY, FilePath, HOUR, KIB, List, MIB, NameGlob, SECOND, Size, Text, Time,
+};
+use crate::multiline::Multiline;
+
+section! {
+    /// Follows the logs of the containers of this Kubernetes node, with what is known of their pods.
+    pub struct KubernetesInput {
+        /// Where the kubelet keeps the logs: `NAMESPACE_POD_UID/CONTAINER/N.log` below it.
+        logs_dir: PathBuf = FilePath, default("/var/log/pods");
+        /// Which containers to read. Each list that is not empty must have a match.
+        include: ContainerNames = ContainerNames, nested();
+        /// Which containers to leave out although `include` names them.
+        exclude: ContainerNames = ContainerNames, nested();
+        /// Only pods with such labels. Pods can opt out by themselves: annotation `tailrace.io/exclude: "true"`.
+        /// Needs their metadata.
+        pod_selector: Option<String> = Text, unset("pods with any labels", "'app=web,tier!=cache'");
+        /// Leave out the agent's own pod, which `K8S_POD_UID` or `K8S_NAMESPACE_NAME` and `K8S_POD_NAME` name.
+        exclude_self: bool = Boolean, default("true");
+        /// Where metadata of pods comes from.
+        metadata: Metadata = Metadata, default("api");
+        /// How long the first record of a container waits for the metadata of its pod. Then it goes on with what
+        /// the path says, marked `tailrace.metadata_missing` and counted.
+        metadata_wait: Duration = Time<0, { HOUR }>, default("5s");
+        /// The node whose pods are asked for.
+        node_name: Option<String> = Text, unset("`K8S_NODE_NAME` of the environment", "node-1");
+        /// The kubelet, for `metadata: kubelet`.
+        kubelet: Option<String> = Text, unset("https://`K8S_NODE_IP`:10250", "https://10.0.0.1:10250");
+        /// Take any certificate of the kubelet: many sign their own. The token is shown to whoever answers.
+        kubelet_skip_verify: bool = Boolean, default("false");
+        /// Access to the API server or the kubelet.
+        kubeconfig: Option<PathBuf> = FilePath, unset("the service account of the agent's pod, else `KUBECONFIG`", "/etc/tailrace/kubeconfig");
+        /// Labels of pods that become resource attributes `k8s.pod.label.NAME`: names or globs.
+        labels: Vec<String> = List<NameGlob, 0>, default("[]", "[app, 'app.kubernetes.io/*']");
+        /// Annotations of pods that become resource attributes `k8s.pod.annotation.NAME`: names or globs.
+        annotations: Vec<String> = List<NameGlob, 0>, default("[]", "['example.com/*']");
+        /// Whether `app.kubernetes.io/instance`, `/name` and `/version` labels name the service, before the names of
+        /// its owners. Annotations `resource.opentelemetry.io/*` always do.
+        service_from_labels: bool = Boolean, default("false");
+        /// How the bytes of a file are cut into records.
+        format: ContainerFormat = ContainerFormat, default("auto");
+        /// Joins lines of plain text into one record, such as those of a stack trace.
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
+        /// Directories that links may lead into, besides `logs_dir`.
+        follow_roots: Vec<PathBuf> = List<FilePath, 0>, default("[/var/lib/docker/containers]");
+        /// Where to begin in files that are there when the pipeline first starts.
+        start_at: StartAt = StartAt, default("beginning");
+        /// At the first start, skip files that were not written to for this long. The bytes skipped are counted.
+        ignore_older: Option<Duration> = Time<{ SECOND }, { 3650 * DAY }>, unset("read them all", "1d");
+        /// The longest record. A longer one is cut there and flagged `truncated`; the file goes on.
+        max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
+        /// The offset of timestamps that name no zone. Daylight saving is not followed.
+        timezone: Timezone = Timezone, default("UTC", "+02:00");
+        /// How often the directories are searched for files that no notification announced.
+        discover_interval: Duration = Time<100, { HOUR }>, default("5s");
+    }
+}
+
+section! {
+    /// Containers by name: names or globs (`*`, `?`, `[a-z]`, `{a,b}`). An empty list is about nothing.
+    pub struct ContainerNames {
+        /// Namespaces.
+        namespaces: Vec<String> = List<NameGlob, 0>, default("[]", "[shop, 'team-*']");
+        /// Pods.
+        pods: Vec<String> = List<NameGlob, 0>, default("[]", "['web-*']");
+        /// Containers.
+        containers: Vec<String> = List<NameGlob, 0>, default("[]", "[app]");
+    }
+}
+
+section_defaults!(KubernetesInput, ContainerNames);
+
+choice! {
+    /// Where metadata of pods comes from.
+    pub enum Metadata {
+        /// The API server: one watch of the pods of this node. Needs `get`, `list` and `watch` of pods.
+        Api = "api",
+        /// The kubelet of this node, polled. Needs `get` of `nodes/pods` (before Kubernetes 1.33 `nodes/proxy`).
+        Kubelet = "kubelet",
+        /// The path of the log alone: namespace, pod, container. Needs no access.
+        Path = "path",
+    }
+}
+
+choice! {
+    /// How a container's log becomes records.
+    pub enum ContainerFormat {
+        /// Decided for each file by its first line that is `cri` or `docker`.
+        Auto = "auto",
+        /// Lines of containerd or CRI-O. Partial lines are joined.
+        Cri = "cri",
+        /// Lines of Docker's json-file driver. Pieces are joined until the text ends in a line end.
+        Docker = "docker",
+    }
+}

@@ -1,0 +1,131 @@
+//! A log that is rotated at any line's end gives what it gives in one file.
+
+use proptest::prelude::*;
+use tailrace_frame::{Config, Format, Framer, Frames, Piece, Skip, Stats};
+
+use crate::check::{self, Framed, ORIGIN, Outcome, merged};
+use crate::properties::{config, input};
+
+/// Frames `input`, which is divided into files that end at `ends`, each behind a newline. Offsets are those of the
+/// whole: the caller's number of a file is where it begins in it.
+pub(crate) fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
+    let (mut outcome, mut stats, mut frames) = <(Outcome, Stats, Frames)>::default();
+    let mut earlier: Option<Framer> = None;
+    let mut start = 0;
+    for end in ends.iter().copied().chain([input.len()]) {
+        let mut framer = Framer::new(config, ORIGIN, false).numbered(start as u32);
+        if let Some(mut earlier) = earlier.take() {
+            framer.continue_from(&mut earlier);
+            let number = start as u32;
+            assert_eq!(earlier.unsettled_from(), None, "all is handed on");
+            earlier.finish(&mut frames);
+            assert!(frames.records.is_empty() && framer.held_from(number).is_none());
+        }
+        framer.push(&input[start..end], 0, 0, &mut frames);
+        outcome.take(&mut frames, Some((0, &input[start..end])), &mut stats);
+        earlier = Some(framer);
+        start = end;
+    }
+    earlier.unwrap().finish(&mut frames);
+    outcome.take(&mut frames, None, &mut stats);
+    outcome.records.iter_mut().for_each(as_of_one_file);
+    let as_of_one = |skip: &Skip| Skip {
+        source: 0,
+        start: skip.start + u64::from(skip.source),
+        end: skip.end + u64::from(skip.source),
+        ..*skip
+    };
+    let skips: Vec<Skip> = outcome.skips.iter().map(as_of_one).collect();
+    outcome.skips = merged(&skips);
+    outcome
+}
+
+/// Pieces with the offsets of the whole, neighbours merged.
+fn as_of_one_file(record: &mut Framed) {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for piece in &record.pieces {
+        let base = u64::from(piece.source);
+        let (start, end) = (piece.start + base, piece.end + base);
+        match pieces.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => pieces.push(Piece {
+                source: 0,
+                start,
+                end,
+            }),
+        }
+    }
+    record.pieces = pieces;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_rotation_gives_what_one_file_gives(
+        config in config(),
+        input in input(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
+        prop_assume!(!newlines.is_empty());
+        let mut ends: Vec<usize> = places.iter().map(|place| place.get(&newlines) + 1).collect();
+        ends.sort_unstable();
+        let (whole, _) = check::frame(&config, false, &input, &[]);
+        prop_assert_eq!(frame_files(&config, &input, &ends), whole);
+    }
+}
+
+#[test]
+fn what_is_held_of_an_earlier_file_is_known() {
+    let config = Config {
+        format: Format::Cri,
+        ..Config::default()
+    };
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config, 0, false).numbered(7);
+    first.push(
+        b"2026-01-02T03:04:05Z stderr F x\n2026-01-02T03:04:05Z stdout P a\n",
+        0,
+        0,
+        &mut frames,
+    );
+    assert_eq!(first.unsettled_from(), Some(32));
+    let mut second = Framer::new(&config, 0, false).numbered(8);
+    second.continue_from(&mut first);
+    assert_eq!(
+        (first.unsettled_from(), second.unsettled_from()),
+        (None, None)
+    );
+    assert_eq!((second.held_from(7), second.held_from(8)), (Some(32), None));
+    frames.clear();
+    second.push(b"2026-01-02T03:04:05Z stdout P b\n", 0, 0, &mut frames);
+    assert_eq!(
+        (second.held_from(7), second.held_from(8)),
+        (Some(32), Some(0))
+    );
+    second.push(b"2026-01-02T03:04:05Z stdout F c\n", 0, 0, &mut frames);
+    assert_eq!((second.held_from(7), second.held_from(8)), (None, None));
+    assert_eq!(frames.content(&frames.records[0], b""), b"abc");
+    let piece = |source, start, end| Piece { source, start, end };
+    assert_eq!(frames.pieces_of(0), [piece(7, 32, 64), piece(8, 0, 64)]);
+}
+
+/// Skips of two pushes are never one: whoever notes where each push's skips begin misses none.
+#[test]
+fn a_push_adds_skips_and_lengthens_none_of_an_earlier_push() {
+    let config = Config {
+        format: Format::Raw,
+        ..Config::default()
+    };
+    let mut framer = Framer::new(&config, 0, false);
+    let mut frames = Frames::default();
+    framer.push(b"\n\n", 0, 0, &mut frames);
+    framer.push(b"\n", 0, 0, &mut frames);
+    let spans: Vec<_> = frames
+        .skips
+        .iter()
+        .map(|skip| (skip.start, skip.end))
+        .collect();
+    assert_eq!(spans, [(0, 2), (2, 3)]);
+}

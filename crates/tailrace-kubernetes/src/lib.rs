@@ -1,0 +1,35 @@
+//! The pods of one node, and what the agent says of a container's log.
+//!
+//! Takes the path of a log ([`PodLog`]) and gives the attributes of its container ([`Pods::look_up`]):
+//! from the path alone, or with what the API server (one watch) or the kubelet (polled) says of the pod.
+//! Asking never blocks: an answer is there, or it is awaited, or it will not come; [`Pods::version`] tells
+//! when to ask again. A deleted pod is remembered, because its log is read on.
+//!
+//! It never opens a log, never reads a record, and never asks for the pods of another node.
+
+mod api;
+mod asked;
+mod attributes;
+mod backoff;
+mod connect;
+mod error;
+mod facts;
+mod health;
+mod image;
+mod kubelet;
+mod pod_log;
+mod pods;
+mod rules;
+mod selection;
+mod selector;
+mod store;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use attributes::{Attribute, path_attributes};
+pub use error::Error;
+pub use pod_log::PodLog;
+pub use pods::{Config, Pods, Source, Status};
+pub use selection::{Globs, Selection, SelectionConfig};
+pub use store::{Container, Lookup};

@@ -1,0 +1,239 @@
+//! The known pods by uid, those of this moment and those that are gone, and the containers told of them.
+//! Takes the time, never reads a clock.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Container, DELETED_MAX};
+use crate::attributes::of_container;
+use crate::facts::Facts;
+use crate::pod_log::PodLog;
+use crate::rules::Rules;
+use crate::wire;
+
+pub(crate) struct KnownPods {
+    remember: Duration,
+    pods: HashMap<String, KnownPod>,
+    /// The uid of a static pod by the hash in its path.
+    by_hash: HashMap<String, String>,
+    /// Those that are gone, oldest first, and until when they are kept. One that came back is no longer
+    /// marked so in `pods`.
+    gone: VecDeque<(Instant, String)>,
+    revisions: u64,
+}
+
+pub(crate) struct KnownPod {
+    facts: Facts,
+    /// When it is forgotten.
+    gone: Option<Instant>,
+    /// What was told, by container and restart count, for as long as somebody holds it.
+    told: HashMap<(String, Option<u32>), Told>,
+}
+
+struct Told {
+    container: Arc<Container>,
+    /// The pod changed since.
+    stale: bool,
+}
+
+impl KnownPods {
+    pub(crate) fn new(remember: Duration) -> KnownPods {
+        KnownPods {
+            remember,
+            pods: HashMap::new(),
+            by_hash: HashMap::new(),
+            gone: VecDeque::new(),
+            revisions: 0,
+        }
+    }
+
+    /// The pod whose log it is. Names must agree too: anyone may write the annotation with the hash.
+    pub(crate) fn find(&self, log: &PodLog) -> Option<&KnownPod> {
+        let uid = self.uid(log)?;
+        self.pods.get(uid)
+    }
+
+    /// What is known of the container: the same `Arc` as before if nothing in it changed.
+    pub(crate) fn container(&mut self, log: &PodLog, rules: &Rules) -> Option<Arc<Container>> {
+        let uid = self.uid(log)?.to_owned();
+        let pod = self.pods.get_mut(&uid)?;
+        let key = (log.container.clone(), log.restart_count);
+        if let Some(told) = pod.told.get_mut(&key) {
+            if !told.stale {
+                return Some(Arc::clone(&told.container));
+            }
+            told.stale = false;
+        }
+        let attributes = of_container(&pod.facts, log, rules);
+        let excluded = rules.excluded(&pod.facts);
+        if let Some(told) = pod.told.get(&key) {
+            let container = &told.container;
+            if container.attributes == attributes && container.excluded == excluded {
+                return Some(Arc::clone(container));
+            }
+        }
+        self.revisions += 1;
+        let container = Arc::new(Container {
+            attributes,
+            excluded,
+            revision: self.revisions,
+        });
+        let told = Told {
+            container: Arc::clone(&container),
+            stale: false,
+        };
+        pod.told.insert(key, told);
+        Some(container)
+    }
+
+    /// True if anything is said anew. A pod without a uid has no logs.
+    pub(crate) fn apply(&mut self, pod: wire::Pod, rules: &Rules) -> bool {
+        let uid = pod.metadata.uid.clone();
+        if uid.is_empty() {
+            return false;
+        }
+        let before = self.pods.get_mut(&uid);
+        let facts = Facts::new(pod, before.as_deref().map(|pod| &pod.facts), rules);
+        if let Some(hash) = &facts.config_hash {
+            self.by_hash.insert(hash.clone(), uid.clone());
+        }
+        let Some(before) = before else {
+            self.pods.insert(uid, KnownPod::new(facts));
+            return true;
+        };
+        // A pod that is back may name again what is starting.
+        let is_back = before.gone.take().is_some();
+        if before.facts == facts {
+            return is_back;
+        }
+        before.facts = facts;
+        before.told.retain(|_, told| is_held(told));
+        for told in before.told.values_mut() {
+            told.stale = true;
+        }
+        true
+    }
+
+    /// True if it was there: what was awaited of it will not come.
+    pub(crate) fn remove(&mut self, uid: &str, now: Instant) -> bool {
+        let until = now + self.remember;
+        let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.gone.is_none()) else {
+            return false;
+        };
+        pod.gone = Some(until);
+        self.gone.push_back((until, uid.to_owned()));
+        while self.gone.len() > DELETED_MAX {
+            self.forget_first();
+        }
+        true
+    }
+
+    pub(crate) fn replace(&mut self, pods: Vec<wire::Pod>, rules: &Rules, now: Instant) -> bool {
+        let mut changed = false;
+        let mut there = HashSet::new();
+        for pod in pods {
+            there.insert(pod.metadata.uid.clone());
+            changed |= self.apply(pod, rules);
+        }
+        let known = self.pods.keys();
+        let missing: Vec<String> = known.filter(|uid| !there.contains(*uid)).cloned().collect();
+        for uid in missing {
+            changed |= self.remove(&uid, now);
+        }
+        changed
+    }
+
+    /// When [`KnownPods::forget`] has something to do next.
+    pub(crate) fn next_to_forget(&self) -> Option<Instant> {
+        self.gone.front().map(|(until, _)| *until)
+    }
+
+    /// Forgets the pods that are gone long enough. Those whose containers somebody holds stay on.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        while let Some((until, uid)) = self.gone.front()
+            && *until <= now
+        {
+            let (until, later) = (*until, now + self.remember);
+            let held = self.pods.get_mut(uid).filter(|pod| {
+                pod.gone == Some(until)
+                    && !self.remember.is_zero()
+                    && pod.told.values().any(is_held)
+            });
+            match held {
+                Some(pod) => {
+                    pod.gone = Some(later);
+                    let uid = uid.clone();
+                    self.gone.pop_front();
+                    self.gone.push_back((later, uid));
+                }
+                None => self.forget_first(),
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    pub(crate) fn deleted(&self) -> usize {
+        self.pods.values().filter(|pod| pod.gone.is_some()).count()
+    }
+
+    fn uid<'a>(&'a self, log: &'a PodLog) -> Option<&'a str> {
+        let uids = [Some(&log.uid), self.by_hash.get(&log.uid)];
+        let is_its = |uid: &&String| {
+            self.pods.get(*uid).is_some_and(|pod| {
+                pod.facts.namespace == log.namespace && pod.facts.name == log.pod
+            })
+        };
+        uids.into_iter().flatten().find(is_its).map(String::as_str)
+    }
+
+    /// The oldest that is gone, unless it came back meanwhile.
+    fn forget_first(&mut self) {
+        let Some((until, uid)) = self.gone.pop_front() else {
+            return;
+        };
+        if self
+            .pods
+            .get(&uid)
+            .is_none_or(|pod| pod.gone != Some(until))
+        {
+            return;
+        }
+        let forgotten = self.pods.remove(&uid);
+        if let Some(hash) = forgotten.and_then(|pod| pod.facts.config_hash)
+            && self.by_hash.get(&hash) == Some(&uid)
+        {
+            self.by_hash.remove(&hash);
+        }
+    }
+}
+
+impl KnownPod {
+    fn new(facts: Facts) -> KnownPod {
+        KnownPod {
+            facts,
+            gone: None,
+            told: HashMap::new(),
+        }
+    }
+
+    /// Whether nothing more is to come for this log. Labels are there with the pod; the id of the instance
+    /// that is starting comes with its status. It is awaited as the pod is, so that the first lines of a
+    /// container do not differ from the rest.
+    pub(crate) fn is_complete_for(&self, log: &PodLog) -> bool {
+        let Some(restart_count) = log.restart_count else {
+            return true;
+        };
+        self.gone.is_some() || !self.facts.may_name(&log.container, restart_count)
+    }
+}
+
+/// Whether anyone but the store has it.
+fn is_held(told: &Told) -> bool {
+    Arc::strong_count(&told.container) > 1
+}

@@ -1,0 +1,315 @@
+//! The kubernetes input: logs as the kubelet keeps them, and an API server that tells of their pods.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use serde_json::json;
+use tailrace_testkit::{Collector, PodsApi, Record, Stream, Writer, pod};
+
+use crate::support::{Bench, get, until};
+
+const TIME: &str = "2026-01-02T03:04:05.678901234Z";
+
+/// A node: where its kubelet keeps logs, its API server, and where the agent sends.
+struct Node {
+    bench: Bench,
+    api: PodsApi,
+    collector: Collector,
+}
+
+impl Node {
+    /// With these further options of the input, and this query.
+    fn new(options: &str, sql: &str) -> Node {
+        let (bench, api, collector) = (Bench::new(), PodsApi::start(), Collector::start());
+        api.kubeconfig(&bench.path("logs"));
+        bench.config(&format!(
+            "admin: {{listen: 127.0.0.1:0}}\nresource: {{deployment.environment.name: test}}\n\
+             pipelines:\n  pods:\n    input: {{type: kubernetes, logs_dir: $DIR/pods, node_name: node-1, \
+             kubeconfig: $DIR/logs/kubeconfig, {options}}}\n    transform: |\n      {sql}\n    \
+             batch: {{max_wait: 20ms}}\n    output: {{type: otlp, endpoint: '{}'}}\n",
+            collector.endpoint()
+        ));
+        Node {
+            bench,
+            api,
+            collector,
+        }
+    }
+
+    fn path(&self, pod: &str, log: &str) -> PathBuf {
+        self.bench.path("pods").join(pod).join(log)
+    }
+
+    fn log(&self, pod: &str, log: &str) -> Writer {
+        Writer::open(self.path(pod, log))
+    }
+
+    /// The records with these bodies have arrived.
+    fn wait(&self, bodies: &[&str]) -> BTreeMap<String, Record> {
+        self.collector.wait_records(bodies.len());
+        let records = self.collector.records().into_iter();
+        let records: BTreeMap<String, Record> = records
+            .map(|record| (text(body(&record)), record))
+            .collect();
+        let found: Vec<&str> = records.keys().map(String::as_str).collect();
+        assert_eq!(found, bodies);
+        records
+    }
+}
+
+fn body(record: &Record) -> Option<Value> {
+    record.log.body.as_ref()?.value.clone()
+}
+
+fn text(value: Option<Value>) -> String {
+    match value {
+        Some(Value::StringValue(text)) => text,
+        other => format!("{other:?}"),
+    }
+}
+
+fn resource(record: &Record, key: &str) -> Option<Value> {
+    let mut pairs = record.resource.attributes.iter();
+    pairs
+        .find(|pair| pair.key == key)?
+        .value
+        .as_ref()?
+        .value
+        .clone()
+}
+
+fn said(record: &Record, key: &str) -> String {
+    resource(record, key).map_or_else(|| "none".to_owned(), |value| text(Some(value)))
+}
+
+#[test]
+fn records_carry_what_is_known_of_their_pods() {
+    let node = Node::new("labels: [app]", "SELECT * FROM logs");
+    let labels = json!({"labels": {"app": "web", "other": "x"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &labels));
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    log.cri(
+        TIME,
+        Stream::Stdout,
+        true,
+        r#"{"msg":"one","level":"warn"}"#,
+    );
+    let agent = node.bench.start();
+    let one = &node.wait(&["one"])["one"];
+    for (key, expected) in [
+        ("k8s.namespace.name", "shop"),
+        ("k8s.pod.name", "web-0"),
+        ("k8s.pod.uid", "u1"),
+        ("k8s.container.name", "app"),
+        ("k8s.node.name", "node-1"),
+        ("k8s.pod.label.app", "web"),
+        ("k8s.pod.label.other", "none"),
+        ("container.id", "abc"),
+        ("container.image.name", "registry.example/shop/web"),
+        ("service.name", "web-0"),
+        ("service.namespace", "shop"),
+        ("service.instance.id", "shop.web-0.app"),
+        ("deployment.environment.name", "test"),
+    ] {
+        assert_eq!(said(one, key), expected, "{key}");
+    }
+    let restarts = resource(one, "k8s.container.restart_count");
+    assert_eq!(restarts, Some(Value::IntValue(0)));
+    assert_eq!(one.log.severity_text, "warn");
+
+    // What changes is said of the records that follow.
+    let labels = json!({"labels": {"app": "shop"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &labels));
+    let mut number = 0;
+    until(
+        || {
+            number += 1;
+            log.cri(TIME, Stream::Stdout, true, &format!("line {number}"));
+            node.collector.wait_records(number + 1);
+            let records = node.collector.records();
+            records
+                .iter()
+                .any(|record| said(record, "k8s.pod.label.app") == "shop")
+        },
+        || agent.own_log(),
+    );
+    let requests = node.api.requests();
+    assert!(
+        requests
+            .iter()
+            .all(|path| path.contains("fieldSelector=spec.nodeName%3Dnode-1"))
+    );
+    assert_eq!(requests.len(), 2, "one list and one watch: {requests:?}");
+    assert!(agent.terminate().success());
+}
+
+#[test]
+fn a_log_waits_for_its_pod_and_holds_no_other_up() {
+    let node = Node::new("metadata_wait: 10m, labels: [app]", "SELECT * FROM logs");
+    let labels = json!({"labels": {"app": "web"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &labels));
+    node.log("shop_web-0_u1", "app/0.log")
+        .cri(TIME, Stream::Stdout, true, "known");
+    node.log("shop_late-0_u2", "app/0.log")
+        .cri(TIME, Stream::Stdout, true, "late");
+    let agent = node.bench.start();
+    node.wait(&["known"]);
+    let awaiting = "tailrace_k8s_logs_awaiting_metadata{pipeline=\"pods\"} 1\n";
+    until(
+        || get(&agent.admin(), "/metrics").contains(awaiting),
+        || agent.own_log(),
+    );
+    // Its pod lived a second: by the time it is told of, it is gone, and so is its log.
+    let late = pod(
+        "shop",
+        "late-0",
+        "u2",
+        "app",
+        &json!({"labels": {"app": "late"}}),
+    );
+    std::fs::remove_file(node.path("shop_late-0_u2", "app/0.log")).unwrap();
+    node.api.set(late.clone());
+    node.api.delete(late);
+    let records = node.wait(&["known", "late"]);
+    assert_eq!(said(&records["late"], "k8s.pod.label.app"), "late");
+    assert!(resource(&records["late"], "tailrace.metadata_missing").is_none());
+    assert!(agent.terminate().success());
+}
+
+#[test]
+fn what_is_not_answered_in_time_goes_on_marked() {
+    let node = Node::new("metadata_wait: 100ms", "SELECT * FROM logs");
+    node.api.hold(true);
+    node.log("shop_web-0_u1", "app/3.log")
+        .cri(TIME, Stream::Stderr, true, "alone");
+    let agent = node.bench.start();
+    let alone = &node.wait(&["alone"])["alone"];
+    assert_eq!(
+        resource(alone, "tailrace.metadata_missing"),
+        Some(Value::BoolValue(true))
+    );
+    assert_eq!(said(alone, "k8s.pod.name"), "web-0");
+    assert_eq!(
+        resource(alone, "k8s.container.restart_count"),
+        Some(Value::IntValue(3))
+    );
+    let misses = "tailrace_k8s_metadata_misses_total{pipeline=\"pods\"} 1\n";
+    assert!(get(&agent.admin(), "/metrics").contains(misses));
+    assert!(agent.terminate().success());
+}
+
+#[test]
+fn pods_opt_out_by_their_metadata() {
+    let node = Node::new("pod_selector: app!=noise", "SELECT * FROM logs");
+    for (name, uid, metadata) in [
+        ("web-0", "u1", json!({})),
+        (
+            "quiet",
+            "u2",
+            json!({"annotations": {"tailrace.io/exclude": "true"}}),
+        ),
+        ("noise", "u3", json!({"labels": {"app": "noise"}})),
+    ] {
+        node.api.set(pod("shop", name, uid, "app", &metadata));
+        let mut log = node.log(&format!("shop_{name}_{uid}"), "app/0.log");
+        log.cri(TIME, Stream::Stdout, true, name);
+    }
+    let agent = node.bench.start();
+    node.wait(&["web-0"]);
+    let line = format!("{TIME} stdout F quiet\n").len() * 2;
+    let skipped = format!(
+        "tailrace_input_skipped_bytes_total{{pipeline=\"pods\",reason=\"excluded\"}} {line}\n"
+    );
+    until(
+        || get(&agent.admin(), "/metrics").contains(&skipped),
+        || agent.own_log(),
+    );
+    // What opted out comes in again from where it is.
+    node.api.set(pod("shop", "quiet", "u2", "app", &json!({})));
+    let mut log = node.log("shop_quiet_u2", "app/0.log");
+    until(
+        || {
+            log.cri(TIME, Stream::Stdout, true, "no longer");
+            node.collector
+                .records()
+                .iter()
+                .any(|record| text(body(record)) == "no longer")
+        },
+        || agent.own_log(),
+    );
+    assert!(agent.terminate().success());
+}
+
+#[test]
+fn queries_read_what_is_known_of_pods_pushed_down_or_not() {
+    for sql in [
+        r#"SELECT *, "k8s.pod.name" AS pod FROM logs WHERE "k8s.namespace.name" = 'shop' AND n > 1"#,
+        r#"SELECT *, "k8s.pod.name" AS pod FROM logs WHERE ("k8s.namespace.name" = 'shop' OR n < 0) AND n + 0 > 1"#,
+        r#"SELECT *, "k8s.pod.name" AS pod FROM logs WHERE "k8s.pod.label.app" LIKE 'w%' AND n IN (2, 3)"#,
+    ] {
+        let node = Node::new("labels: ['*']", sql);
+        for (namespace, name, uid) in [("shop", "web-0", "u1"), ("other", "web-0", "u2")] {
+            let app = if namespace == "shop" { "web" } else { "x" };
+            let metadata = json!({"labels": {"app": app}});
+            node.api.set(pod(namespace, name, uid, "app", &metadata));
+            let mut log = node.log(&format!("{namespace}_{name}_{uid}"), "app/0.log");
+            for n in 0..4 {
+                let line = format!(r#"{{"msg":"{namespace} {n}","n":{n}}}"#);
+                let (head, tail) = line.split_at(7 + n);
+                log.cri(TIME, Stream::Stdout, false, head);
+                if n == 2 {
+                    log.rotate();
+                }
+                log.cri(TIME, Stream::Stdout, true, tail);
+            }
+        }
+        let agent = node.bench.start();
+        let records = node.wait(&["shop 2", "shop 3"]);
+        let pod = crate::agent::attribute(&records["shop 2"], "pod");
+        assert_eq!(text(pod), "web-0", "{sql}");
+        assert!(agent.terminate().success());
+        node.wait(&["shop 2", "shop 3"]);
+    }
+}
+
+#[test]
+fn a_record_goes_on_in_the_next_file() {
+    let node = Node::new("metadata: path", "SELECT * FROM logs");
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    log.cri(TIME, Stream::Stdout, false, "one ");
+    log.cri(TIME, Stream::Stderr, true, "between");
+    let agent = node.bench.start();
+    node.wait(&["between"]);
+    log.rotate();
+    log.cri(TIME, Stream::Stderr, false, "also ");
+    log.rotate();
+    log.line("torn");
+    log.cri(TIME, Stream::Stdout, true, "two");
+    let ends = format!("{TIME} stderr P across\n{TIME} stderr F two\n");
+    log.bytes(ends.as_bytes());
+    let records = node.wait(&["also acrosstwo", "between", "one two", "torn"]);
+    assert_eq!(said(&records["one two"], "service.name"), "web-0");
+    // A kill in the middle: what is sent again is whole again.
+    log.cri(TIME, Stream::Stdout, false, "three ");
+    log.rotate();
+    log.cri(TIME, Stream::Stderr, true, "last");
+    node.collector.wait_records(5);
+    agent.kill();
+    let agent = node.bench.start();
+    log.cri(TIME, Stream::Stdout, true, "four");
+    let arrived = || {
+        let records = node.collector.records();
+        records
+            .iter()
+            .any(|record| text(body(record)) == "three four")
+    };
+    until(arrived, || agent.own_log());
+    let bodies = node.collector.records();
+    let bodies: Vec<String> = bodies.iter().map(|record| text(body(record))).collect();
+    assert!(
+        !bodies.iter().any(|body| body == "three " || body == "four"),
+        "{bodies:?}"
+    );
+    assert!(agent.terminate().success());
+}

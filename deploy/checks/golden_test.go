@@ -1,0 +1,87 @@
+package checks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+)
+
+func TestTheChartLintsStrictly(t *testing.T) {
+	version := &chartutil.KubeVersion{Version: kubeVersion, Major: "1", Minor: "33"}
+	for name, values := range valueSets(t) {
+		for _, message := range lint.AllWithKubeVersion(chartDir, values, namespace, version).Messages {
+			if message.Severity >= support.WarningSev {
+				t.Errorf("%s: %s", name, message)
+			}
+		}
+	}
+}
+
+// Whoever changes a template sees here what it does to an installation.
+func TestRendersAreAsRecorded(t *testing.T) {
+	all := renderAll(t)
+	for name, one := range all {
+		notes := "# " + strings.ReplaceAll(one.notes, "\n", "\n# ")
+		notes = strings.ReplaceAll(notes, "# \n", "#\n")
+		same(t, goldenDir+"/"+name+".yaml", one.manifests+"---\n# NOTES.txt\n"+notes+"\n")
+	}
+	paths, err := filepath.Glob(goldenDir + "/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if _, found := all[strings.TrimSuffix(filepath.Base(path), ".yaml")]; !found {
+			t.Errorf("%s: no values of that name in %s", path, valuesDir)
+		}
+	}
+}
+
+// Values that cannot work are refused in words that tell what to do.
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	const endpoint = "otlp: {endpoint: \"http://collector:4318\"}\n"
+	cases := map[string]struct{ values, version, message string }{
+		"no endpoint":            {"{}", kubeVersion, "set otlp.endpoint, such as"},
+		"no scheme":              {"otlp: {endpoint: \"collector:4318\"}", kubeVersion, "endpoint"},
+		"gateway":                {endpoint + "mode: deployment", kubeVersion, "needs the OTLP input"},
+		"unknown value":          {endpoint + "presets: {podLogs: {enabeld: true}}", kubeVersion, "enabeld"},
+		"nothing to read":        {endpoint + "presets: {podLogs: {enabled: false}}", kubeVersion, "nothing to read"},
+		"two configs":            {"config: {workers: 1}\nconfigOverride: {workers: 1}", kubeVersion, "set one of them"},
+		"config beside existing": {endpoint + "configMap: {existingName: x}", kubeVersion, "leave them out"},
+		"kubelet of old":         {endpoint + "presets: {kubernetesAttributes: {source: kubelet}}", "v1.32.9", "use source: api"},
+		"chown for root":         {endpoint + "state: {chown: {enabled: true}}", kubeVersion, "nonroot-group0"},
+		"monitor, no service":    {endpoint + "serviceMonitor: {enabled: true}\nservice: {enabled: false}", kubeVersion, "podMonitor"},
+		"unknown port": {"otlp: {endpoint: \"${ENDPOINT}\"}\nnetworkPolicy: {enabled: true}", kubeVersion,
+			"networkPolicy.extraEgress"},
+		"grace below the drain": {endpoint + "terminationGracePeriodSeconds: 30", kubeVersion, "terminationGracePeriodSeconds"},
+		"own pipeline without endpoint": {"config: {pipelines: {pods: {output: {type: otlp}}}}", kubeVersion,
+			"pipeline pods has nowhere"},
+	}
+	loaded := loadChart(t)
+	for name, test := range cases {
+		_, err := render(loaded, parseValues(t, test.values), namespace, test.version)
+		if err == nil {
+			t.Errorf("%s: not refused", name)
+		} else if !strings.Contains(err.Error(), test.message) {
+			t.Errorf("%s: refused without %q: %v", name, test.message, err)
+		}
+	}
+}
+
+// A chart must not ship its own tests.
+func TestWhatShips(t *testing.T) {
+	for _, file := range loadChart(t).Raw {
+		if strings.HasPrefix(file.Name, "ci/") {
+			t.Errorf("%s is packaged: see .helmignore", file.Name)
+		}
+	}
+	for _, link := range []string{"../grafana/tailrace.json", "../grafana/alerts.yaml"} {
+		if _, err := os.Stat(link); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+{{/* What is inside the agent's pod. */}}
+
+{{- define "tailrace.env" -}}
+- {name: K8S_NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+- {name: K8S_NODE_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}
+- {name: K8S_POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: K8S_POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+- {name: K8S_NAMESPACE_NAME, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+{{- with .Values.clusterName }}
+- {name: K8S_CLUSTER_NAME, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What the config may name: the config itself and the files of secrets. The same in the test's pod. */}}
+{{- define "tailrace.configMounts" -}}
+- {name: config, mountPath: /etc/tailrace, readOnly: true}
+{{- range .Values.secretFiles }}
+- {name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}, mountPath: {{ default (printf "/run/secrets/%s" .secretName) .mountPath }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "tailrace.configVolumes" -}}
+- name: config
+  configMap: {name: {{ include "tailrace.configMapName" . }}}
+{{- range .Values.secretFiles }}
+- name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}
+  secret:
+    secretName: {{ .secretName }}
+    # For root and for group 0.
+    defaultMode: 0440
+    {{- with .items }}
+    items: {{- toYaml . | nindent 6 }}
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "tailrace.mounts" -}}
+- {name: state, mountPath: /var/lib/tailrace}
+{{- if .Values.presets.hostLogs.enabled }}
+- {name: logs, mountPath: /var/log, readOnly: true}
+{{- else if .Values.presets.podLogs.enabled }}
+- {name: logs, mountPath: /var/log/pods, readOnly: true}
+{{- end }}
+{{- if and .Values.presets.podLogs.enabled .Values.presets.podLogs.dockerContainers }}
+- {name: docker, mountPath: /var/lib/docker/containers, readOnly: true}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "tailrace.volumes" -}}
+- name: state
+  hostPath: {path: {{ .Values.state.hostPath }}, type: DirectoryOrCreate}
+{{- if .Values.presets.hostLogs.enabled }}
+- name: logs
+  hostPath: {path: /var/log, type: Directory}
+{{- else if .Values.presets.podLogs.enabled }}
+- name: logs
+  hostPath: {path: /var/log/pods, type: Directory}
+{{- end }}
+{{- if and .Values.presets.podLogs.enabled .Values.presets.podLogs.dockerContainers }}
+- name: docker
+  hostPath: {path: /var/lib/docker/containers, type: Directory}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Makes the state directory writable for group 0, whatever wrote there before. */}}
+{{- define "tailrace.chownContainer" -}}
+- name: chown-state
+  image: {{ .Values.state.chown.image }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [sh, -c, "chown -R 65532:0 /var/lib/tailrace && chmod -R g+rwX /var/lib/tailrace"]
+  securityContext:
+    allowPrivilegeEscalation: false
+    capabilities: {drop: [ALL], add: [CHOWN, FOWNER]}
+    readOnlyRootFilesystem: true
+    runAsUser: 0
+    runAsGroup: 0
+    runAsNonRoot: false
+  resources:
+    requests: {cpu: 10m, memory: 16Mi}
+    limits: {memory: 64Mi}
+  volumeMounts:
+    - {name: state, mountPath: /var/lib/tailrace}
+{{- end -}}

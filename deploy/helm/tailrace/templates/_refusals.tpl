@@ -1,0 +1,24 @@
+{{/* Values that cannot work together, each with what to do instead. What one value alone may be is in values.schema.json. */}}
+{{- define "tailrace.refusals" -}}
+{{- $attributes := .Values.presets.kubernetesAttributes -}}
+{{- if ne .Values.mode "daemonset" -}}
+{{- fail "mode: deployment needs the OTLP input, which the agent does not have yet: use mode: daemonset, or the OpenTelemetry Collector as a gateway" -}}
+{{- end -}}
+{{- if and .Values.configOverride .Values.config -}}
+{{- fail "configOverride is the whole config, so that config would be ignored: set one of them" -}}
+{{- end -}}
+{{- if and .Values.configMap.existingName (or .Values.configOverride .Values.config .Values.otlp.endpoint) -}}
+{{- fail "configMap.existingName is the whole config, so that otlp.endpoint, config and configOverride would be ignored: leave them out" -}}
+{{- end -}}
+{{- if and (include "tailrace.needsToken" .) (eq $attributes.source "kubelet") -}}
+{{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version -}}
+{{- fail (printf "presets.kubernetesAttributes.source: kubelet needs Kubernetes 1.33 (nodes/pods), this is %s: use source: api" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.state.chown.enabled (ne .Values.securityProfile "nonroot-group0") -}}
+{{- fail "state.chown is for securityProfile: nonroot-group0: with another profile root could no longer write there" -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (not .Values.service.enabled) -}}
+{{- fail "serviceMonitor needs service.enabled: true; or use podMonitor" -}}
+{{- end -}}
+{{- end -}}
