@@ -3,7 +3,9 @@
 //! Takes any bytes as one source, frames them in every format under wide and narrow limits, panics where the above does
 //! not hold. Plain text is also compared with the lines that the standard library finds.
 
-use tailrace_frame::{Config, Flags, Format, Framer, Frames, Piece, SIDE, Skip, Stats, Stream};
+use tailrace_frame::{
+    Config, Flags, Format, Framer, Frames, Multiline, Piece, Preset, SIDE, Skip, Stats, Stream,
+};
 
 const FORMATS: [Format; 6] = [
     Format::Json,
@@ -26,11 +28,17 @@ const BYTEWISE_MAX: usize = 4096;
 pub(crate) fn run(data: &[u8]) {
     let cuttings = cuttings(data);
     for format in FORMATS {
-        for (record_bytes_max, chain_span_max) in [(1 << 20, 8 << 20), (24, 200)] {
+        let limits = [(1 << 20, 8 << 20), (24, 200)];
+        let joins = [None, Some(Multiline::presets(&Preset::ALL))];
+        let each = limits
+            .iter()
+            .flat_map(|limits| joins.iter().map(move |joins| (*limits, joins)));
+        for ((record_bytes_max, chain_span_max), multiline) in each {
             let config = Config {
                 format,
                 record_bytes_max,
                 chain_span_max,
+                multiline: multiline.clone(),
             };
             for mid_line in [false, true] {
                 let whole = frame(&config, mid_line, data, &[]);
@@ -41,7 +49,11 @@ pub(crate) fn run(data: &[u8]) {
                         "{config:?}, mid line: {mid_line}, cut at {cuts:?}"
                     );
                 }
-                if format == Format::Raw && !mid_line && data.len() < record_bytes_max {
+                if format == Format::Raw
+                    && multiline.is_none()
+                    && !mid_line
+                    && data.len() < record_bytes_max
+                {
                     check_lines(&whole, data);
                 }
             }
@@ -113,6 +125,7 @@ impl Outcome {
         sum.bytes += new.bytes;
         sum.records += new.records;
         sum.joined += new.joined;
+        sum.multiline += new.multiline;
         sum.truncated += new.truncated;
         sum.broken += new.broken;
         sum.blank_lines += new.blank_lines;

@@ -82,8 +82,9 @@ impl Example {
 
     fn field(&mut self, field: &Field, shape: Shape, indent: &str) {
         let inner = format!("{indent}  ");
+        let is_unset = matches!(field.presence, Presence::Unset { .. });
         match shape {
-            Shape::Section(info) => {
+            Shape::Section(info) if !is_unset => {
                 self.line(indent, &format!("{}:", field.key));
                 return self.fields(&[], info, &inner);
             }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kind::{DAY, FilePath, GIB, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
+use crate::multiline::Multiline;
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::section::{Section, Shape, Variant, Variants};
@@ -56,6 +57,15 @@ impl Input {
         }
     }
 
+    /// Which lines are joined.
+    pub fn multiline(&self) -> Option<&Multiline> {
+        match self {
+            Input::File(input, _) => input.multiline.as_ref(),
+            Input::Kubernetes(input, _) => input.multiline.as_ref(),
+            Input::Stdin(input, _) => input.multiline.as_ref(),
+        }
+    }
+
     /// The offset of timestamps that name no zone.
     pub fn timezone(&self) -> Timezone {
         match self {
@@ -94,6 +104,8 @@ section! {
         follow_roots: Vec<PathBuf> = List<FilePath, 0>, default("[]", "[/var/log/pods]");
         /// How the bytes of a file are cut into records.
         format: Format = Format, default("auto");
+        /// Joins lines of plain text into one record, such as those of a stack trace.
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
         /// Where to begin in files that are there when the pipeline first starts. A pipeline that has
         /// a checkpoint goes on from there, and files that appear later are read from their first byte.
         start_at: StartAt = StartAt, default("beginning");
@@ -113,6 +125,8 @@ section! {
     pub struct StdinInput {
         /// How the bytes are cut into records.
         format: Format = Format, default("auto");
+        /// Joins lines of plain text into one record, such as those of a stack trace.
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
         /// The longest record. A longer one is cut there and flagged `truncated`.
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
         /// The offset of timestamps that name no zone. Daylight saving is not followed.

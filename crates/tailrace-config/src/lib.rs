@@ -28,6 +28,7 @@ mod annotated;
 mod endpoint;
 mod input;
 mod kind;
+mod multiline;
 mod otel_env;
 mod output;
 mod pipeline;
@@ -44,6 +45,7 @@ pub use crate::input::{
     Metadata, StartAt, StdinInput, StdinQueue, Timezone,
 };
 pub use crate::load::{Loaded, load, load_with_files};
+pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,

@@ -103,6 +103,7 @@ impl Chains {
     }
 
     /// Gives out the chains that start more than `span_max` bytes before `offset`.
+    #[inline]
     pub(crate) fn expire(&mut self, offset: u64, span_max: u64, flags: Flags, out: &mut Frames) {
         while let Some((span, stream)) = self.longest(offset)
             && span > span_max

@@ -10,6 +10,7 @@
 use memchr::{memchr, memchr_iter};
 
 use crate::chain::{Chains, Part};
+use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_blank, is_overlong, without_return};
 use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
 
@@ -36,6 +37,8 @@ pub struct Framer {
     skipping: bool,
     /// Chains of partial lines; every one starts before `carry`.
     chains: Chains,
+    /// Open multi-line records, if lines are joined; every one starts before `carry`.
+    joins: Option<Box<Joins>>,
 }
 
 /// A line, or as much of it as is known to be too long.
@@ -60,16 +63,22 @@ impl Framer {
             Format::Raw => Flags::TEXT,
             Format::Cri | Format::Docker | Format::Container | Format::Auto => Flags::TEXT_ALLOWED,
         };
+        let record_bytes_max = config.record_bytes_max.max(1);
+        let span_max = config.chain_span_max;
+        let multiline = config.multiline.as_ref();
+        let joins = multiline.map(|how| Box::new(Joins::new(how, record_bytes_max, span_max)));
         Framer {
             source: 0,
             format: config.format,
             flags,
-            record_bytes_max: config.record_bytes_max.max(1),
-            chain_span_max: config.chain_span_max,
+            record_bytes_max,
+            // Where lines are joined, chains and joins expire together: see `settle`.
+            chain_span_max: if joins.is_some() { u64::MAX } else { span_max },
             offset,
             carry: Vec::new(),
             skipping: mid_line,
             chains: Chains::default(),
+            joins,
         }
     }
 
@@ -80,18 +89,25 @@ impl Framer {
     }
 
     /// This source goes on where `earlier` ended: records that began there end here. What the earlier one holds of
-    /// partial lines is held here from now on; an unterminated line stays there.
+    /// partial lines and joins is held here from now on; an unterminated line stays there.
     pub fn continue_from(&mut self, earlier: &mut Framer) {
         if matches!(self.format, Format::Auto | Format::Container) {
             self.format = earlier.format;
         }
         let (end, start) = (earlier.offset, self.offset);
         self.chains.continue_from(&mut earlier.chains, end, start);
+        if let (Some(joins), Some(earlier_joins)) = (&mut self.joins, &mut earlier.joins) {
+            joins.continue_from(earlier_joins, (earlier.source, end), start);
+        }
     }
 
     /// The lowest offset of a byte that is held of another source than this one.
     pub fn held_from(&self, source: u32) -> Option<u64> {
-        self.chains.held_from(source)
+        let join = self
+            .joins
+            .as_ref()
+            .and_then(|joins| joins.held_from(source));
+        self.chains.held_from(source).into_iter().chain(join).min()
     }
 
     /// Frames the next bytes of the source. They are `buffer`'s bytes from `base` on: records that lie in one piece
@@ -102,6 +118,9 @@ impl Framer {
         let origin = self.offset;
         out.begin_push();
         out.stats.bytes += bytes.len() as u64;
+        if self.joins.is_some() {
+            return self.push_joined(bytes, buffer, base, out);
+        }
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, out)
         } else {
@@ -119,7 +138,41 @@ impl Framer {
             start = newline + 1;
         }
         if start < bytes.len() {
-            self.hold(&bytes[start..], origin + start as u64, out);
+            self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
+        }
+        self.offset = origin + bytes.len() as u64;
+    }
+
+    /// [`Framer::push`] where lines are joined. A function of its own, so that others pay nothing.
+    #[inline(never)]
+    fn push_joined(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
+        let origin = self.offset;
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+        }
+        let mut start = if self.skipping || !self.carry.is_empty() {
+            self.continue_line(bytes, out)
+        } else {
+            0
+        };
+        let whole = start;
+        let chunk = Chunk { bytes, base };
+        for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
+            let line = Line {
+                text: &bytes[start..newline],
+                start: origin + start as u64,
+                end: origin + newline as u64 + 1,
+                place: Some((buffer, base + start as u32)),
+            };
+            self.line(&line, out);
+            self.settle(line.end, chunk, out);
+            start = newline + 1;
+        }
+        if start < bytes.len() {
+            self.hold(&bytes[start..], origin + start as u64, chunk, out);
+        }
+        if let Some(joins) = &mut self.joins {
+            joins.keep(chunk, out);
         }
         self.offset = origin + bytes.len() as u64;
     }
@@ -136,9 +189,12 @@ impl Framer {
         out.skip(self.source, start..self.offset, SkipReason::Excluded);
     }
 
-    /// The source has ended for good: an unterminated last line and open chains become records.
+    /// The source has ended for good: an unterminated last line, open chains and joins become records.
     pub fn finish(&mut self, out: &mut Frames) {
         out.begin_push();
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+        }
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
             let line = Line {
@@ -147,18 +203,36 @@ impl Framer {
                 end: self.offset,
                 place: None,
             };
-            self.line(&line, out);
+            self.carried_line(&line, Chunk::NONE, out);
             self.carry = emptied(carry);
         }
         self.skipping = false;
         self.chains.finish(self.offset, self.flags, out);
+        if let Some(joins) = &mut self.joins {
+            joins.absorb(Chunk::NONE, out);
+            joins.flush(self.offset, out);
+        }
     }
 
-    /// The lowest offset of a byte that is held: of a line that has not ended or of a chain that is not complete.
+    /// The source has been quiet: multi-line records that its next line might go on with are given out. An unfinished
+    /// line and partial lines stay.
+    pub fn flush_joins(&mut self, out: &mut Frames) {
+        if let Some(joins) = &mut self.joins {
+            joins.begin(out);
+            joins.flush(self.offset, out);
+        }
+    }
+
+    /// Whether a record is held that the next line might go on with.
+    pub fn has_open_join(&self) -> bool {
+        self.joins.as_ref().is_some_and(|joins| joins.is_open())
+    }
+
+    /// The lowest offset of a byte that is held: of a line that has not ended, or of a chain or join that is not complete.
     /// All bytes before it are in pieces and skips that were given out.
     pub fn unsettled_from(&self) -> Option<u64> {
         let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
-        self.chains.held_from(self.source).or(line)
+        self.held_from(self.source).or(line)
     }
 
     /// The offset of the byte that is expected next.
@@ -181,43 +255,46 @@ impl Framer {
             out.skip(self.source, self.offset..end, SkipReason::Oversize);
             self.chains
                 .expire(end, self.chain_span_max, self.flags, out);
+            self.settle(end, Chunk::NONE, out);
         } else if let Some(newline) = newline {
             let mut carry = std::mem::take(&mut self.carry);
             let start = self.offset - carry.len() as u64;
             let missing = self.held_bytes_max().saturating_sub(carry.len());
             carry.extend_from_slice(&bytes[..newline.min(missing)]);
-            self.line(
+            self.carried_line(
                 &Line {
                     text: &carry,
                     start,
                     end,
                     place: None,
                 },
+                Chunk::NONE,
                 out,
             );
             self.carry = emptied(carry);
         } else {
-            self.hold(bytes, self.offset, out);
+            self.hold(bytes, self.offset, Chunk::NONE, out);
         }
         length
     }
 
     /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become
     /// too long, gives out what there is.
-    fn hold(&mut self, bytes: &[u8], offset: u64, out: &mut Frames) {
+    fn hold(&mut self, bytes: &[u8], offset: u64, chunk: Chunk<'_>, out: &mut Frames) {
         let start = offset - self.carry.len() as u64;
         let missing = self.held_bytes_max().saturating_sub(self.carry.len());
         self.carry
             .extend_from_slice(&bytes[..bytes.len().min(missing)]);
         if is_overlong(&self.carry, self.line_bytes_max()) {
             let carry = std::mem::take(&mut self.carry);
-            self.line(
+            self.carried_line(
                 &Line {
                     text: &carry,
                     start,
                     end: offset + bytes.len() as u64,
                     place: None,
                 },
+                chunk,
                 out,
             );
             self.carry = emptied(carry);
@@ -238,6 +315,12 @@ impl Framer {
     /// How many bytes of a line decide whether it is overlong: one for a carriage return and one more.
     fn held_bytes_max(&self) -> usize {
         self.line_bytes_max().saturating_add(2)
+    }
+
+    /// Deals with a line that had to be carried.
+    fn carried_line(&mut self, line: &Line<'_>, chunk: Chunk<'_>, out: &mut Frames) {
+        self.line(line, out);
+        self.settle(line.end, chunk, out);
     }
 
     /// Makes a record, a part of a chain or a skip of a line.
@@ -272,6 +355,27 @@ impl Framer {
         out.skip(self.source, kept_end..line.end, SkipReason::Oversize);
         self.chains
             .expire(line.end, self.chain_span_max, self.flags, out);
+    }
+
+    /// A line, or more of one that is skipped, was dealt with up to `end`: its records are joined, and what is held too
+    /// long is given out, what began first at first.
+    fn settle(&mut self, end: u64, chunk: Chunk<'_>, out: &mut Frames) {
+        let Some(joins) = &mut self.joins else {
+            return;
+        };
+        joins.absorb(chunk, out);
+        while let Some(longest) = joins.longest(end)
+            && longest.0 > joins.span_max
+        {
+            // Chains that began before it are due before it.
+            self.chains.expire(end, longest.0, self.flags, out);
+            joins.absorb(chunk, out);
+            if joins.longest(end) == Some(longest) {
+                joins.give(longest.1, Flags::TRUNCATED, out);
+            }
+        }
+        self.chains.expire(end, joins.span_max, self.flags, out);
+        joins.absorb(chunk, out);
     }
 
     /// The whole line, up to the limit, as a record.
@@ -457,8 +561,10 @@ fn detect(line: &[u8], open: Format) -> Format {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::text::KEPT_BYTES_MAX;
+    use crate::{Multiline, Preset};
 
     /// Lines of every kind, cut so that every way through the framer is taken.
     fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
@@ -483,6 +589,8 @@ mod tests {
     /// All memory that framing may take, by the capacity of everything that grows.
     fn capacities(framer: &Framer, frames: &Frames) -> Vec<usize> {
         let mut all = framer.chains.capacities();
+        let joins = framer.joins.as_ref();
+        all.extend(joins.map_or(Vec::new(), |joins| joins.capacities()));
         all.push(framer.carry.capacity());
         all.push(frames.records.capacity());
         all.push(frames.side.capacity());
@@ -494,23 +602,39 @@ mod tests {
 
     #[test]
     fn nothing_grows_once_warm() {
-        for format in [
+        let formats = [
             Format::Raw,
             Format::Cri,
             Format::Docker,
             Format::Container,
             Format::Auto,
-        ] {
+        ];
+        // With presets a line is held and not joined, with an expression that never matches all are joined.
+        let never = regex::bytes::Regex::new("never").unwrap();
+        let joins = [
+            None,
+            Some(Multiline::presets(&Preset::ALL)),
+            Some(Multiline::start(never)),
+        ];
+        for (format, multiline) in formats
+            .into_iter()
+            .flat_map(|format| joins.iter().map(move |joins| (format, joins.clone())))
+        {
             let mut framer = Framer::new(
                 &Config {
                     format,
+                    multiline,
+                    record_bytes_max: 100,
                     ..Config::default()
                 },
                 0,
                 false,
             );
             let mut frames = Frames::default();
-            push_all(&mut framer, format, &mut frames);
+            // Until a join has reached its limit.
+            for _ in 0..200 {
+                push_all(&mut framer, format, &mut frames);
+            }
             let warm = capacities(&framer, &frames);
             for _ in 0..100 {
                 push_all(&mut framer, format, &mut frames);

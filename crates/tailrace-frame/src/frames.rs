@@ -143,8 +143,10 @@ pub struct Stats {
     pub bytes: u64,
     /// Records given.
     pub records: u64,
-    /// Of them, records joined from several lines.
+    /// Of them, records joined from partial lines; one of several such lines counts once for each.
     pub joined: u64,
+    /// Of them, records of several lines, as `multiline` says.
+    pub multiline: u64,
     /// Of them, records that were cut off.
     pub truncated: u64,
     /// Of them, lines without the envelope that the format has.

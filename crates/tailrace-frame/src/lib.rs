@@ -1,4 +1,4 @@
-//! Bytes to records: lines, CRI and docker envelopes, partial joins, size limits.
+//! Bytes to records: lines, CRI and docker envelopes, partial joins, multi-line records, size limits.
 //!
 //! Takes the bytes of one source in order, cut anywhere; gives [`Frames`]: records as byte ranges, the pieces of the
 //! source each record is made of, and the spans that were skipped. Every byte of the source ends up in exactly one
@@ -22,11 +22,13 @@ mod frames;
 mod chain;
 mod cri;
 mod docker;
+mod multiline;
 mod stamp;
 mod text;
 
 pub use framer::Framer;
 pub use frames::{Flags, Frames, Piece, Record, SIDE, Skip, SkipReason, Stats, Stream};
+pub use multiline::{Multiline, Preset};
 
 /// How the lines of a source are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,9 @@ pub struct Config {
     /// an unfinished chain holds back the watermark, so this must be less than what may be read beyond it.
     /// Default: 8 MiB.
     pub chain_span_max: u64,
+    /// Which records go on with the one before them; such a join is bounded like a record and like a chain. Default:
+    /// none.
+    pub multiline: Option<Multiline>,
 }
 
 impl Default for Config {
@@ -69,6 +74,7 @@ impl Default for Config {
             format: Format::Auto,
             record_bytes_max: 1 << 20,
             chain_span_max: 8 << 20,
+            multiline: None,
         }
     }
 }

@@ -429,6 +429,14 @@ impl Follower {
         }
     }
 
+    /// Whether `source` is read up to its size when it was last looked at.
+    #[must_use]
+    pub fn is_read_to_end(&self, source: SourceId) -> bool {
+        let file = self.by_source.get(&source);
+        let file = file.and_then(|&slot| self.files[slot as usize].as_ref());
+        file.is_none_or(|file| file.offset >= file.size)
+    }
+
     /// Says that all outputs have settled every byte of `source` below `offset`. A finished source
     /// settled to its end is forgotten: its inode may begin at generation 0 again, so the
     /// checkpoint entry must be dropped first.

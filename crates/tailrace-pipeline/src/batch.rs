@@ -59,6 +59,11 @@ pub(crate) enum SourceEvent {
         /// Behind the last byte in the chunk buffer.
         end: usize,
     },
+    /// The source is read to its end and had no more bytes for a while.
+    Quiet {
+        /// The source.
+        slot: Slot,
+    },
     /// The source will not grow again.
     Finished {
         /// The source.

@@ -56,6 +56,8 @@ struct Missed {
     file: Option<Reread>,
     /// How far it was handed to the lane.
     read_to: u64,
+    /// How far it was handed to the lane when that was told that nothing more came for a while.
+    quiet_at: Option<u64>,
     /// The lane knows it.
     is_open: bool,
     /// The lane knows its end.
@@ -149,6 +151,7 @@ impl CatchUp {
         let missed = || Missed {
             file,
             read_to: 0,
+            quiet_at: None,
             is_open: false,
             is_finished: false,
         };
@@ -259,6 +262,7 @@ impl CatchUp {
         let Missed {
             file: Some(file),
             read_to,
+            quiet_at,
             is_open,
             ..
         } = missed
@@ -303,6 +307,10 @@ impl CatchUp {
                 end: start + bytes,
             });
             *read_to = file.offset();
+        }
+        if behind.holds_more && *read_to == behind.framed_to && *quiet_at != Some(*read_to) {
+            *quiet_at = Some(*read_to);
+            events.push(SourceEvent::Quiet { slot });
         }
         true
     }

@@ -167,6 +167,7 @@ impl Lane {
                     continue;
                 }
                 SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
+                SourceEvent::Quiet { slot } => sources.holder(slot),
             };
             let mark = FrameMark::of(&framed.frames);
             if matches!(event, SourceEvent::Finished { .. }) {
@@ -176,10 +177,14 @@ impl Lane {
             let Some(source) = sources.get_mut(slot) else {
                 continue;
             };
-            if let SourceEvent::Chunk { start, end, .. } = event {
-                let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
-                self.facts.refresh(&mut source.facts);
-                source.push(&batch.bytes[start..end], base, &mut framed.frames);
+            match event {
+                SourceEvent::Chunk { start, end, .. } => {
+                    let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
+                    self.facts.refresh(&mut source.facts);
+                    source.push(&batch.bytes[start..end], base, &mut framed.frames);
+                }
+                SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),
+                _ => {}
             }
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);

@@ -437,8 +437,8 @@ fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileCon
     })
 }
 
-/// How an input's bytes are cut. An open chain of partial lines holds the watermark back, so it
-/// spans at most half of what may be read beyond it.
+/// How an input's bytes are cut. An open chain of partial lines, or an open join, holds the watermark
+/// back, so it spans at most half of what may be read beyond it.
 pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_frame::Config {
     use tailrace_frame::Format;
     let format = |format| match format {
@@ -460,6 +460,29 @@ pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_fra
         },
         record_bytes_max: usize::try_from(input.max_record_bytes()).unwrap_or(usize::MAX),
         chain_span_max: replay_bytes_max / 2,
+        multiline: input
+            .multiline()
+            .map(|multiline| multiline_of(&multiline.by)),
+    }
+}
+
+fn multiline_of(by: &config::MultilineBy) -> tailrace_frame::Multiline {
+    use config::MultilinePreset as From;
+    use tailrace_frame::{Multiline, Preset};
+    let preset = |preset: &From| match preset {
+        From::Java => Preset::Java,
+        From::Python => Preset::Python,
+        From::Go => Preset::Go,
+        From::Ruby => Preset::Ruby,
+        From::Dotnet => Preset::Dotnet,
+        From::Javascript => Preset::Javascript,
+        From::Rust => Preset::Rust,
+    };
+    match by {
+        config::MultilineBy::Presets(presets) => {
+            Multiline::presets(&presets.iter().map(preset).collect::<Vec<_>>())
+        }
+        config::MultilineBy::Start(start) => Multiline::start(start.clone()),
     }
 }
 

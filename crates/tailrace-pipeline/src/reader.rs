@@ -3,6 +3,7 @@
 //! `limits.replay`, and itself while there is no credit. Never looks inside a line.
 
 mod detach;
+mod quiet;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use tailrace_input::{
 use tracing::{info, warn};
 
 use detach::{end_of, unsettled_bytes};
+use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
 use crate::credit::BATCH_CREDIT_MIN;
@@ -52,6 +54,7 @@ pub(crate) struct Reader {
     /// Sources that ended and are not settled yet.
     finished: Vec<(SourceId, Slot)>,
     gauges: Gauges,
+    quiet: Quiet,
     /// A detached output cannot read again what was read now: it has to rejoin first.
     must_rejoin: bool,
     /// The threads of outputs that catch up, by output.
@@ -98,6 +101,15 @@ impl Source {
         true
     }
 
+    /// Whether nothing of a source waits to be read, as far as is known.
+    fn is_read_to_end(&self, source: SourceId) -> bool {
+        match self {
+            Self::Files(follower) => follower.is_read_to_end(source),
+            Self::Queue(queue) => queue.unread_bytes() == 0,
+            Self::Stdin(_) => true,
+        }
+    }
+
     fn resume(&mut self, source: SourceId) {
         match self {
             Self::Files(follower) => follower.resume(source),
@@ -119,7 +131,9 @@ impl Reader {
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
+        let multiline = pipeline.plan.config.inputs[lane].multiline();
         Self {
+            quiet: Quiet::new(multiline.map(|multiline| multiline.timeout)),
             pipeline,
             lane,
             source,
@@ -193,7 +207,11 @@ impl Reader {
                 continue;
             }
             if events.is_empty() {
-                self.wait(IDLE_WAIT);
+                let until_quiet = self.quiet.next(Instant::now());
+                if until_quiet == Some(Duration::ZERO) {
+                    return false;
+                }
+                self.wait(until_quiet.map_or(IDLE_WAIT, |quiet| quiet.min(IDLE_WAIT)));
                 self.look_after_sources();
                 continue;
             }
@@ -245,6 +263,7 @@ impl Reader {
                         self.pipeline.tracker.identify(slot, *id);
                     }
                     self.note_missed(*source, slot);
+                    self.quiet.read(*source, Instant::now());
                     if self.unsettled_bytes(slot) >= self.pipeline.replay_bytes_max
                         && self.source.pause(*source)
                     {
@@ -258,6 +277,11 @@ impl Reader {
                     {
                         self.pipeline.tracker.continues(slot, earlier);
                     }
+                }
+                // What the earlier source holds of a record waits in this one from now on.
+                FileEvent::Continues { source, earlier } => {
+                    self.quiet.forget(*earlier);
+                    self.quiet.read(*source, Instant::now());
                 }
                 // Here and not later: the inode may be used again in the same read.
                 FileEvent::Forgotten { id, generation, .. } => {
@@ -315,10 +339,15 @@ impl Reader {
     /// Hands a batch on. Waits for credit; without (the agent stops) it goes on all the same: it
     /// is one batch, and the drain has its own time.
     fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
-        let lane_events: Vec<SourceEvent> = events
+        let mut lane_events: Vec<SourceEvent> = events
             .drain(..)
             .filter_map(|event| self.lane_event(event))
             .collect();
+        let source = &self.source;
+        let is_read_to_end = |quiet| source.is_read_to_end(quiet);
+        let quiet = self.quiet.take(Instant::now(), is_read_to_end);
+        let slots = quiet.iter().filter_map(|source| self.slots.get(source));
+        lane_events.extend(slots.map(|&slot| SourceEvent::Quiet { slot }));
         if lane_events.is_empty() {
             return;
         }
@@ -383,6 +412,7 @@ impl Reader {
                 earlier: *self.slots.get(&earlier)?,
             }),
             FileEvent::Finished { source } => {
+                self.quiet.forget(source);
                 if let Some(awaiting) = &mut self.awaiting {
                     awaiting.ended(source);
                 }

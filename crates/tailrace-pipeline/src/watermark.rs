@@ -217,6 +217,9 @@ pub(crate) struct Behind {
     pub finished: bool,
     /// It is where the shared reading is, in the middle of the same lines.
     pub level: bool,
+    /// It is framed to where the shared reading is, and holds a record that the shared reading gave out: nothing came
+    /// for a while that might have gone on with it.
+    pub holds_more: bool,
     /// Path of the file.
     pub path: PathBuf,
     /// The source that it continues.
@@ -403,6 +406,8 @@ impl Tracker {
             drained: view.spans.values().all(|span| span.settled.is_some()),
             finished: source.finished,
             level: view.head.is_level_with(source.head),
+            holds_more: view.head.framed_to == source.head.framed_to
+                && view.head.settles_to() < source.head.settles_to(),
             path: source.opening.path.clone(),
             continues: source.continues,
         })

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
-use tailrace_config::OutputKind;
+use tailrace_config::{Input, MultilineBy, MultilinePreset, OutputKind};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
@@ -55,6 +55,9 @@ fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "    {line}")?;
     }
     writeln!(out)?;
+    for input in &plan.config.inputs {
+        explain_multiline(input, out)?;
+    }
     explain_columns(plan, out)?;
     let branches = plan.query.branches();
     for (n, branch) in branches.iter().enumerate() {
@@ -69,6 +72,24 @@ fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
         explain_branch(plan, branch, out)?;
     }
     Ok(())
+}
+
+fn explain_multiline(input: &Input, out: &mut dyn Write) -> io::Result<()> {
+    let Some(multiline) = input.multiline() else {
+        return Ok(());
+    };
+    let what = match &multiline.by {
+        MultilineBy::Presets(presets) => {
+            let names = presets.iter().copied().map(MultilinePreset::name);
+            format!("stack traces of {}", names.collect::<Vec<_>>().join(", "))
+        }
+        MultilineBy::Start(start) => format!("lines without {start}, with the one before them,"),
+    };
+    let timeout = multiline.timeout.as_millis();
+    writeln!(
+        out,
+        "{what} are one record, complete after {timeout} ms without another line\n"
+    )
 }
 
 fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {

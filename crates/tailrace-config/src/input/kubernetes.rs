@@ -7,6 +7,7 @@ use super::{StartAt, Timezone};
 use crate::kind::{
     Boolean, DAY, FilePath, HOUR, KIB, List, MIB, NameGlob, SECOND, Size, Text, Time,
 };
+use crate::multiline::Multiline;
 
 section! {
     /// Follows the logs of the containers of this Kubernetes node, with what is known of their pods.
@@ -44,6 +45,8 @@ section! {
         service_from_labels: bool = Boolean, default("false");
         /// How the bytes of a file are cut into records.
         format: ContainerFormat = ContainerFormat, default("auto");
+        /// Joins lines of plain text into one record, such as those of a stack trace.
+        multiline: Option<Multiline> = Multiline, unset("each line is a record", "{preset: [java, python], timeout: 1s}");
         /// Directories that links may lead into, besides `logs_dir`.
         follow_roots: Vec<PathBuf> = List<FilePath, 0>, default("[/var/lib/docker/containers]");
         /// Where to begin in files that are there when the pipeline first starts.

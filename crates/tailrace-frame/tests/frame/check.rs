@@ -114,6 +114,7 @@ impl Outcome {
         stats.bytes += new.bytes;
         stats.records += new.records;
         stats.joined += new.joined;
+        stats.multiline += new.multiline;
         stats.truncated += new.truncated;
         stats.broken += new.broken;
         stats.blank_lines += new.blank_lines;

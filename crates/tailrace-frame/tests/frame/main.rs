@@ -4,10 +4,13 @@
 mod table;
 
 mod hostile;
+mod multiline;
 mod properties;
 mod rotation;
 
 /// Runs a framer over an input and checks what must hold for every input.
 mod check;
+/// Joining the records that framing gives, the slow way.
+mod joined;
 /// The same rules written the slow way, over the whole input at once.
 mod naive;

@@ -98,10 +98,11 @@ pub(crate) fn config() -> impl Strategy<Value = Config> {
             format,
             record_bytes_max,
             chain_span_max,
+            ..Config::default()
         })
 }
 
-fn cuts(places: &[prop::sample::Index], length: usize) -> Vec<usize> {
+pub(crate) fn cuts(places: &[prop::sample::Index], length: usize) -> Vec<usize> {
     let mut cuts: Vec<_> = places.iter().map(|place| place.index(length + 1)).collect();
     cuts.sort_unstable();
     cuts

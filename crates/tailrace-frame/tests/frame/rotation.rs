@@ -8,7 +8,7 @@ use crate::properties::{config, input};
 
 /// Frames `input`, which is divided into files that end at `ends`, each behind a newline. Offsets are those of the
 /// whole: the caller's number of a file is where it begins in it.
-fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
+pub(crate) fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
     let (mut outcome, mut stats, mut frames) = <(Outcome, Stats, Frames)>::default();
     let mut earlier: Option<Framer> = None;
     let mut start = 0;

@@ -85,6 +85,12 @@ impl Sources {
         self.0.insert(slot, source);
     }
 
+    /// The source whose framer holds what is held of a source: itself, or a later one.
+    pub(super) fn holder(&self, slot: Slot) -> Slot {
+        let source = self.0.get(&slot);
+        source.and_then(|source| source.held_by).unwrap_or(slot)
+    }
+
     /// Nothing follows in a source: gives out what its framer holds.
     pub(super) fn finish(&mut self, slot: Slot, frames: &mut Frames) {
         if let Some(source) = self.0.get_mut(&slot) {

@@ -17,7 +17,7 @@ pub(crate) fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
     range.flat_map(|seq| line(seq).into_bytes()).collect()
 }
 
-fn body(record: &Record) -> String {
+pub(crate) fn body(record: &Record) -> String {
     match record
         .log
         .body

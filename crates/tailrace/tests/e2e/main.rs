@@ -10,6 +10,7 @@ mod command_line;
 mod detach;
 mod disk;
 mod kubernetes;
+mod multiline;
 mod oracle;
 mod queue;
 mod real_collector;

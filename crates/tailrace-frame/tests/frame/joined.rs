@@ -1,0 +1,405 @@
+//! Multi-line records over the records of the naive framer: everything is known at once, and every rule is a regular
+//! expression. Compared with the framer, for any input and any cuts.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use regex::bytes::Regex;
+use tailrace_frame::{Config, Flags, Format, Multiline, Preset};
+
+use crate::check::{Framed, Outcome};
+use crate::properties::cuts;
+use crate::rotation::frame_files;
+use crate::{check, naive};
+
+/// States in which it holds, the lines, the text that the record before must have for the line to go on (none: it
+/// begins a record), the state after it.
+type Rule = (&'static str, Regex, Option<&'static str>, char);
+
+/// The rules of a preset; `-` is the state outside a trace.
+fn rules(preset: Preset) -> &'static [Rule] {
+    static RULES: LazyLock<Vec<Vec<Rule>>> = LazyLock::new(|| {
+        let rules = |preset: &Preset| source(*preset).iter().map(compiled).collect();
+        Preset::ALL.iter().map(rules).collect()
+    });
+    &RULES[Preset::ALL
+        .iter()
+        .position(|known| *known == preset)
+        .unwrap()]
+}
+
+fn compiled(
+    &(states, pattern, text, to): &(&'static str, &'static str, Option<&'static str>, char),
+) -> Rule {
+    let pattern = format!("(?s-u)^(?:{pattern})");
+    (states, Regex::new(&pattern).unwrap(), text, to)
+}
+
+type Source = (&'static str, &'static str, Option<&'static str>, char);
+
+fn source(preset: Preset) -> &'static [Source] {
+    const ON: Option<&str> = Some("");
+    match preset {
+        Preset::Java => &[
+            ("-", r"[ \t]\s*at ", ON, '-'),
+            ("-", r"\s*(Caused by|Suppressed|Wrapped by): ", ON, '-'),
+            ("-", r"\s*\[CIRCULAR REFERENCE", ON, '-'),
+            ("-", r"\s*\.\.\. [0-9]", ON, '-'),
+        ],
+        Preset::Python => &[
+            ("c", r"Traceback \(most recent call last\):$", ON, 't'),
+            (
+                "c",
+                r"  \+ Exception Group Traceback \(most recent call last\):$",
+                ON,
+                'g',
+            ),
+            ("-trg", r"Traceback \(most recent call last\):$", None, 't'),
+            (
+                "-trg",
+                r"  \+ Exception Group Traceback \(most recent call last\):$",
+                None,
+                'g',
+            ),
+            ("t", r"[ \t]", ON, 't'),
+            (
+                "t",
+                r"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*(\.[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*)*(:|$)",
+                ON,
+                'r',
+            ),
+            (
+                "rg",
+                r"During handling of the above exception, another exception occurred:$",
+                ON,
+                'c',
+            ),
+            (
+                "rg",
+                r"The above exception was the direct cause of the following exception:$",
+                ON,
+                'c',
+            ),
+            ("g", r"[ \t]\s*[|+]", ON, 'g'),
+            ("-rcg", "  File \"", None, 't'),
+        ],
+        Preset::Go => &[
+            ("-pf", r"(panic|fatal error): ", None, 'p'),
+            ("pf", r"goroutine [0-9].*\]:$", ON, 'f'),
+            ("-", r"goroutine [0-9].*\]:$", Some("panic"), 'f'),
+            ("p", r"[ \t]|\[signal ", ON, 'p'),
+            ("pf", r"runtime stack:$", ON, 'f'),
+            ("f", r"[ \t]|\.\.\.|created by |[^( ]+\(.*\)$", ON, 'f'),
+        ],
+        Preset::Ruby => &[
+            ("-", r"[ \t]\s*([0-9]+: )?from ", ON, '-'),
+            ("-", r".*\.rb:.*", ON, '-'),
+        ],
+        Preset::Dotnet => &[
+            ("-", r"[ \t]\s*(at |---> )", ON, '-'),
+            ("-", r"\s*--- End of ", ON, '-'),
+        ],
+        Preset::Javascript => &[
+            ("p", r"[ \t]", ON, 'p'),
+            ("p", r"\}$", ON, 'f'),
+            ("-scafp", r"(node:.*|(/|file:).*[jt]s):[0-9]+$", None, 's'),
+            ("s", "", ON, 'c'),
+            ("c", r"\s*\^+\s*$", ON, 'a'),
+            ("a", r"[^ \t]", ON, 'f'),
+            ("-caf", r"[ \t]\s*at .*\{$", ON, 'p'),
+            ("-caf", r"[ \t]\s*(at |\.\.\. [0-9])", ON, 'f'),
+            ("f", r"Node\.js v", ON, '-'),
+        ],
+        Preset::Rust => &[
+            ("-mpf", r"thread '.* panicked at .*:$", None, 'm'),
+            ("-mpf", r"thread '.* panicked at ", None, 'p'),
+            ("-mpf", r"stack backtrace:$", ON, 'f'),
+            ("m", "", ON, 'p'),
+            ("p", r"[ \t]", ON, 'p'),
+            ("f", r"[ \t]", ON, 'f'),
+            ("pf", r"note: ", ON, '-'),
+        ],
+    }
+}
+
+/// What is joined.
+#[derive(Clone, Debug)]
+enum How {
+    Presets(Vec<Preset>),
+    Start(&'static str),
+}
+
+/// The open record of a stream, and where it is in the presets' traces.
+#[derive(Default)]
+struct Open {
+    held: Option<Framed>,
+    states: BTreeMap<usize, char>,
+}
+
+/// Joins the records of `outcome`, in its order.
+fn join(how: &How, record_bytes_max: usize, outcome: Outcome) -> Outcome {
+    let mut open: BTreeMap<u8, Open> = BTreeMap::new();
+    let mut records = Vec::new();
+    for record in outcome.records {
+        let open = open.entry(record.stream as u8).or_default();
+        let is_text = record.flags.contains(Flags::TEXT);
+        let is_json = !is_text && record.content.trim_ascii_start().starts_with(b"{");
+        if is_json || record.flags.contains(Flags::BROKEN) {
+            records.extend(open.held.take());
+            open.states.clear();
+            records.push(record);
+            continue;
+        }
+        let goes_on = continues(how, &record.content, open);
+        let is_truncated = record.flags.contains(Flags::TRUNCATED);
+        match &mut open.held {
+            Some(held) if goes_on => {
+                if held.content.len() + 1 + record.content.len() > record_bytes_max {
+                    held.flags |= Flags::TRUNCATED;
+                    records.extend(open.held.replace(record));
+                } else {
+                    append(held, &record);
+                }
+            }
+            _ => records.extend(open.held.replace(record)),
+        }
+        if is_truncated {
+            records.extend(open.held.take());
+        }
+    }
+    let mut last: Vec<Framed> = open.into_values().filter_map(|open| open.held).collect();
+    last.sort_by_key(|record| record.pieces[0].start);
+    records.extend(last);
+    Outcome { records, ..outcome }
+}
+
+fn append(held: &mut Framed, record: &Framed) {
+    held.content.push(b'\n');
+    held.content.extend_from_slice(&record.content);
+    held.flags |= record.flags;
+    for piece in &record.pieces {
+        match held.pieces.last_mut() {
+            Some(last) if last.end == piece.start => last.end = piece.end,
+            _ => held.pieces.push(*piece),
+        }
+    }
+}
+
+fn continues(how: &How, line: &[u8], open: &mut Open) -> bool {
+    let presets = match how {
+        How::Start(pattern) => return !Regex::new(pattern).unwrap().is_match(line),
+        How::Presets(presets) => presets,
+    };
+    if line.is_empty() {
+        return false;
+    }
+    let before = open.held.as_ref().map_or(&b""[..], |held| &held.content);
+    let mut goes_on = false;
+    for (index, preset) in presets.iter().enumerate() {
+        let state = open.states.entry(index).or_insert('-');
+        let rule = rules(*preset).iter().find(|(states, pattern, ..)| {
+            states.contains(*state) && pattern.is_match(line) && ruby_frame(*preset, line)
+        });
+        *state = rule.map_or('-', |(.., to)| *to);
+        goes_on |= match rule {
+            Some((.., Some(text), _)) => String::from_utf8_lossy(before).contains(text),
+            _ => false,
+        };
+    }
+    goes_on
+}
+
+/// What no single expression says: the name of the method is all that is quoted at the end of the line.
+fn ruby_frame(preset: Preset, line: &[u8]) -> bool {
+    static FROM: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?s-u)^[ \t]\s*([0-9]+: )?from ").unwrap());
+    if preset != Preset::Ruby || FROM.is_match(line) {
+        return true;
+    }
+    let text: String = line.iter().map(|&byte| char::from(byte)).collect();
+    let Some((_, name)) = text.split_once(":in ") else {
+        return false;
+    };
+    let quoted = name.starts_with('\'') || name.starts_with('`');
+    quoted && name.len() > 1 && name.ends_with('\'') && !name.contains("': ")
+}
+
+/// Lines of traces of all languages, and others.
+fn line() -> impl Strategy<Value = String> {
+    let parts = &[
+        "",
+        "INFO ",
+        "ERROR panic ",
+        "BEGIN ",
+        "    at f (a.js:1:2)",
+        "    at f {",
+        "\tat ",
+        "at ",
+        "Caused by: x",
+        "\tSuppressed: x",
+        "\t... 8 more",
+        "    ... 5 lines",
+        "\t[CIRCULAR REFERENCE: x]",
+        "Traceback (most recent call last):",
+        "  File \"a.py\"",
+        "ValueError",
+        "a.b_c.Error2: x",
+        "2.x: y",
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
+        "  + Exception Group Traceback (most recent call last):",
+        "  | x",
+        "  +-+---",
+        "panic: x",
+        "fatal error: x",
+        "[signal SIGSEGV]",
+        "goroutine 1 [running]:",
+        "runtime stack:",
+        "created by x",
+        "main.(*T).f(0x1, 0x2)",
+        "...12 frames elided...",
+        "a (b)",
+        "\tfrom a.rb:1:in 'f'",
+        "\t2: from a.rb:1",
+        "a.rb:2:in 'f'",
+        "a.rb:2:in `f'",
+        "a.rb:2:in 'f': it's 'x'",
+        "a.rb:2:in 'f': x (E)",
+        " ---> x",
+        "   --- End of inner",
+        "--- End of stack",
+        "/src/a.js:12",
+        "file:///a.mjs:1",
+        "node:fs:573",
+        "        ^",
+        "^^^",
+        "}",
+        "Error: x",
+        "Node.js v20",
+        "thread 'main' panicked at a.rs:1:2:",
+        "thread 'main' panicked at 'x', a.rs",
+        "stack backtrace:",
+        "note: x",
+        "  left: 1",
+        "{\"a\":1}",
+        " {\"b\":2}",
+        "äöü",
+    ][..];
+    let tail = prop_oneof![8 => Just(String::new()), 1 => "[ -~]{1,4}", 1 => "(\\{|'|\\)|:)"];
+    (prop::sample::select(parts), tail).prop_map(|(part, tail)| format!("{part}{tail}"))
+}
+
+fn input(format: Format) -> impl Strategy<Value = Vec<u8>> {
+    let line = (
+        line(),
+        "(stdout|stderr)",
+        "(P|F|F|F|F|F|F)",
+        0..40u8,
+        "(\n|\n|\n|\r\n)",
+    );
+    let line = line.prop_map(move |(text, stream, tag, broken, ending)| match format {
+        _ if broken == 0 => format!("{text}{ending}"),
+        Format::Cri => format!("2026-01-02T03:04:05Z {stream} {tag} {text}{ending}"),
+        Format::Docker => {
+            let end = if tag == "F" { "\n" } else { "" };
+            let log = serde_json::to_string(&format!("{text}{end}")).unwrap();
+            format!("{{\"log\":{log},\"stream\":\"{stream}\",\"time\":\"2026-01-02T03:04:05Z\"}}\n")
+        }
+        _ => format!("{text}{ending}"),
+    });
+    (prop::collection::vec(line, 0..24), any::<bool>()).prop_map(|(lines, ends)| {
+        let mut input = lines.concat().into_bytes();
+        if !ends {
+            input.pop();
+        }
+        input
+    })
+}
+
+fn how() -> impl Strategy<Value = How> {
+    let one = prop::sample::select(&Preset::ALL[..]).prop_map(|preset| vec![preset]);
+    let some = prop::sample::subsequence(Preset::ALL.to_vec(), 1..=Preset::ALL.len());
+    let patterns = &["^[A-Z]", "BEGIN|x$", "^(INFO|ERROR)", "^\\S", "never"][..];
+    prop_oneof![
+        4 => one.prop_map(How::Presets),
+        2 => some.prop_map(How::Presets),
+        2 => prop::sample::select(patterns).prop_map(How::Start),
+    ]
+}
+
+fn multiline(how: &How) -> Multiline {
+    match how {
+        How::Presets(presets) => Multiline::presets(presets),
+        How::Start(pattern) => Multiline::start(Regex::new(pattern).unwrap()),
+    }
+}
+
+fn case() -> impl Strategy<Value = (How, Config, Vec<u8>)> {
+    let formats = &[
+        Format::Raw,
+        Format::Json,
+        Format::Cri,
+        Format::Docker,
+        Format::Auto,
+    ][..];
+    let limit = prop_oneof![1 => 1usize..60, 2 => Just(1 << 20)];
+    (how(), prop::sample::select(formats), limit).prop_flat_map(
+        |(how, format, record_bytes_max)| {
+            let config = Config {
+                format,
+                record_bytes_max,
+                chain_span_max: u64::MAX,
+                multiline: Some(multiline(&how)),
+            };
+            (Just(how), Just(config), input(format))
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_cuts_give_what_the_naive_joiner_gives(
+        (how, config, input) in case(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let lines = Config { multiline: None, ..config.clone() };
+        let expect = join(&how, config.record_bytes_max, naive::frame(&lines, &input));
+        let (found, _) = check::frame(&config, false, &input, &cuts(&places, input.len()));
+        prop_assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn a_rotation_at_the_end_of_any_line_gives_what_one_file_gives(
+        (_, config, input) in case(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
+        prop_assume!(!newlines.is_empty());
+        let mut ends: Vec<usize> = places.iter().map(|place| place.get(&newlines) + 1).collect();
+        ends.sort_unstable();
+        let (whole, _) = check::frame(&config, false, &input, &[]);
+        prop_assert_eq!(frame_files(&config, &input, &ends), whole);
+    }
+
+    #[test]
+    fn joins_of_limited_span_are_the_same_however_the_source_is_cut(
+        (_, config, input) in case(),
+        chain_span_max in 0u64..400,
+        mid_line in any::<bool>(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let config = Config { chain_span_max, ..config };
+        let (whole, stats) = check::frame(&config, mid_line, &input, &[]);
+        for record in &whole.records {
+            let (first, last) = (record.pieces[0], record.pieces[record.pieces.len() - 1]);
+            let longest = input.split(|&byte| byte == b'\n').map(<[u8]>::len).max().unwrap_or(0) as u64;
+            prop_assert!(last.end - first.start <= chain_span_max + 2 * (longest + 1));
+        }
+        let (found, cut_stats) = check::frame(&config, mid_line, &input, &cuts(&places, input.len()));
+        prop_assert_eq!(found, whole);
+        prop_assert_eq!(stats, cut_stats);
+    }
+}
