@@ -43,13 +43,25 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if let Some(dir) = output.parent() {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
-    let layer = layer(&binary)?;
+    write(&binary, &args.name, &output)
+}
+
+/// Builds what ships and makes an image of this name of it; gives the archive.
+pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let binary = dist::build(workspace)?.path;
+    let output = workspace.target.join("dist-out/image.tar");
+    write(&binary, name, &output)?;
+    Ok(output)
+}
+
+fn write(binary: &Path, name: &str, output: &Path) -> Result<()> {
+    let layer = layer(binary)?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&layer)?;
     let compressed = gzip.finish()?;
-    let archive = archive(&args.name, &layer, &compressed)?;
-    fs::write(&output, archive).with_context(|| format!("cannot write {}", output.display()))?;
-    println!("image       {} ({})", output.display(), args.name);
+    let archive = archive(name, &layer, &compressed)?;
+    fs::write(output, archive).with_context(|| format!("cannot write {}", output.display()))?;
+    println!("image       {} ({name})", output.display());
     println!("content     {:.1} MB", layer.len() as f64 / 1e6);
     println!("compressed  {:.1} MB", compressed.len() as f64 / 1e6);
     Ok(())
@@ -58,8 +70,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 /// The files of the image.
 fn layer(binary: &Path) -> Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
-    let program =
-        fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
+    let program = fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
     add(&mut tar, "tailrace", 0o755, &program)?;
     let authorities = Path::new("/").join(AUTHORITIES);
     match fs::read(&authorities) {
@@ -103,7 +114,11 @@ fn archive(name: &str, layer: &[u8], compressed: &[u8]) -> Result<Vec<u8>> {
         "config": config,
         "layers": [layer],
     });
-    let mut manifest = add_blob(&mut tar, "manifest.v1+json", manifest.to_string().as_bytes())?;
+    let mut manifest = add_blob(
+        &mut tar,
+        "manifest.v1+json",
+        manifest.to_string().as_bytes(),
+    )?;
     let tag = name.rsplit_once(':').map_or("latest", |(_, tag)| tag);
     manifest["annotations"] = json!({
         "io.containerd.image.name": name,
@@ -115,7 +130,12 @@ fn archive(name: &str, layer: &[u8], compressed: &[u8]) -> Result<Vec<u8>> {
         "manifests": [manifest],
     });
     add(&mut tar, "index.json", 0o644, index.to_string().as_bytes())?;
-    add(&mut tar, "oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    add(
+        &mut tar,
+        "oci-layout",
+        0o644,
+        br#"{"imageLayoutVersion":"1.0.0"}"#,
+    )?;
     Ok(tar.into_inner()?)
 }
 
@@ -141,6 +161,9 @@ fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8]) -
 }
 
 fn digest(content: &[u8]) -> String {
-    let hex: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }
