@@ -159,7 +159,11 @@ fn accounting_numbers_every_record() {
 fn text_is_no_json_and_tells_its_number() {
     let generator = Generator::new(Shape::Text, 3).with_accounting("plain");
     let text = generate(generator, 2_000);
-    assert!((text.len() as f64 / 2_000.0 - 92.0).abs() < 3.0, "{}", text.len());
+    assert!(
+        (text.len() as f64 / 2_000.0 - 92.0).abs() < 3.0,
+        "{}",
+        text.len()
+    );
     for (seq, line) in text.lines().enumerate() {
         assert!(line.starts_with("2026-01-02T03:04:"), "{line}");
         let end = format!(" stream=\"plain\" seq={seq}");

@@ -26,7 +26,14 @@ pub(super) fn simple(fields: &mut Fields<'_>, level: Level, random: &mut Random,
 /// As much as [`simple`] says, and no JSON.
 pub(super) fn text(out: &mut Vec<u8>, level: Level, random: &mut Random, clock: &Clock) {
     clock.write_ms(out);
-    for part in [" ", level.name(), " ", random.pick(&VERBS), " ", random.pick(&PATHS)] {
+    for part in [
+        " ",
+        level.name(),
+        " ",
+        random.pick(&VERBS),
+        " ",
+        random.pick(&PATHS),
+    ] {
         out.extend_from_slice(part.as_bytes());
     }
     write_integer(random.below(10_000_000), out);
