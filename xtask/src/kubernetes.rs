@@ -13,8 +13,10 @@ use anyhow::{Context as _, Result};
 mod agent;
 mod arrived;
 mod cluster;
+mod kubelet;
 mod run;
 mod server;
+mod token;
 mod writers;
 
 use crate::collector;
@@ -24,6 +26,7 @@ use crate::workspace::{Workspace, run as execute};
 use agent::Agent;
 use arrived::Arrived;
 use cluster::{Cleanup, Cluster, NAME};
+use kubelet::Kubelet;
 use run::Run;
 use server::Server;
 
@@ -90,19 +93,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args, steps: &mut Steps) {
     let state = format!("/var/lib/{NAME}-{}", process::id());
     let mut test = None;
     steps.run("kubernetes: plan", || {
-        let kubelet = cluster.kubelet()?;
-        let static_pod = run::static_pod(&kubelet);
-        let cleanup = Cleanup::later(server.id(), &state, static_pod.as_deref())?;
-        test = Some((
-            Run::new(
-                &cluster,
-                &kubelet,
-                static_pod,
-                &args.image,
-                Arrived::new(server.received.clone()),
-            ),
-            cleanup,
-        ));
+        let kubelet = Kubelet::new(&cluster.kubelet()?);
+        let cleanup = Cleanup::later(server.id(), &state, kubelet.static_pod.as_deref())?;
+        let arrived = Arrived::new(server.received.clone());
+        test = Some((Run::new(&cluster, kubelet, &args.image, arrived), cleanup));
         Ok(())
     });
     let Some((mut test, _cleanup)) = test else {

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::Value;
 
 use super::arrived::Arrived;
 use super::cluster::{Cluster, NAME, until};
+use super::kubelet::Kubelet;
 use super::writers::{Kind, Pod, Writer};
 use crate::steps::Steps;
 
@@ -23,44 +22,23 @@ pub(crate) struct Run<'a> {
     cluster: &'a Cluster<'a>,
     image: &'a str,
     arrived: Arrived,
-    /// Where the kubelet of this machine looks for static pods.
-    static_pod: Option<PathBuf>,
-    /// Bytes at which the kubelet rotates a log, and seconds in which a fast writer fills that.
-    rotate_bytes: u64,
-    rotate_seconds: u64,
+    kubelet: Kubelet,
     /// The writers so far, each with its pod.
     writers: Vec<(Writer, Pod)>,
-}
-
-/// The file of the static pod, where the kubelet reads such files from a directory of this machine.
-pub(crate) fn static_pod(kubelet: &Value) -> Option<PathBuf> {
-    let dir = Path::new(kubelet["staticPodPath"].as_str()?);
-    dir.is_dir().then(|| dir.join(format!("{NAME}.json")))
 }
 
 impl<'a> Run<'a> {
     pub(crate) fn new(
         cluster: &'a Cluster<'a>,
-        kubelet: &Value,
-        static_pod: Option<PathBuf>,
+        kubelet: Kubelet,
         image: &'a str,
         arrived: Arrived,
     ) -> Run<'a> {
-        let looks = kubelet["containerLogMonitorInterval"]
-            .as_str()
-            .and_then(seconds)
-            .unwrap_or(10);
         Run {
             cluster,
             image,
             arrived,
-            static_pod,
-            rotate_bytes: kubelet["containerLogMaxSize"]
-                .as_str()
-                .and_then(bytes)
-                .unwrap_or(10 << 20),
-            // The kubelet looks a few times while a file grows to its size: no file becomes much longer.
-            rotate_seconds: (3 * looks).max(8),
+            kubelet,
             writers: Vec::new(),
         }
     }
@@ -78,7 +56,7 @@ impl<'a> Run<'a> {
             let pod = self.pod(&writer)?;
             self.writers.push((writer, pod));
         }
-        if let Some(path) = &self.static_pod {
+        if let Some(path) = &self.kubelet.static_pod {
             let writer = Writer::new("static", Kind::Static, 200, "");
             fs::write(path, writer.object(self.image).to_string())
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -130,8 +108,9 @@ impl<'a> Run<'a> {
         steps.run(
             &format!("kubernetes: agent {name} under a fast writer"),
             || {
-                let rate = (self.rotate_bytes / LINE_BYTES / self.rotate_seconds).max(1);
-                let lines = rate * self.rotate_seconds * 4;
+                let rate =
+                    (self.kubelet.rotate_bytes / LINE_BYTES / self.kubelet.rotate_seconds).max(1);
+                let lines = rate * self.kubelet.rotate_seconds * 4;
                 let mut writer = Writer::new(name, Kind::Once, lines, &format!("--rate {rate}"));
                 writer.may_repeat = may_repeat;
                 self.cluster.apply(&[writer.object(self.image)])?;
@@ -237,7 +216,7 @@ impl<'a> Run<'a> {
             || {
                 let pods = self.cluster.get(&["pods", &selector])?;
                 let pod = &pods["items"][0];
-                let text = |value: &Value| value.as_str().map(str::to_owned);
+                let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
                 let facts = [
                     &pod["metadata"]["name"],
                     &pod["metadata"]["uid"],
@@ -253,7 +232,7 @@ impl<'a> Run<'a> {
     }
 
     fn ended(&self, writer: &Writer) -> Result<()> {
-        let limit = START_MAX + Duration::from_secs(self.rotate_seconds * 4);
+        let limit = START_MAX + Duration::from_secs(self.kubelet.rotate_seconds * 4);
         until(
             &format!("the end of the pod {}", writer.name),
             limit,
@@ -273,39 +252,4 @@ impl<'a> Run<'a> {
 fn rotated(pod: &Pod) -> usize {
     let dir = format!("/var/log/pods/{NAME}_{}_{}/app", pod.name, pod.uid);
     fs::read_dir(dir).map_or(0, |files| files.count().saturating_sub(1))
-}
-
-/// A size as Kubernetes writes it: `10Mi`.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|one: char| one.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" => 1,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        _ => return None,
-    };
-    Some(digits.parse::<u64>().ok()? * unit)
-}
-
-/// A time as Kubernetes writes it, if it is whole seconds: `10s`.
-fn seconds(text: &str) -> Option<u64> {
-    text.strip_suffix('s')?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_times_are_read_as_kubernetes_writes_them() {
-        assert_eq!(
-            [bytes("1Mi"), bytes("512Ki"), bytes("7"), bytes("1Xi")],
-            [Some(1 << 20), Some(512 << 10), Some(7), None]
-        );
-        assert_eq!(
-            [seconds("3s"), seconds("1m0s"), seconds("x")],
-            [Some(3), None, None]
-        );
-    }
 }
