@@ -43,13 +43,25 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if let Some(dir) = output.parent() {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
-    let layer = layer(&binary)?;
+    write(&binary, &args.name, &output)
+}
+
+/// Builds what ships and makes an image of this name of it; gives the archive.
+pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let binary = dist::build(workspace)?.path;
+    let output = workspace.target.join("dist-out/image.tar");
+    write(&binary, name, &output)?;
+    Ok(output)
+}
+
+fn write(binary: &Path, name: &str, output: &Path) -> Result<()> {
+    let layer = layer(binary)?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&layer)?;
     let compressed = gzip.finish()?;
-    let archive = archive(&args.name, &layer, &compressed)?;
-    fs::write(&output, archive).with_context(|| format!("cannot write {}", output.display()))?;
-    println!("image       {} ({})", output.display(), args.name);
+    let archive = archive(name, &layer, &compressed)?;
+    fs::write(output, archive).with_context(|| format!("cannot write {}", output.display()))?;
+    println!("image       {} ({name})", output.display());
     println!("content     {:.1} MB", layer.len() as f64 / 1e6);
     println!("compressed  {:.1} MB", compressed.len() as f64 / 1e6);
     Ok(())

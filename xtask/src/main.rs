@@ -13,6 +13,7 @@ mod deploy;
 mod dist;
 mod docs;
 mod image;
+mod kubernetes;
 mod readme;
 mod steps;
 mod test;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deploy, readme};
+use crate::{collector, deploy, kubernetes, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,6 +27,8 @@ pub(crate) struct Args {
     /// Run only the checks of deploy/, and build what they need
     #[arg(long, conflicts_with_all = ["skip", "only"])]
     deploy: bool,
+    #[command(flatten)]
+    kubernetes: kubernetes::Args,
 }
 
 const STEPS: [&str; 9] = [
@@ -54,6 +56,10 @@ impl Args {
 /// Runs the steps; the exit code tells whether all went well.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let mut steps = Steps::default();
+    if args.kubernetes.kubernetes {
+        kubernetes::run(workspace, &args.kubernetes, &mut steps);
+        return Ok(steps.finish());
+    }
     let cargo = |arguments: &[&str]| execute(&mut workspace.cargo(arguments));
 
     if args.wants("fmt") {
@@ -104,6 +110,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("deploy") {
         deploy::run(workspace, args.deploy, &mut steps);
+    }
+    if args.skip.is_empty() && args.only.is_empty() && !args.deploy {
+        kubernetes::skip(&mut steps);
     }
     Ok(steps.finish())
 }
@@ -246,6 +255,7 @@ mod tests {
             skip: skip.iter().map(|name| (*name).to_owned()).collect(),
             only: only.iter().map(|name| (*name).to_owned()).collect(),
             deploy: false,
+            kubernetes: kubernetes::Args::default(),
         };
         let chosen = |args: &Args| STEPS.into_iter().filter(|step| args.wants(step)).count();
         assert_eq!(chosen(&args(&[], &[])), STEPS.len());

@@ -16,6 +16,7 @@
 //! | demo | 10 | 213 | what `tailrace demo` tails |
 //! | escaped | 6 or 7 | 360 | the lines of mixed that hold escapes |
 //! | nested | 6 | 255 | the lines of mixed that hold objects and arrays |
+//! | text | no JSON | 68 | programs that log plain text |
 //!
 //! Shares, the same in every shape: `level` is ERROR in 10 % of the lines, WARN
 //! in 15 %, DEBUG in 15 % and INFO in 60 %. Where a line has a `status`, it is
@@ -97,6 +98,12 @@ pub struct Args {
     /// Adds the fields `stream` (this name) and `seq` (0, 1, 2, ...) to every record
     #[arg(long, value_name = "NAME")]
     pub stream: Option<String>,
+    /// Adds the field `pad`, so many bytes, to every record
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub pad: usize,
+    /// Writes every other record to standard error
+    #[arg(long, conflicts_with = "output")]
+    pub stderr: bool,
     /// Writes to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -108,7 +115,7 @@ pub struct Args {
 /// # Errors
 /// When the file cannot be created or a write fails.
 pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
-    let mut generator = Generator::new(args.shape, args.seed);
+    let mut generator = Generator::new(args.shape, args.seed).with_pad(args.pad);
     if let Some(stream) = &args.stream {
         generator = generator.with_accounting(stream);
     }
@@ -118,6 +125,11 @@ pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
                 File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
             write_lines(&mut generator, args, &mut file)
                 .with_context(|| format!("cannot write {}", path.display()))
+        }
+        None if args.stderr => {
+            let mut both = InTurn::new(stdout, io::stderr());
+            write_lines(&mut generator, args, &mut both)
+                .context("cannot write to standard output and standard error")
         }
         None => match write_lines(&mut generator, args, stdout) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -154,6 +166,44 @@ fn write_lines(generator: &mut Generator, args: &Args, out: &mut dyn Write) -> i
     generator.finish(&mut buffer);
     out.write_all(&buffer)?;
     out.flush()
+}
+
+/// Writes one line here and the next one there.
+struct InTurn<A, B> {
+    outs: (A, B),
+    is_second: bool,
+}
+
+impl<A: Write, B: Write> InTurn<A, B> {
+    fn new(first: A, second: B) -> InTurn<A, B> {
+        InTurn {
+            outs: (first, second),
+            is_second: false,
+        }
+    }
+}
+
+impl<A: Write, B: Write> Write for InTurn<A, B> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (lines, end) = (bytes.split_inclusive(|&byte| byte == b'\n'), bytes.len());
+        for line in lines {
+            if self.is_second {
+                self.outs.1.write_all(line)?;
+            } else {
+                // Standard output may keep lines back, and then they would not come in turn.
+                self.outs.0.write_all(line)?;
+                self.outs.0.flush()?;
+            }
+            // A line may come in two pieces.
+            self.is_second ^= line.ends_with(b"\n");
+        }
+        Ok(end)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outs.0.flush()?;
+        self.outs.1.flush()
+    }
 }
 
 #[cfg(test)]

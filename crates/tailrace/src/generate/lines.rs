@@ -31,11 +31,13 @@ pub enum Shape {
     Escaped,
     /// The lines of `Mixed` that hold objects and arrays.
     Nested,
+    /// No JSON: the values of simple lines with spaces between them.
+    Text,
 }
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Shape; 8] = [
+    pub const ALL: [Shape; 9] = [
         Shape::Narrow,
         Shape::Simple,
         Shape::Wide,
@@ -44,6 +46,7 @@ impl Shape {
         Shape::Demo,
         Shape::Escaped,
         Shape::Nested,
+        Shape::Text,
     ];
 
     /// Its name on the command line and in results.
@@ -57,6 +60,7 @@ impl Shape {
             Shape::Demo => "demo",
             Shape::Escaped => "escaped",
             Shape::Nested => "nested",
+            Shape::Text => "text",
         }
     }
 
@@ -71,6 +75,7 @@ impl Shape {
             Shape::Demo => "The lines of `tailrace demo`: 10 fields, always with stream and seq",
             Shape::Escaped => "The lines of mixed that hold escapes",
             Shape::Nested => "The lines of mixed that hold objects and arrays",
+            Shape::Text => "Plain text, about 68 bytes",
         }
     }
 }
@@ -89,6 +94,8 @@ pub struct Generator {
     errors: u64,
     /// Of 100 other lines, so many hold the text ERROR in another field.
     decoys: u64,
+    /// Bytes of filling in every record.
+    pad: usize,
     cri: cri::Splitter,
     /// One payload of a CRI line, kept for its capacity.
     payload: Vec<u8>,
@@ -108,6 +115,7 @@ impl Generator {
             seq: 0,
             errors: 10,
             decoys: 0,
+            pad: 0,
             cri: cri::Splitter::default(),
             payload: Vec::new(),
         };
@@ -137,6 +145,12 @@ impl Generator {
         self
     }
 
+    /// Adds `pad`, so many bytes, to every record.
+    pub fn with_pad(mut self, bytes: usize) -> Generator {
+        self.pad = bytes;
+        self
+    }
+
     /// Lets the times in the lines begin at `ns` (since the Unix epoch).
     pub fn starting_at(mut self, ns: i64) -> Generator {
         self.clock = Clock::new(ns);
@@ -157,6 +171,9 @@ impl Generator {
             self.cri
                 .write(&payload, &mut self.clock, &mut self.random, out);
             self.payload = payload;
+        } else if self.shape == Shape::Text {
+            self.write_text(out);
+            out.push(b'\n');
         } else {
             self.write_json(out);
             out.push(b'\n');
@@ -182,7 +199,7 @@ impl Generator {
         let decoy = self.decoys > 0 && level != Level::Error && random.chance(self.decoys);
         let lines = match self.shape {
             Shape::Narrow => plain::narrow,
-            Shape::Simple | Shape::Cri => plain::simple,
+            Shape::Simple | Shape::Cri | Shape::Text => plain::simple,
             Shape::Wide if decoy => plain::wide_decoy,
             Shape::Wide => plain::wide,
             Shape::Demo => plain::demo,
@@ -195,7 +212,29 @@ impl Generator {
             fields.raw("stream", stream);
             fields.integer("seq", self.seq);
         }
+        if self.pad > 0 {
+            let pad = fields.key("pad");
+            pad.push(b'"');
+            pad.resize(pad.len() + self.pad, b'.');
+            pad.push(b'"');
+        }
         fields.close();
+    }
+
+    /// `2026-01-02T03:04:05.678Z INFO GET /static/images/7 status=200 stream="web" seq=0 pad=...`
+    fn write_text(&mut self, out: &mut Vec<u8>) {
+        let level = Level::draw(&mut self.random, self.errors);
+        plain::text(out, level, &mut self.random, &self.clock);
+        if let Some(stream) = &self.stream {
+            out.extend_from_slice(b" stream=");
+            out.extend_from_slice(stream);
+            out.extend_from_slice(b" seq=");
+            fields::write_integer(self.seq, out);
+        }
+        if self.pad > 0 {
+            out.extend_from_slice(b" pad=");
+            out.resize(out.len() + self.pad, b'.');
+        }
     }
 }
 

@@ -156,6 +156,52 @@ fn accounting_numbers_every_record() {
 }
 
 #[test]
+fn text_is_no_json_and_tells_its_number() {
+    let generator = Generator::new(Shape::Text, 3).with_accounting("plain");
+    let text = generate(generator, 2_000);
+    assert!(
+        (text.len() as f64 / 2_000.0 - 92.0).abs() < 3.0,
+        "{}",
+        text.len()
+    );
+    for (seq, line) in text.lines().enumerate() {
+        assert!(line.starts_with("2026-01-02T03:04:"), "{line}");
+        let end = format!(" stream=\"plain\" seq={seq}");
+        assert!(line.ends_with(&end), "{line}");
+    }
+}
+
+#[test]
+fn filling_is_of_the_size_asked_for() {
+    for shape in [Shape::Simple, Shape::Text] {
+        let padded = generate(Generator::new(shape, 1).with_pad(40_000), 3);
+        let plain = generate(Generator::new(shape, 1), 3);
+        for (line, plain) in padded.lines().zip(plain.lines()) {
+            let extra = line.len() - plain.len();
+            assert!((40_005..40_010).contains(&extra), "{shape:?}: {extra}");
+            assert!(line.contains(&".".repeat(40_000)));
+        }
+    }
+}
+
+#[test]
+fn lines_go_in_turn_wherever_they_are_cut() {
+    let text = generate(Generator::new(Shape::Narrow, 1), 7);
+    for size in 1..100 {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut both = InTurn::new(&mut first, &mut second);
+        for piece in text.as_bytes().chunks(size) {
+            both.write_all(piece).unwrap();
+        }
+        for (number, line) in text.lines().enumerate() {
+            let out = [&first, &second][number % 2];
+            let at = out.split(|&byte| byte == b'\n').nth(number / 2).unwrap();
+            assert_eq!(at, line.as_bytes(), "{size}");
+        }
+    }
+}
+
+#[test]
 fn mixed_holds_what_it_promises() {
     let text = generate(Generator::new(Shape::Mixed, 7), 5_000);
     for needle in [
@@ -236,6 +282,8 @@ fn args(lines: u64) -> Args {
         seed: 1,
         rate: None,
         stream: None,
+        pad: 0,
+        stderr: false,
         output: None,
     }
 }

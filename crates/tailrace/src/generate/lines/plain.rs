@@ -1,6 +1,7 @@
 //! The regular shapes: every line has the same keys in the same order. Each
 //! function writes the members of one line and leaves the object open.
 
+use super::fields::write_integer;
 use super::{Clock, Fields, Level, Random};
 
 /// 3 fields: `ts`, `level`, `msg`.
@@ -20,6 +21,24 @@ pub(super) fn simple(fields: &mut Fields<'_>, level: Level, random: &mut Random,
     fields.integer("status", level.status(random));
     fields.thousandths("duration_ms", duration_us(level, random));
     fields.hex("request_id", 16, random);
+}
+
+/// As much as [`simple`] says, and no JSON.
+pub(super) fn text(out: &mut Vec<u8>, level: Level, random: &mut Random, clock: &Clock) {
+    clock.write_ms(out);
+    for part in [
+        " ",
+        level.name(),
+        " ",
+        random.pick(&VERBS),
+        " ",
+        random.pick(&PATHS),
+    ] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    write_integer(random.below(10_000_000), out);
+    out.extend_from_slice(b" status=");
+    write_integer(level.status(random), out);
 }
 
 /// 20 fields of an HTTP service in a cluster.
