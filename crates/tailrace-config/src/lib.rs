@@ -45,7 +45,7 @@ pub use crate::input::{
     Metadata, StartAt, StdinInput, StdinQueue, Timezone,
 };
 pub use crate::load::{Loaded, load, load_with_files};
-pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset};
+pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,

@@ -14,7 +14,7 @@ use crate::section::{Section, Shape};
 use crate::source::Position;
 
 /// Which lines are joined, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Multiline {
     /// What tells the first line of a record from the others.
     pub by: MultilineBy,
@@ -23,12 +23,22 @@ pub struct Multiline {
 }
 
 /// What tells the first line of a record from the others.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum MultilineBy {
     /// The stack traces of these languages; at least one.
     Presets(Vec<MultilinePreset>),
     /// A record begins where this is found.
-    Start(Regex),
+    Start(StartExpression),
+}
+
+/// A compiled expression. Two are equal if they are written alike.
+#[derive(Clone, Debug)]
+pub struct StartExpression(pub Regex);
+
+impl PartialEq for StartExpression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
 }
 
 section! {
@@ -42,7 +52,7 @@ section! {
         preset: Option<Vec<MultilinePreset>> = List<MultilinePreset, 1>, unset("no preset", "[java, python]");
         /// A record begins at each line in which this regular expression is found (`^` is the start of the line);
         /// any other line goes on with the record before it.
-        start: Option<Regex> = Expression, unset("no expression", "'^\\d{4}-\\d\\d-\\d\\d '");
+        start: Option<StartExpression> = Expression, unset("no expression", "'^\\d{4}-\\d\\d-\\d\\d '");
         /// The last line waits for more until the file was quiet for this long.
         timeout: Duration = Time<10, { 60 * SECOND }>, default("1s");
     }
@@ -109,13 +119,13 @@ const EXPRESSION_BYTES_MAX: u64 = 256 * KIB;
 const SEARCH_BYTES_MAX: u64 = MIB;
 
 impl Kind for Expression {
-    type Value = Regex;
+    type Value = StartExpression;
 
     fn shape() -> Shape {
         Shape::Text("regular expression")
     }
 
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<StartExpression> {
         let resolved = reader.scalar(node, "a regular expression")?;
         if resolved.text.is_empty() {
             reader.expected(node, "a regular expression", Some(&resolved));
@@ -139,7 +149,7 @@ impl Kind for Expression {
                     let hint = "write smaller repetitions than `{1000}`, and `[0-9]` for `\\d`";
                     reader.refuse(node, Some(&resolved), what, Some(hint.to_owned()));
                 }
-                return built.ok();
+                return built.ok().map(StartExpression);
             }
         };
         let length = resolved.text[span.start.offset..span.end.offset]

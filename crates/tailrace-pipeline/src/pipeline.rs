@@ -482,7 +482,7 @@ fn multiline_of(by: &config::MultilineBy) -> tailrace_frame::Multiline {
         config::MultilineBy::Presets(presets) => {
             Multiline::presets(&presets.iter().map(preset).collect::<Vec<_>>())
         }
-        config::MultilineBy::Start(start) => Multiline::start(start.clone()),
+        config::MultilineBy::Start(start) => Multiline::start(start.0.clone()),
     }
 }
 

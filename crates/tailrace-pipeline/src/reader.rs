@@ -272,14 +272,11 @@ impl Reader {
                     }
                 }
                 FileEvent::Continues { source, earlier } => {
-                    if let (Some(&slot), Some(&earlier)) =
-                        (self.slots.get(source), self.slots.get(earlier))
-                    {
+                    let slots = (self.slots.get(source), self.slots.get(earlier));
+                    if let (Some(&slot), Some(&earlier)) = slots {
                         self.pipeline.tracker.continues(slot, earlier);
                     }
-                }
-                // What the earlier source holds of a record waits in this one from now on.
-                FileEvent::Continues { source, earlier } => {
+                    // What the earlier source holds of a record waits in this one from now on.
                     self.quiet.forget(*earlier);
                     self.quiet.read(*source, Instant::now());
                 }

@@ -83,7 +83,9 @@ fn explain_multiline(input: &Input, out: &mut dyn Write) -> io::Result<()> {
             let names = presets.iter().copied().map(MultilinePreset::name);
             format!("stack traces of {}", names.collect::<Vec<_>>().join(", "))
         }
-        MultilineBy::Start(start) => format!("lines without {start}, with the one before them,"),
+        MultilineBy::Start(start) => {
+            format!("lines without {}, with the one before them,", start.0)
+        }
     };
     let timeout = multiline.timeout.as_millis();
     writeln!(

@@ -53,8 +53,9 @@ fn the_last_record_of_a_file_is_complete_after_silence() {
     );
     let agent = bench.start();
     collector.wait_records(3);
+    let trace = trace(1);
     let expect = [
-        trace(1).trim_end(),
+        trace.trim_end(),
         "java.lang.Error: x\n\tat A.f(A.java)",
         "out",
     ];
