@@ -52,7 +52,7 @@ fn every_file_is_named_that_was_asked_for() {
     fs::write(&path, &text).unwrap();
     let loaded = load_with_files(std::slice::from_ref(&path), &|_| None);
     assert!(loaded.config.is_err());
-    assert_eq!(loaded.files, [path.clone()]);
+    assert_eq!(loaded.files, std::slice::from_ref(&path));
     assert_eq!(loaded.others, ["/no/a", "/no/b"].map(PathBuf::from).into());
     fs::write(
         &path,
