@@ -110,6 +110,8 @@ pub(crate) enum Slice {
     Bytes(usize),
     /// The file is not what it was: nothing was appended.
     Replaced,
+    /// It was cut and written again while it was read: nothing was appended, for it may be of both contents.
+    Cut,
 }
 
 /// Size, and whether the content may have changed without growing.
@@ -392,8 +394,11 @@ impl File {
         } else {
             true
         };
-        if !known || !self.was_not_cut(read_to, key)? {
+        if !known {
             return Ok(Slice::Replaced);
+        }
+        if !self.was_not_cut(read_to, key)? {
+            return Ok(Slice::Cut);
         }
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
@@ -404,6 +409,8 @@ impl File {
     /// again while it was read. A read goes from front to back, so its last bytes are of the later content: if
     /// there are no such bytes now, all of it was there before the cut.
     fn was_not_cut(&self, read_to: u64, key: FingerprintKey) -> io::Result<bool> {
+        #[cfg(test)]
+        crate::follower::tests::between_looks();
         let is_shorter = self.handle()?.metadata()?.len() < read_to;
         Ok(is_shorter || self.content_holds(key)?)
     }

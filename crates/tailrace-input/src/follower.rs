@@ -29,7 +29,7 @@ mod twin;
 mod unknown;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

@@ -133,9 +133,11 @@ pub(crate) fn holds(
     let mut step = vec![0; STEP_BYTES];
     let mut size = 0;
     loop {
-        let bytes = reader.read(&mut step)?;
-        let step = &step[..bytes];
         let room = FINGERPRINT_BYTES_MAX - head.len();
+        // Most are another one by their first bytes: no more of them is decompressed.
+        let want = if room > 0 { room } else { STEP_BYTES };
+        let bytes = reader.read(&mut step[..want])?;
+        let step = &step[..bytes];
         head.extend_from_slice(&step[..bytes.min(room)]);
         let head_is_full = head.len() == FINGERPRINT_BYTES_MAX || bytes == 0;
         if head_is_full && !key.matches(&head, id.fingerprint) {

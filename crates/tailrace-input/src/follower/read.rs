@@ -104,8 +104,14 @@ impl Follower {
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
         let (start, offset) = (buffer.len(), file.offset);
-        let Slice::Bytes(bytes) = file.read(buffer, want.min(slice_max), key)? else {
-            return Ok(self.replaced(slot, events));
+        let bytes = match file.read(buffer, want.min(slice_max), key)? {
+            Slice::Bytes(bytes) => bytes,
+            Slice::Replaced => return Ok(self.replaced(slot, events)),
+            Slice::Cut => {
+                // Before it was read it was what it had been: so much is lost.
+                note_size(file, stat.size, events);
+                return Ok(self.replaced(slot, events));
+            }
         };
         note_size(file, stat.size, events);
         let more = bytes > 0 && file.offset < file.size;

@@ -325,8 +325,8 @@ thread_local! {
     static BETWEEN_LOOKS: RefCell<Vec<Box<dyn FnOnce()>>> = RefCell::default();
 }
 
-/// What happens to the files between two looks at a directory.
-pub(super) fn between_looks() {
+/// What happens to the files between two looks at a directory, or at a file.
+pub(crate) fn between_looks() {
     let next = BETWEEN_LOOKS.with_borrow_mut(Vec::pop);
     if let Some(next) = next {
         next();

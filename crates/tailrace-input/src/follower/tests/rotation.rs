@@ -264,3 +264,28 @@ fn a_finished_generation_is_not_given_again_before_it_is_settled() {
     }
     assert!(rig.follower.ended.is_empty() && rig.follower.floors.is_empty());
 }
+
+#[test]
+fn what_is_read_while_the_file_is_cut_and_written_again_is_of_one_content() {
+    // Written again beyond what was read, the bytes may be of both; not so far, they are of the first.
+    for (again, is_kept) in [(3000, false), (500, true)] {
+        for begin in [0, 1000] {
+            let mut rig = Rig::new(&["a.log"]);
+            rig.append("a.log", "a".repeat(begin));
+            rig.until(|rig| rig.texts().concat().len() == begin);
+            rig.append("a.log", "a".repeat(1000));
+            let path = rig.path("a.log");
+            let cut = move || {
+                let file = OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(0).unwrap();
+                append(&path, "b".repeat(again).as_bytes());
+            };
+            BETWEEN_LOOKS.with_borrow_mut(|next| next.push(Box::new(cut)));
+            rig.until(|rig| rig.texts().concat().contains(&"b".repeat(again)));
+            let kept = if is_kept { begin + 1000 } else { begin };
+            assert_eq!(rig.texts().concat(), "a".repeat(kept) + &"b".repeat(again));
+            let lost: u64 = rig.lost().iter().map(|lost| lost.0).sum();
+            assert_eq!(lost, (begin + 1000 - kept) as u64);
+        }
+    }
+}
