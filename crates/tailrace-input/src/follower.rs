@@ -350,6 +350,7 @@ impl Follower {
         let found = follower.sweep();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
+        follower.take_untold();
         let known = follower.origins(known);
         follower.find_between(&known);
         if !first_start {

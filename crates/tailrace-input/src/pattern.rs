@@ -127,9 +127,9 @@ impl Patterns {
         matches!(self.part(state), Part::Any)
     }
 
-    /// Whether a path, file or directory, is left out.
+    /// Whether a file or directory of this absolute path is left out, by itself or with a directory above it.
     pub(crate) fn excluded(&self, path: &Path) -> bool {
-        self.exclude.is_match(path)
+        !self.exclude.is_empty() && path.ancestors().any(|path| self.exclude.is_match(path))
     }
 
     /// Whether a file of this absolute path belongs to the input.

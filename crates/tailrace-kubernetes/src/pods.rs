@@ -73,6 +73,12 @@ impl Config {
             remember_deleted: Duration::from_secs(600),
         }
     }
+
+    /// Whether its globs and its selector can be read. What depends on where the agent runs is not looked at.
+    pub fn check(&self) -> Result<(), Error> {
+        Rules::new(self)?;
+        Ok(())
+    }
 }
 
 /// How it goes, for metrics and the admin page.

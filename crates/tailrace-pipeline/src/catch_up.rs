@@ -385,6 +385,9 @@ impl CatchUp {
         };
         let rejoined = pipeline.lanes[self.lane].attach(self.output, true, agreed);
         if rejoined {
+            // Else a record that it held would go on in the next detachment.
+            let lane = pipeline.catch_up_lane(self.lane, self.output);
+            pipeline.lanes[lane].forget_sources();
             pipeline.credit.shares().rejoin(self.output);
             pipeline.waiting.wake();
             info!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prometheus_client::metrics::counter::Counter;
-use tailrace_kubernetes::PodLog;
+use tailrace_kubernetes::{Container, PodLog};
 use tailrace_otlp::{SourceFacts, Value};
 
 use crate::kubernetes::{NodePods, Said};
@@ -58,6 +58,8 @@ pub(crate) struct CurrentFacts {
     version: u64,
     revision: u64,
     is_missing: bool,
+    /// Keeps what is known of a pod that is gone until its log is read.
+    container: Option<Arc<Container>>,
 }
 
 impl Facts {
@@ -86,6 +88,7 @@ impl FactsConfig {
             version: 0,
             revision: 0,
             is_missing: false,
+            container: None,
         };
         if let (Some((node, missing)), Some(log)) = (pods, &current.log) {
             current.version = node.version();
@@ -106,6 +109,10 @@ impl FactsConfig {
         }
         current.version = version;
         let said = node.said(log);
+        if said.container.is_none() && current.container.is_some() {
+            // What was said stands until there is another answer.
+            return;
+        }
         if (said.revision, said.is_missing) != (current.revision, current.is_missing) {
             self.take(current, said, missing);
         }
@@ -115,6 +122,7 @@ impl FactsConfig {
         missing.inc_by(u64::from(said.is_missing && !current.is_missing));
         current.excluded = said.excluded;
         (current.revision, current.is_missing) = (said.revision, said.is_missing);
+        current.container = said.container;
         current.facts = Arc::new(self.build(&current.path, said.attributes));
     }
 

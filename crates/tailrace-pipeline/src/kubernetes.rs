@@ -42,6 +42,8 @@ pub(crate) struct Said {
     pub(crate) is_missing: bool,
     /// Another one for other content.
     pub(crate) revision: u64,
+    /// Where it is from; a pod that is gone is remembered as long as somebody has this. None while it is awaited.
+    pub(crate) container: Option<Arc<Container>>,
 }
 
 /// Where an input asks for metadata, as `tailrace_kubernetes` wants it.
@@ -175,27 +177,31 @@ impl NodePods {
         self.pods.status()
     }
 
-    /// Whether the answer may still come.
-    fn is_awaited(&self, log: &PodLog) -> bool {
-        matches!(self.pods.look_up(log), Lookup::Awaited)
+    /// The answer; `None` if it may still come.
+    fn answer(&self, log: &PodLog) -> Option<Arc<Container>> {
+        match self.pods.look_up(log) {
+            Lookup::Known(container) | Lookup::Unknown(container) => Some(container),
+            Lookup::Awaited => None,
+        }
     }
 
     /// What is said of a log now. While the answer is awaited nothing of the log is read.
     pub(crate) fn said(&self, log: &PodLog) -> Said {
         match self.pods.look_up(log) {
-            Lookup::Known(container) => said(&container, false),
-            Lookup::Unknown(container) => said(&container, true),
+            Lookup::Known(container) => said(container, false),
+            Lookup::Unknown(container) => said(container, true),
             Lookup::Awaited => Said {
                 attributes: values(&path_attributes(log, self.node_name.as_deref())),
                 excluded: None,
                 is_missing: false,
                 revision: u64::MAX,
+                container: None,
             },
         }
     }
 }
 
-fn said(container: &Container, is_missing: bool) -> Said {
+fn said(container: Arc<Container>, is_missing: bool) -> Said {
     let mut attributes = values(&container.attributes);
     if is_missing {
         attributes.push((METADATA_MISSING.to_owned(), Value::Bool(true)));
@@ -205,6 +211,7 @@ fn said(container: &Container, is_missing: bool) -> Said {
         excluded: container.excluded,
         is_missing,
         revision: container.revision,
+        container: Some(container),
     }
 }
 
@@ -228,6 +235,8 @@ pub(crate) struct Awaiting {
     node: NodePods,
     seen: u64,
     sources: HashMap<SourceId, PodLog>,
+    /// What was said of sources that have not ended: their pods are remembered until all of them is framed.
+    answers: HashMap<SourceId, (PodLog, Arc<Container>)>,
 }
 
 impl Awaiting {
@@ -236,6 +245,7 @@ impl Awaiting {
             seen: node.version(),
             node,
             sources: HashMap::new(),
+            answers: HashMap::new(),
         }
     }
 
@@ -245,29 +255,49 @@ impl Awaiting {
 
     /// Whether a source that begins has to wait.
     pub(crate) fn begins(&mut self, source: SourceId, path: &Path) -> bool {
-        let log = self.node.log(path);
-        let Some(log) = log.filter(|log| self.node.is_awaited(log)) else {
+        let Some(log) = self.node.log(path) else {
             return false;
         };
-        self.sources.insert(source, log);
-        true
+        match self.node.answer(&log) {
+            Some(answer) => {
+                self.answers.insert(source, (log, answer));
+                false
+            }
+            None => {
+                self.sources.insert(source, log);
+                true
+            }
+        }
     }
 
     pub(crate) fn ended(&mut self, source: SourceId) {
         self.sources.remove(&source);
+        self.answers.remove(&source);
     }
 
     /// The sources that need not wait any more.
     pub(crate) fn answered(&mut self) -> Vec<SourceId> {
         let version = self.node.version();
-        if self.sources.is_empty() || version == self.seen {
+        if version == self.seen {
             return Vec::new();
         }
         self.seen = version;
-        let node = &self.node;
-        let is_answered = |_: &SourceId, log: &mut PodLog| !node.is_awaited(log);
-        let answered = self.sources.extract_if(is_answered);
-        answered.map(|(source, _)| source).collect()
+        for (log, answer) in self.answers.values_mut() {
+            if let Some(now) = self.node.answer(log) {
+                *answer = now;
+            }
+        }
+        let mut answered = Vec::new();
+        for (&source, log) in &self.sources {
+            if let Some(answer) = self.node.answer(log) {
+                self.answers.insert(source, (log.clone(), answer));
+                answered.push(source);
+            }
+        }
+        for source in &answered {
+            self.sources.remove(source);
+        }
+        answered
     }
 }
 

@@ -127,6 +127,12 @@ impl Lane {
         agreed
     }
 
+    /// Forgets all sources: nothing of them is to be framed any more.
+    pub(crate) fn forget_sources(&self) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        *sources = Sources::default();
+    }
+
     /// Frames the oldest batch that waits; `None` if there is none.
     pub(crate) fn frame_next(&self) -> Option<Framed> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.

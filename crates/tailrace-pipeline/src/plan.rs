@@ -114,6 +114,7 @@ impl PipelinePlan {
             prefilter: prefilter(&query),
             isa: scan::Isa::Auto,
         };
+        config.inputs.iter().try_for_each(check_input)?;
         let (encodings, encoding_of) = encodings(config);
         Ok(Self {
             name: name.to_owned(),
@@ -157,6 +158,15 @@ impl PipelinePlan {
             ColumnFrom::Fact(_) => None,
         }
     }
+}
+
+/// What only the one who asks for metadata of pods can say of an input.
+fn check_input(input: &config::Input) -> Result<(), Box<Diagnostic>> {
+    let config::Input::Kubernetes(kubernetes, position) = input else {
+        return Ok(());
+    };
+    let checked = crate::kubernetes::pods_config(kubernetes).check();
+    checked.map_err(|error| Box::new(Diagnostic::new(position, 1, error.to_string())))
 }
 
 /// A SQL error at its position in the config file.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Follower, Resume};
@@ -13,7 +14,15 @@ use crate::identity::{Inode, born};
 
 /// Open files by inode, shared by the followers that may go on with them; closed with the last of these.
 #[derive(Clone, Debug, Default)]
-pub struct HandedOver(Arc<Mutex<HashMap<Inode, fs::File>>>);
+pub struct HandedOver(Arc<Mutex<HashMap<Inode, Handle>>>);
+
+/// An open file.
+#[derive(Debug)]
+struct Handle {
+    file: fs::File,
+    /// Its last name, if it is deleted and nobody was told of it: no resume entry will ask for it.
+    untold: Option<Arc<Path>>,
+}
 
 /// A deleted file that was read to its end.
 pub(super) struct Unsettled {
@@ -30,10 +39,20 @@ impl HandedOver {
     }
 
     fn take(&self, inode: Inode) -> Option<fs::File> {
-        self.lock().remove(&inode)
+        Some(self.lock().remove(&inode)?.file)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, fs::File>> {
+    /// Takes deleted files that nobody was told of and that had such a name.
+    fn take_untold(&self, mut had: impl FnMut(&Path) -> bool) -> Vec<(Inode, fs::File, Arc<Path>)> {
+        let mut handles = self.lock();
+        let wanted =
+            |_: &Inode, handle: &mut Handle| handle.untold.as_deref().is_some_and(&mut had);
+        let taken = handles.extract_if(wanted);
+        let taken = taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.untold?)));
+        taken.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Handle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,12 +63,23 @@ impl Follower {
     pub fn into_open_files(mut self) -> HandedOver {
         let mut handles = HashMap::new();
         for file in self.files.iter_mut().flatten() {
+            let is_untold = file.gone && !file.told && !file.listed && file.offset == 0;
+            let untold = is_untold.then(|| Arc::clone(&file.path));
             if let Some(handle) = file.give_handle() {
+                let handle = Handle {
+                    file: handle,
+                    untold,
+                };
                 handles.insert(file.inode, handle);
             }
         }
-        let unsettled = self.unsettled.drain();
-        handles.extend(unsettled.map(|(_, file)| (file.inode, file.handle)));
+        for (_, unsettled) in self.unsettled.drain() {
+            let handle = Handle {
+                file: unsettled.handle,
+                untold: None,
+            };
+            handles.insert(unsettled.inode, handle);
+        }
         HandedOver(Arc::new(Mutex::new(handles)))
     }
 
@@ -75,6 +105,24 @@ impl Follower {
         self.unsettled.values().map(|file| file.bytes).sum()
     }
 
+    /// Reads the deleted files that were handed over open and that nobody was told of.
+    pub(super) fn take_untold(&mut self) {
+        let handed_over = self.config.handed_over.clone();
+        let taken = handed_over.take_untold(|path| self.discovery.matches(&self.origin_of(path)));
+        for (inode, handle, path) in taken {
+            if self.by_inode.contains_key(&inode) {
+                continue;
+            }
+            let source = self.new_source();
+            let mut file = File::new(inode, source, 0, path);
+            file.born = handle.metadata().map_or(0, |meta| born(&meta));
+            file.size = handle.metadata().map_or(0, |meta| meta.len());
+            self.set_origin(&mut file);
+            file.replace_handle(handle);
+            self.admit_deleted(inode, file);
+        }
+    }
+
     /// Goes on with a file that has no name, if it was handed over open.
     pub(super) fn resume_handed_over(&mut self, entry: &Resume) -> bool {
         let inode = Inode::from(entry.id);
@@ -94,6 +142,12 @@ impl Follower {
         self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.replace_handle(handle);
+        self.admit_deleted(inode, file);
+        true
+    }
+
+    fn admit_deleted(&mut self, inode: Inode, mut file: File) {
+        let source = file.source;
         file.gone = true;
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
@@ -103,6 +157,5 @@ impl Follower {
         self.hold_deleted(slot);
         self.join_lineage(slot);
         self.mark_ready(slot);
-        true
     }
 }

@@ -75,6 +75,8 @@ impl Follower {
         for older in older {
             if let Some(file) = &self.files[older as usize]
                 && file.told
+                && (file.gone || file.path != file.origin)
+                && file.unread() == 0
             {
                 earlier = Some(file.source);
                 self.mark_ready(older);

@@ -311,8 +311,10 @@ impl Follower {
         self.leave_lineage(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
             if file.gone && file.told && file.is_open() && reason == LossReason::Vanished {
-                self.open_files -= 1;
                 self.keep_unsettled(&mut file);
+                if !file.is_open() {
+                    self.open_files -= 1;
+                }
             }
             self.files[slot as usize] = Some(file);
         }

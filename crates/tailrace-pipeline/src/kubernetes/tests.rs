@@ -74,6 +74,15 @@ fn containers_are_chosen_by_the_names_in_their_paths() {
 }
 
 #[test]
+fn a_selector_that_is_none_is_told_at_its_input() {
+    let config = pods_config(&input("pod_selector: 'app=web'"));
+    assert!(config.check().is_ok());
+    let config = pods_config(&input("pod_selector: 'app in web'"));
+    let error = config.check().unwrap_err();
+    assert_eq!(error.field(), "pod_selector");
+}
+
+#[test]
 fn a_directory_of_logs_is_no_glob() {
     check(
         "logs_dir: '/logs [1]/'",
