@@ -254,3 +254,40 @@ fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
         assert!(rig.follower.unsettled.is_empty());
     }
 }
+
+/// Nothing can be taken, a file comes and goes, and the configuration changes: it was opened and never told.
+#[test]
+fn a_deleted_file_that_nobody_was_told_of_is_handed_over() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", "one\n");
+    rig.follower.rescan();
+    rig.follower.hold();
+    fs::remove_file(rig.path("a.log")).unwrap();
+    rig.follower.rescan();
+    assert_eq!((rig.follower.files(), rig.log.len()), (1, 0));
+    let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+    let ended = std::mem::replace(&mut rig.follower, other);
+    let handed_over = FileConfig {
+        handed_over: ended.into_open_files(),
+        ..rig.config.clone()
+    };
+    rig.follower = Follower::new(handed_over, Vec::new(), false).unwrap();
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+/// What cannot be kept for a reload is closed once.
+#[test]
+fn deleted_files_that_are_not_kept_leave_the_count_of_open_files_right() {
+    let mut rig = Rig::with(&["*.log"], |_, config| {
+        config.linger = Duration::ZERO;
+        config.open_files_max = 2;
+    });
+    for (number, name) in ["a.log", "b.log", "c.log", "d.log"].into_iter().enumerate() {
+        rig.append(name, &format!("{name}\n"));
+        rig.until(|rig| rig.texts().len() == number + 1);
+        fs::remove_file(rig.path(name)).unwrap();
+        rig.until(|rig| rig.count(is_finished) == number + 1);
+    }
+    assert_eq!(rig.follower.open_files(), 0);
+}
