@@ -31,6 +31,7 @@ use run::Run;
 use server::Server;
 
 #[derive(clap::Args, Debug, Default)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Run only the test on the cluster that KUBECONFIG names
     #[arg(long, conflicts_with_all = ["skip", "only", "deploy"])]

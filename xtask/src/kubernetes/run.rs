@@ -51,8 +51,10 @@ impl<'a> Run<'a> {
     /// One pod of each shape, until all that they wrote has arrived.
     pub(crate) fn shapes(&mut self) -> Result<()> {
         self.short_lived()?;
-        for writer in Writer::all() {
-            self.cluster.apply(&[writer.object(self.image)])?;
+        let writers = Writer::all();
+        let objects: Vec<_> = writers.iter().map(|one| one.object(self.image)).collect();
+        self.cluster.apply(&objects)?;
+        for writer in writers {
             let pod = self.pod(&writer)?;
             self.writers.push((writer, pod));
         }
