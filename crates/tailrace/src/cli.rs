@@ -113,8 +113,9 @@ impl Cli {
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
             Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
             Command::Completion { shell } => {
-                clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut stdout);
-                Ok(())
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut script);
+                quiet_pipe(stdout.write_all(&script).map_err(anyhow::Error::from))
             }
             Command::Man => {
                 let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
