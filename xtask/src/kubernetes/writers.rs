@@ -44,18 +44,6 @@ pub(crate) enum Kind {
     Static,
 }
 
-/// What arrived of a writer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    /// Different records.
-    pub(crate) arrived: u64,
-    /// Records that came another time.
-    pub(crate) again: u64,
-    /// Records without the container's id, which a busy kubelet tells after they were written: they do not wait for
-    /// it longer than for their labels.
-    pub(crate) without_id: u64,
-}
-
 /// A pod as the cluster knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
@@ -146,8 +134,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// Checks everything that arrived.
-    pub(crate) fn check(&self, arrived: &Arrived, pod: &Pod) -> Result<Count> {
+    /// Checks everything that arrived; gives how many records came, and how many came again.
+    pub(crate) fn check(&self, arrived: &Arrived, pod: &Pod) -> Result<(u64, u64)> {
         let name = &self.name;
         let records = arrived.of(name);
         if self.kind == Kind::Excluded {
@@ -156,9 +144,9 @@ impl Writer {
                 "{name}: {} records of a pod that asked for none",
                 records.len()
             );
-            return Ok(Count::default());
+            return Ok((0, 0));
         }
-        let mut sum = Count::default();
+        let mut sum = (0, 0);
         for instance in 0..self.instances {
             let (distinct, again) = arrived.count(name, instance, self.lines)?;
             if distinct != self.lines {
@@ -167,11 +155,10 @@ impl Writer {
                     self.lines
                 );
             }
-            sum.arrived += distinct;
-            sum.again += again;
+            sum = (sum.0 + distinct, sum.1 + again);
         }
-        if sum.again > 0 && !self.may_repeat {
-            bail!("{name}: {} records arrived again", sum.again);
+        if sum.1 > 0 && !self.may_repeat {
+            bail!("{name}: {} records arrived again", sum.1);
         }
         // Neighbours share their facts, which are checked once.
         let mut last: Option<&Rc<Attributes>> = None;
@@ -183,7 +170,6 @@ impl Writer {
                 last = Some(&record.resource);
             }
             self.check_record(record)?;
-            sum.without_id += u64::from(!record.resource.contains_key("container.id"));
         }
         Ok(sum)
     }
@@ -212,7 +198,11 @@ impl Writer {
             let found = facts.get(key).map(String::as_str);
             ensure!(found == Some(value), "{key} should be {value}");
         }
-        for key in ["container.image.name", "k8s.container.restart_count"] {
+        for key in [
+            "container.id",
+            "container.image.name",
+            "k8s.container.restart_count",
+        ] {
             ensure!(facts.contains_key(key), "{key} is missing");
         }
         ensure!(
