@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::cluster::{Cluster, NAME, until};
 use super::token;
 
+/// The label `app` of the agent's pods. While one takes the place of another, it reads the other's log.
+pub(crate) const AGENT: &str = "agent";
+
 const READY_MAX: Duration = Duration::from_secs(180);
 
 pub(crate) struct Agent<'a> {
@@ -35,7 +38,9 @@ impl Agent<'_> {
             format!("state.hostPath={state}"),
             format!("presets.podLogs.include.namespaces={{{NAME}}}"),
             "presets.kubernetesAttributes.labels={*}".to_owned(),
-            "podLabels.app=agent".to_owned(),
+            // On a busy node the kubelet takes its time to tell of a container; then all that was said of it is checked.
+            "config.pipelines.pods.input.metadata_wait=2m".to_owned(),
+            format!("podLabels.app={AGENT}"),
         ];
         values.extend_from_slice(more);
         let mut arguments = vec!["install", NAME, "deploy/helm/tailrace"];

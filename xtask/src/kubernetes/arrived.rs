@@ -9,6 +9,8 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use super::agent::AGENT;
+
 /// Attributes as text.
 pub(crate) type Attributes = BTreeMap<String, String>;
 
@@ -70,6 +72,12 @@ impl Arrived {
     fn take(&mut self, request: &Value) {
         for resource in list(&request["resourceLogs"]) {
             let facts = Rc::new(attributes(&resource["resource"]["attributes"]));
+            if facts
+                .get("k8s.pod.label.app")
+                .is_some_and(|app| app == AGENT)
+            {
+                continue;
+            }
             for scope in list(&resource["scopeLogs"]) {
                 for log in list(&scope["logRecords"]) {
                     self.take_log(log, &facts);

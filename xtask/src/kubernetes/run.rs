@@ -13,7 +13,7 @@ use super::writers::{Kind, Pod, Writer};
 use crate::steps::Steps;
 
 const START_MAX: Duration = Duration::from_secs(120);
-const ARRIVE_MAX: Duration = Duration::from_secs(180);
+const ARRIVE_MAX: Duration = Duration::from_secs(300);
 
 /// Bytes of one generated line in its file, the runtime's prefix included.
 const LINE_BYTES: u64 = 240;
