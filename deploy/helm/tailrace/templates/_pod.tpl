@@ -79,7 +79,7 @@
   command: [sh, -c, "chown -R 65532:0 /var/lib/tailrace && chmod -R g+rwX /var/lib/tailrace"]
   securityContext:
     allowPrivilegeEscalation: false
-    capabilities: {drop: [ALL], add: [CHOWN, FOWNER, DAC_READ_SEARCH]}
+    capabilities: {drop: [ALL], add: [CHOWN, FOWNER, DAC_OVERRIDE]}
     readOnlyRootFilesystem: true
     runAsUser: 0
     runAsGroup: 0

@@ -284,7 +284,7 @@ fn deleted_files_that_are_not_kept_leave_the_count_of_open_files_right() {
         config.open_files_max = 2;
     });
     for (number, name) in ["a.log", "b.log", "c.log", "d.log"].into_iter().enumerate() {
-        rig.append(name, &format!("{name}\n"));
+        rig.append(name, format!("{name}\n"));
         rig.until(|rig| rig.texts().len() == number + 1);
         fs::remove_file(rig.path(name)).unwrap();
         rig.until(|rig| rig.count(is_finished) == number + 1);
