@@ -31,12 +31,15 @@ impl Asked {
 
     /// Whether there is still time to wait for this one. Starts its time when it is new.
     pub(crate) fn awaits(&mut self, log: &PodLog, now: Instant) -> bool {
+        if self.wait.is_zero() {
+            return false;
+        }
         if let Some(first) = self.first.get(log) {
             return now < *first + self.wait;
         }
         self.first.insert(log.clone(), now);
         self.awaited.push_back((now + self.wait, log.clone()));
-        !self.wait.is_zero()
+        true
     }
 
     /// Its answer is there.

@@ -67,6 +67,8 @@ struct Gauges {
     oldest_unread: OldestUnread,
     /// What is wrong with the metadata of pods, as was said last.
     metadata_error: Option<String>,
+    /// How many attempts to get it have failed so far.
+    metadata_errors: u64,
 }
 
 /// How often the gauges that walk all files are set.
@@ -148,6 +150,7 @@ impl Reader {
                 next: Instant::now(),
                 oldest_unread: OldestUnread::default(),
                 metadata_error: None,
+                metadata_errors: 0,
             },
             must_rejoin: false,
             catching_up: HashMap::new(),
@@ -559,10 +562,9 @@ impl Gauges {
         let metrics = &pipeline.metrics;
         metrics.pods.set(gauge(status.tracked));
         metrics.pods_awaited.set(gauge(status.awaited));
-        let known = metrics.metadata_errors.get();
-        metrics
-            .metadata_errors
-            .inc_by(status.errors.saturating_sub(known));
+        let new = status.errors.saturating_sub(self.metadata_errors);
+        metrics.metadata_errors.inc_by(new);
+        self.metadata_errors = status.errors;
         if status.last_error != self.metadata_error {
             match &status.last_error {
                 Some(error) => {

@@ -17,8 +17,9 @@ use crate::wire;
 pub(crate) struct KnownPods {
     remember: Duration,
     pods: HashMap<String, KnownPod>,
-    /// The uid of a static pod by the hash in its path.
-    by_hash: HashMap<String, String>,
+    /// The uid of a static pod by the names in its path: namespace, pod, and a hash in place of the uid. Any pod may
+    /// carry the annotation with the hash, but not another one's name.
+    by_hash: HashMap<(String, String, String), String>,
     /// Those that are gone, oldest first, and until when they are kept. One that came back is no longer
     /// marked so in `pods`.
     gone: VecDeque<(Instant, String)>,
@@ -50,7 +51,7 @@ impl KnownPods {
         }
     }
 
-    /// The pod whose log it is. Names must agree too: anyone may write the annotation with the hash.
+    /// The pod whose log it is. Names must agree too.
     pub(crate) fn find(&self, log: &PodLog) -> Option<&KnownPod> {
         let uid = self.uid(log)?;
         self.pods.get(uid)
@@ -97,8 +98,15 @@ impl KnownPods {
         }
         let before = self.pods.get_mut(&uid);
         let facts = Facts::new(pod, before.as_deref().map(|pod| &pod.facts), rules);
-        if let Some(hash) = &facts.config_hash {
-            self.by_hash.insert(hash.clone(), uid.clone());
+        let (hash, hash_before) = (
+            static_path(&facts),
+            before.as_deref().and_then(|pod| static_path(&pod.facts)),
+        );
+        if let Some(before) = hash_before.filter(|before| hash.as_ref() != Some(before)) {
+            self.by_hash.remove(&before);
+        }
+        if let Some(hash) = hash {
+            self.by_hash.insert(hash, uid.clone());
         }
         let Some(before) = before else {
             self.pods.insert(uid, KnownPod::new(facts));
@@ -183,7 +191,8 @@ impl KnownPods {
     }
 
     fn uid<'a>(&'a self, log: &'a PodLog) -> Option<&'a str> {
-        let uids = [Some(&log.uid), self.by_hash.get(&log.uid)];
+        let path = (log.namespace.clone(), log.pod.clone(), log.uid.clone());
+        let uids = [Some(&log.uid), self.by_hash.get(&path)];
         let is_its = |uid: &&String| {
             self.pods.get(*uid).is_some_and(|pod| {
                 pod.facts.namespace == log.namespace && pod.facts.name == log.pod
@@ -205,7 +214,7 @@ impl KnownPods {
             return;
         }
         let forgotten = self.pods.remove(&uid);
-        if let Some(hash) = forgotten.and_then(|pod| pod.facts.config_hash)
+        if let Some(hash) = forgotten.and_then(|pod| static_path(&pod.facts))
             && self.by_hash.get(&hash) == Some(&uid)
         {
             self.by_hash.remove(&hash);
@@ -231,6 +240,12 @@ impl KnownPod {
         };
         self.gone.is_some() || !self.facts.may_name(&log.container, restart_count)
     }
+}
+
+/// What stands in the path of a static pod's logs.
+fn static_path(facts: &Facts) -> Option<(String, String, String)> {
+    let hash = facts.config_hash.clone()?;
+    Some((facts.namespace.to_string(), facts.name.to_string(), hash))
 }
 
 /// Whether anyone but the store has it.

@@ -177,6 +177,18 @@ async fn a_static_pod_is_found_by_its_hash() {
         Some("kube-scheduler-node-1")
     );
 
+    // Anybody may write the annotation; the path names another pod.
+    let mut other = pod("other", 91);
+    other["metadata"]["uid"] = json!("other-uid");
+    other["metadata"]["annotations"] = json!({"kubernetes.io/config.hash": HASH});
+    let version = world.pods.version();
+    stream.event("ADDED", &other).await;
+    world
+        .until(|pods| (pods.version() != version).then_some(()))
+        .await;
+    let still = world.known(&of_path).await;
+    assert_eq!(still.revision, container.revision);
+
     // The mirror is made anew, with another uid.
     stream.event("DELETED", &mirror).await;
     mirror["metadata"]["uid"] = json!("uid-2");

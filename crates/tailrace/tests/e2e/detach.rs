@@ -59,7 +59,7 @@ fn config(bench: &Bench, well: &Collector, ill: &Collector, more: &str) {
     };
     bench.config(&format!(
         "admin: {{listen: '127.0.0.1:0'}}\nshutdown: {{grace: 300ms}}\npipelines:\n  app:\n    \
-         input: {{type: file, include: ['$DIR/logs/*.log'], format: json}}\n    batch: \
+         input: {{type: file, include: ['$DIR/logs/*.log'], format: auto}}\n    batch: \
          {{max_wait: 50ms, max_bytes: 256KiB}}\n    queue: {{max_bytes: 4MiB}}\n    limits: \
          {{replay: 3MiB}}\n    outputs:{}{}\n",
         output("well", well, ""),
@@ -199,6 +199,53 @@ fn a_detached_output_gets_rotated_and_deleted_files() {
     ill.wait_records(60_500);
     assert_eq!(arrivals(&well), each_once(60_500));
     assert_eq!(arrivals(&ill), each_once(60_500));
+    ends_well(agent);
+}
+
+/// What the first catch-up left unfinished must not go on in the second one, in another file.
+#[test]
+fn an_unfinished_record_of_one_detachment_does_not_go_on_in_the_next() {
+    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+    config(&bench, &well, &ill, "");
+    let line = |stream: &str, text: &str| format!("2026-01-02T03:04:05Z {stream} {text}\n");
+    let write = |range: std::ops::Range<usize>| {
+        let text = String::from_utf8(lines(range)).unwrap();
+        let lines: String = text.lines().map(|text| line("stdout F", text)).collect();
+        append(&bench.log("a.log"), lines.as_bytes());
+    };
+    let both = |count| {
+        well.wait_records(count);
+        ill.wait_records(count);
+    };
+    write(0..50_000);
+    append(
+        &bench.log("a.log"),
+        line("stderr P", "{\"seq\":50000").as_bytes(),
+    );
+    let agent = bench.start();
+    well.wait_records(50_000);
+    agent.says("the output is behind the others");
+    ill.always(Answer::ok());
+    ill.wait_records(50_000);
+    agent.says("takes part in the shared reading again");
+    append(&bench.log("a.log"), line("stderr F", "}").as_bytes());
+    both(50_001);
+    fs::rename(bench.log("a.log"), bench.log("a.log.1")).unwrap();
+    write(50_001..50_002);
+    both(50_002);
+
+    ill.always(Answer::status(503));
+    write(50_002..100_000);
+    append(
+        &bench.log("a.log"),
+        line("stderr F", "{\"seq\":100000}").as_bytes(),
+    );
+    well.wait_records(100_001);
+    until(|| metric(&agent, DETACHED) == 1, || agent.own_log());
+    ill.always(Answer::ok());
+    ill.wait_records(100_001);
+    assert_eq!(arrivals(&well), each_once(100_001));
+    assert_eq!(arrivals(&ill), each_once(100_001));
     ends_well(agent);
 }
 
