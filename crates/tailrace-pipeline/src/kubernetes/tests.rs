@@ -111,9 +111,9 @@ impl World {
         let (dir, api) = (tempfile::tempdir().unwrap(), PodsApi::start());
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
-        let (changed, changes) = mpsc::channel();
+        let (changed, changes) = mpsc::sync_channel(1024);
         let on_change = Arc::new(move || {
-            let _ = changed.send(());
+            let _ = changed.try_send(());
         });
         let kubeconfig = Some(api.kubeconfig(dir.path()));
         let config = tailrace_kubernetes::Config {
