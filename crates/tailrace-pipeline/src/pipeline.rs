@@ -167,11 +167,10 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
         let again = |input| lane(input).catching_up(output);
         lanes.extend(of_inputs().map(again));
         // What a detached output holds of the credit when it begins to catch up is at most its share.
+        // All its inputs have that together.
         let share = credit.capacity() / names.len() as u64;
-        let catch_up = |input| {
-            let credit = Credit::new(share, Shares::new(names.len()));
-            Arc::new(CatchUp::new(input, output, credit))
-        };
+        let credit = Credit::new(share, Shares::new(names.len()));
+        let catch_up = |input| Arc::new(CatchUp::new(input, output, Arc::clone(&credit)));
         catch_ups.extend((0..inputs).map(catch_up));
     }
     // scan, transform, encode: the workers, from the plan
@@ -313,7 +312,21 @@ impl Pipeline {
 
 /// What a pipeline may have in flight, of its share.
 fn queue_bytes(plan: &PipelinePlan, share: u64) -> u64 {
-    plan.config.queue.max_bytes.min(share.max(QUEUE_BYTES_MIN))
+    in_flight_max(
+        plan.config.queue.max_bytes,
+        share,
+        plan.config.outputs.len(),
+    )
+}
+
+/// Half of the share where an output can be detached: what such outputs hold is not charged to the others, and
+/// may be as much again.
+fn in_flight_max(queue_bytes: u64, share: u64, outputs: usize) -> u64 {
+    let share = match outputs {
+        0 | 1 => share,
+        _ => share / 2,
+    };
+    queue_bytes.min(share.max(QUEUE_BYTES_MIN))
 }
 
 /// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or
@@ -496,5 +509,19 @@ fn file_attributes(output: &config::Output) -> FileAttributes {
             name: false,
             path: false,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QUEUE_BYTES_MIN, in_flight_max};
+
+    #[test]
+    fn what_detached_outputs_hold_is_within_the_share() {
+        let mib = 1 << 20;
+        assert_eq!(in_flight_max(8 * mib, 16 * mib, 1), 8 * mib);
+        assert_eq!(in_flight_max(64 * mib, 16 * mib, 1), 16 * mib);
+        assert_eq!(in_flight_max(64 * mib, 16 * mib, 2), 8 * mib);
+        assert_eq!(in_flight_max(64 * mib, 0, 2), QUEUE_BYTES_MIN);
     }
 }

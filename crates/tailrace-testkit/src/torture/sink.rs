@@ -12,7 +12,7 @@ use crate::{Answer, Judge, Record};
 /// An answer given in this time before the listener closed may not have reached the agent.
 const DOUBT: Duration = Duration::from_secs(1);
 /// Arrivals are remembered for this long, to know what a kill may repeat.
-const RECENT: Duration = Duration::from_secs(10);
+const RECENT: Duration = Duration::from_secs(60);
 /// As many torn records are shown.
 const SAMPLES_MAX: usize = 5;
 
