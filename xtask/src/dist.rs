@@ -101,7 +101,8 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
     })
 }
 
-fn has_target(workspace: &Workspace, target: &str) -> Result<bool> {
+/// Whether rustup brought a target's standard library.
+pub(crate) fn has_target(workspace: &Workspace, target: &str) -> Result<bool> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let arguments = ["--print", "target-libdir", "--target", target];
     let dir = capture(&mut workspace.command(rustc, &arguments))?;

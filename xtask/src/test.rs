@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deploy, kubernetes, readme};
+use crate::{collector, deploy, dist, kubernetes, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -89,6 +89,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let collector = build_collector(workspace, args, &mut steps)?;
     if args.wants("tests") {
         run_tests(workspace, collector.as_deref(), &mut steps);
+        run_static_tests(workspace, &mut steps)?;
     }
     if args.wants("docs") {
         steps.run("docs", || {
@@ -175,6 +176,20 @@ fn run_tests(workspace: &Workspace, collector: Option<&Path>, steps: &mut Steps)
         };
         execute(&mut command)
     });
+}
+
+/// What ships is linked with musl, whose standard library answers otherwise: what knows files and their names is
+/// tested with it as well.
+fn run_static_tests(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    const STEP: &str = "tests of the input, static";
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    if !dist::has_target(workspace, &target)? {
+        steps.skip(STEP, format!("`rustup target add {target}` brings it"));
+        return Ok(());
+    }
+    let arguments = ["test", "-p", "tailrace-input", "--lib", "--target", &target];
+    steps.run(STEP, || execute(&mut workspace.cargo(&arguments)));
+    Ok(())
 }
 
 /// The names of the tests in `crates/*/tests/*/real_collector.rs`: only those

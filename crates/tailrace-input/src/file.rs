@@ -11,7 +11,6 @@
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +21,10 @@ use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
 use crate::follower::Twin;
 use crate::identity::{
-    FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail, born,
+    FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
     read_full_at,
 };
+use crate::meta::Meta;
 use crate::roots::{Opened, Roots};
 
 /// A file that is being followed: one inode, its current generation.
@@ -230,13 +230,13 @@ impl File {
     }
 
     /// Whether a `stat` of one of its names shows anything new.
-    pub(crate) fn differs(&self, meta: &fs::Metadata) -> bool {
-        meta.len() != self.offset || (meta.mtime(), meta.mtime_nsec()) != self.mtime
+    pub(crate) fn differs(&self, meta: &Meta) -> bool {
+        meta.bytes != self.offset || meta.mtime != self.mtime
     }
 
     /// Remembers the modification time of a file that is taken as read without opening it.
-    pub(crate) fn note_mtime(&mut self, meta: &fs::Metadata) {
-        self.mtime = (meta.mtime(), meta.mtime_nsec());
+    pub(crate) fn note_mtime(&mut self, meta: &Meta) {
+        self.mtime = meta.mtime;
     }
 
     /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
@@ -245,8 +245,8 @@ impl File {
         let mut stale = Vec::new();
         for name in &self.names {
             // A stat first: opening a pipe or a device could have an effect on its other users.
-            match fs::metadata(name) {
-                Ok(meta) if meta.is_file() && Inode::of(&meta) == self.inode => {}
+            match Meta::of_target(name) {
+                Ok(meta) if meta.is_file() && meta.inode == self.inode => {}
                 Ok(_) => {
                     stale.push(name.clone());
                     continue;
@@ -270,8 +270,8 @@ impl File {
                 }
                 Err(e) => return Err(e),
             };
-            let meta = handle.metadata()?;
-            if meta.is_file() && Inode::of(&meta) == self.inode {
+            let meta = Meta::of_file(&handle)?;
+            if meta.is_file() && meta.inode == self.inode {
                 self.handle = Some(handle);
                 return Ok(Open::Done);
             }
@@ -282,16 +282,15 @@ impl File {
 
     /// The size now, of the open file.
     pub(crate) fn stat(&mut self) -> io::Result<Stat> {
-        let meta = self.handle()?.metadata()?;
-        let mtime = (meta.mtime(), meta.mtime_nsec());
-        let touched = mtime != self.mtime;
-        self.mtime = mtime;
-        let born = born(&meta);
+        let meta = Meta::of_file(self.handle()?)?;
+        let touched = meta.mtime != self.mtime;
+        self.mtime = meta.mtime;
+        let born = meta.born;
         self.alien = born == 0 || born != self.born;
         let reborn = self.born != 0 && born != 0 && self.alien;
         self.born = born;
         Ok(Stat {
-            size: meta.len(),
+            size: meta.bytes,
             touched,
             reborn,
         })
@@ -299,8 +298,8 @@ impl File {
 
     /// Takes note of what was written since it was last looked at.
     pub(crate) fn refresh_size(&mut self) {
-        if let Some(Ok(meta)) = self.handle.as_ref().map(fs::File::metadata) {
-            self.size = self.size.max(meta.len());
+        if let Some(Ok(meta)) = self.handle.as_ref().map(Meta::of_file) {
+            self.size = self.size.max(meta.bytes);
         }
     }
 
@@ -411,7 +410,7 @@ impl File {
     fn was_not_cut(&self, read_to: u64, key: FingerprintKey) -> io::Result<bool> {
         #[cfg(test)]
         crate::follower::tests::between_looks();
-        let is_shorter = self.handle()?.metadata()?.len() < read_to;
+        let is_shorter = Meta::of_file(self.handle()?)?.bytes < read_to;
         Ok(is_shorter || self.content_holds(key)?)
     }
 
@@ -439,12 +438,12 @@ impl File {
     /// The path the kernel knows for the open file; `None` where it has none.
     pub(crate) fn kernel_path(&self) -> Option<PathBuf> {
         let handle = self.handle.as_ref()?;
-        if handle.metadata().ok()?.nlink() == 0 {
+        if Meta::of_file(handle).ok()?.links == 0 {
             return None;
         }
         let path = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
-        let meta = fs::symlink_metadata(&path).ok()?;
-        (Inode::of(&meta) == self.inode).then_some(path)
+        let meta = Meta::of_name(&path).ok()?;
+        (meta.inode == self.inode).then_some(path)
     }
 
     fn handle(&self) -> io::Result<&fs::File> {

@@ -33,7 +33,6 @@ pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -44,6 +43,7 @@ use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
+use crate::meta::Meta;
 use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
@@ -593,16 +593,14 @@ impl Follower {
         }
     }
 
-    fn skip_at_first_start(&self, meta: &fs::Metadata) -> Option<SkipReason> {
+    fn skip_at_first_start(&self, meta: &Meta) -> Option<SkipReason> {
         if !self.first_start {
             return None;
         }
         if self.config.start_at == StartAt::End {
             return Some(SkipReason::StartAtEnd);
         }
-        let age = SystemTime::now()
-            .duration_since(meta.modified().ok()?)
-            .ok()?;
+        let age = SystemTime::now().duration_since(meta.modified()?).ok()?;
         (age > self.config.ignore_older?).then_some(SkipReason::IgnoreOlder)
     }
 

@@ -12,8 +12,7 @@
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::time::UNIX_EPOCH;
+use std::os::unix::fs::FileExt;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
@@ -146,24 +145,6 @@ impl FingerprintKey {
 pub(crate) struct Inode {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-}
-
-impl Inode {
-    pub(crate) fn of(meta: &std::fs::Metadata) -> Self {
-        Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-        }
-    }
-}
-
-/// When a file was made, as [`FileId::born`] has it.
-pub(crate) fn born(meta: &std::fs::Metadata) -> u64 {
-    let since = meta
-        .created()
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0))
 }
 
 impl From<FileId> for Inode {

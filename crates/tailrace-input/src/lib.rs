@@ -21,6 +21,7 @@ mod follower;
 mod gzip;
 mod identity;
 mod lag;
+mod meta;
 mod pattern;
 mod queue;
 mod reread;

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Follower, Resume};
 use crate::file::File;
-use crate::identity::{Inode, born};
+use crate::identity::Inode;
+use crate::meta::Meta;
 
 /// Open files by inode, shared by the followers that may go on with them; closed with the last of these.
 #[derive(Clone, Debug, Default)]
@@ -115,8 +116,8 @@ impl Follower {
             }
             let source = self.new_source();
             let mut file = File::new(inode, source, 0, path);
-            file.born = handle.metadata().map_or(0, |meta| born(&meta));
-            file.size = handle.metadata().map_or(0, |meta| meta.len());
+            file.born = Meta::of_file(&handle).map_or(0, |meta| meta.born);
+            file.size = Meta::of_file(&handle).map_or(0, |meta| meta.bytes);
             self.set_origin(&mut file);
             file.replace_handle(handle);
             self.admit_deleted(inode, file);
@@ -132,7 +133,7 @@ impl Follower {
         let Some(handle) = self.config.handed_over.take(inode) else {
             return false;
         };
-        let born = handle.metadata().map_or(0, |meta| born(&meta));
+        let born = Meta::of_file(&handle).map_or(0, |meta| meta.born);
         if born != entry.id.born && born != 0 && entry.id.born != 0 {
             return false;
         }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{DirEntryExt, FileTypeExt};
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,8 @@ use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
 use crate::gzip;
-use crate::identity::{Inode, born};
+use crate::identity::Inode;
+use crate::meta::Meta;
 use crate::watch::{ChangeKind, Changes};
 
 /// How many times the kernel's queue is emptied before files get their turn.
@@ -123,9 +124,8 @@ impl Follower {
     fn forget_links(&mut self) {
         let by_path = &self.by_path;
         self.links.retain(|_, links| {
-            links.retain(|link| {
-                by_path.contains_key(link.as_path()) || fs::symlink_metadata(link).is_ok()
-            });
+            links
+                .retain(|link| by_path.contains_key(link.as_path()) || Meta::of_name(link).is_ok());
             !links.is_empty()
         });
     }
@@ -196,7 +196,7 @@ impl Follower {
 
     /// Gives a file a name; another file that had it loses it.
     pub(super) fn attach(&mut self, slot: u32, path: &Path) {
-        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        let is_link = Meta::of_name(path).is_ok_and(|meta| meta.is_link());
         self.attach_as(slot, path, is_link);
     }
 
@@ -239,9 +239,9 @@ impl Follower {
     /// A path exists, or may: finds out what it leads to. True if that is a file that is followed.
     pub(super) fn appeared(&mut self, path: &Path, wanted: bool) -> bool {
         // Most are no links: they are asked about once.
-        let meta = fs::symlink_metadata(path);
-        let is_link = meta.as_ref().is_ok_and(fs::Metadata::is_symlink);
-        let meta = match if is_link { fs::metadata(path) } else { meta } {
+        let meta = Meta::of_name(path);
+        let is_link = meta.as_ref().is_ok_and(Meta::is_link);
+        let meta = match if is_link { Meta::of_target(path) } else { meta } {
             Ok(meta) => meta,
             Err(error) => {
                 self.detach(path);
@@ -254,11 +254,11 @@ impl Follower {
         if !meta.is_file() {
             self.detach(path);
             if wanted {
-                self.problem(path, not_regular(meta.file_type()));
+                self.problem(path, not_regular(meta.kind));
             }
             return false;
         }
-        let inode = Inode::of(&meta);
+        let inode = meta.inode;
         self.bury_if_reborn(inode, &meta);
         let slot = match self.by_inode.get(&inode) {
             Some(&slot) => slot,
@@ -279,12 +279,12 @@ impl Follower {
 
     /// Another file has the inode of one that is known: the known one is gone. It was closed, or the
     /// inode would not be free.
-    fn bury_if_reborn(&mut self, inode: Inode, meta: &fs::Metadata) {
+    fn bury_if_reborn(&mut self, inode: Inode, meta: &Meta) {
         let Some(&slot) = self.by_inode.get(&inode) else {
             return;
         };
         let known = self.files[slot as usize].as_ref().map_or(0, |f| f.born);
-        let born = born(meta);
+        let born = meta.born;
         if known != 0 && born != 0 && known != born {
             if self.go_on_from_twin(slot) {
                 return;
@@ -412,7 +412,7 @@ impl Follower {
     /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
     fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
         self.appeared(path, wanted);
-        if wanted && fs::symlink_metadata(path).is_err() {
+        if wanted && Meta::of_name(path).is_err() {
             match moved {
                 Some(slot) => self.was_called(slot, path),
                 None if self.read_missed(path) => {}
@@ -473,8 +473,8 @@ impl Follower {
             return;
         };
         let inode = self.files[slot as usize].as_ref().map(|file| file.inode);
-        match fs::metadata(path) {
-            Ok(meta) if Some(Inode::of(&meta)) == inode => self.seen(slot, &meta),
+        match Meta::of_target(path) {
+            Ok(meta) if Some(meta.inode) == inode => self.seen(slot, &meta),
             _ => self.detach(path),
         }
     }
@@ -519,13 +519,13 @@ impl Follower {
     }
 
     /// A new file. It is opened at its turn.
-    fn admit(&mut self, path: &Path, meta: &fs::Metadata) -> u32 {
-        let inode = Inode::of(meta);
+    fn admit(&mut self, path: &Path, meta: &Meta) -> u32 {
+        let inode = meta.inode;
         let source = self.new_source();
         let generation = self.floors.get(&inode).copied().unwrap_or(0);
         let mut file = File::new(inode, source, generation, path.into());
-        file.size = meta.len();
-        file.born = born(meta);
+        file.size = meta.bytes;
+        file.born = meta.born;
         file.skip = self.skip_at_first_start(meta);
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
@@ -541,7 +541,7 @@ impl Follower {
     }
 
     /// A `stat` through one of its names.
-    fn seen(&mut self, slot: u32, meta: &fs::Metadata) {
+    fn seen(&mut self, slot: u32, meta: &Meta) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
@@ -605,12 +605,12 @@ pub(super) fn find_inode(dir: &Path, inode: Inode) -> Option<PathBuf> {
             return None;
         }
         let path = entry.path();
-        let meta = fs::symlink_metadata(&path).ok()?;
-        (meta.is_file() && Inode::of(&meta) == inode).then_some(path)
+        let meta = Meta::of_name(&path).ok()?;
+        (meta.is_file() && meta.inode == inode).then_some(path)
     })
 }
 
-fn not_regular(kind: fs::FileType) -> String {
+fn not_regular(kind: rustix::fs::FileType) -> String {
     let what = if kind.is_dir() {
         "a directory"
     } else if kind.is_fifo() {

@@ -14,7 +14,7 @@ use super::Follower;
 use crate::event::SourceId;
 use crate::file::File;
 use crate::gzip;
-use crate::identity::{self, Inode};
+use crate::meta::Meta;
 
 /// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
 /// A birth time is no finer than the kernel's tick, and what was rotated away is the older one.
@@ -161,13 +161,13 @@ impl Follower {
             {
                 continue;
             }
-            if let Ok(meta) = fs::symlink_metadata(&found)
+            if let Ok(meta) = Meta::of_name(&found)
                 && meta.is_file()
-                && identity::born(&meta) >= born
-                && !self.by_inode.contains_key(&Inode::of(&meta))
+                && meta.born >= born
+                && !self.by_inode.contains_key(&meta.inode)
                 && !self.discovery.patterns.excluded(&found)
             {
-                rotated.push((identity::born(&meta), found));
+                rotated.push((meta.born, found));
             }
         }
         rotated.sort();
@@ -197,13 +197,13 @@ impl Follower {
     /// carry a name that could be a rotated one of the same path.
     fn is_there(&self, path: &Path) -> bool {
         if !self.is_new {
-            return fs::symlink_metadata(path).is_ok();
+            return Meta::of_name(path).is_ok();
         }
         let mut asked = self.asked.borrow_mut();
         if let Some(known) = asked.get(path) {
             return *known;
         }
-        let is_there = fs::symlink_metadata(path).is_ok();
+        let is_there = Meta::of_name(path).is_ok();
         asked.insert(path.to_owned(), is_there);
         is_there
     }

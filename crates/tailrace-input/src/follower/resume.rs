@@ -14,7 +14,8 @@ use super::order::Known;
 use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
-use crate::identity::{Inode, born};
+use crate::identity::Inode;
+use crate::meta::Meta;
 
 impl Follower {
     pub(super) fn take_resume(&mut self, resume: Vec<Resume>) {
@@ -44,7 +45,7 @@ impl Follower {
 
     /// Gives a new file the place where its latest generation was left. True if it is read to its
     /// end as far as its size tells.
-    pub(super) fn claim_resume(&mut self, file: &mut File, meta: &fs::Metadata) -> bool {
+    pub(super) fn claim_resume(&mut self, file: &mut File, meta: &Meta) -> bool {
         let Some(mut entries) = self.resume.remove(&file.inode) else {
             return false;
         };
@@ -75,7 +76,7 @@ impl Follower {
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         // Without a birth time only its content tells whether it is that file: it is opened.
         let is_same = latest.id.born != 0 && latest.id.born == file.born;
-        if !is_same || meta.len() != latest.offset || latest.size > latest.offset {
+        if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
         }
         // Read to its end. It is opened, compared and told when it changes.
@@ -105,10 +106,10 @@ impl Follower {
                 .flatten()
                 .find(|path| {
                     // Another file may have the inode now. One that is ours was found by its name.
-                    fs::metadata(path).is_ok_and(|meta| {
-                        let is_other = born(&meta) != entry.id.born && born(&meta) != 0;
+                    Meta::of_target(path).is_ok_and(|meta| {
+                        let is_other = meta.born != entry.id.born && meta.born != 0;
                         let is_known = entry.id.born == 0 || !is_other;
-                        meta.is_file() && Inode::of(&meta) == inode && is_known
+                        meta.is_file() && meta.inode == inode && is_known
                     })
                 });
             if let Some(path) = path {

@@ -14,7 +14,8 @@ use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
 use crate::gzip::{self, GzipReader, Original, Sketch};
-use crate::identity::{FingerprintKey, Inode, born};
+use crate::identity::{FingerprintKey, Inode};
+use crate::meta::Meta;
 
 /// What stands in for a file that is gone.
 #[derive(Debug)]
@@ -128,7 +129,7 @@ impl Follower {
         // on alike, the file that is known is the first.
         names.sort_by_cached_key(|path| {
             let is_named = path.with_extension("") == *file.path || **path == *file.path;
-            let made = fs::symlink_metadata(path).map_or(0, |meta| born(&meta));
+            let made = Meta::of_name(path).map_or(0, |meta| meta.born);
             (!is_named, made)
         });
         names.into_iter().find_map(|path| {
@@ -256,5 +257,5 @@ fn begins_alike(path: &Path, other: &Path) -> bool {
 }
 
 fn is_regular(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+    Meta::of_name(path).is_ok_and(|meta| meta.is_file())
 }

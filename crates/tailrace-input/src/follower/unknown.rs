@@ -16,7 +16,8 @@ use super::{FileEvent, Follower};
 use crate::event::LossReason;
 use crate::file::File;
 use crate::gzip::{self, Sketch};
-use crate::identity::{FileId, Inode, born};
+use crate::identity::{FileId, Inode};
+use crate::meta::Meta;
 
 /// How often directories are listed at most while files go that were listed.
 const LOOKS_MAX: usize = 16;
@@ -75,7 +76,7 @@ impl Follower {
             rotated.sort();
             let mut are_there = true;
             for (_, path) in &rotated {
-                are_there &= self.appeared(path, true) || fs::symlink_metadata(path).is_ok();
+                are_there &= self.appeared(path, true) || Meta::of_name(path).is_ok();
             }
             if are_there {
                 break;
@@ -126,13 +127,10 @@ impl Follower {
             if self.is_known(&origin, known.map_or(0, |born| *born)) {
                 continue;
             }
-            let Some(meta) = fs::symlink_metadata(&path)
-                .ok()
-                .filter(fs::Metadata::is_file)
-            else {
+            let Some(meta) = Meta::of_name(&path).ok().filter(Meta::is_file) else {
                 continue;
             };
-            let (made, inode) = (born(&meta), Inode::of(&meta));
+            let (made, inode) = (meta.born, meta.inode);
             let namesake = self
                 .by_inode
                 .get(&inode)
@@ -142,10 +140,10 @@ impl Follower {
             if made < self.config.gone.since || is_followed {
                 continue;
             }
-            let uncompressed = fs::symlink_metadata(&original);
+            let uncompressed = Meta::of_name(&original);
             if !is_gzip {
                 rotated.push((made, path));
-            } else if uncompressed.is_ok_and(|meta| born(&meta) <= made) {
+            } else if uncompressed.is_ok_and(|meta| meta.born <= made) {
                 // It is being made, of a file that is there.
                 if !self.by_path.contains_key(original.as_path()) && origin != original {
                     rotated.push((made, original));
@@ -165,10 +163,7 @@ impl Follower {
     /// is read. False if there is no such file.
     pub(super) fn read_missed(&mut self, path: &Path) -> bool {
         let compressed = gzip::compressed_name(path);
-        let Some(meta) = fs::symlink_metadata(&compressed)
-            .ok()
-            .filter(fs::Metadata::is_file)
-        else {
+        let Some(meta) = Meta::of_name(&compressed).ok().filter(Meta::is_file) else {
             return false;
         };
         let files = self.files.iter().flatten();
@@ -177,9 +172,9 @@ impl Follower {
             return true;
         }
         let found = Candidate {
-            made: born(&meta),
+            made: meta.born,
             origin: self.origin_of(path),
-            inode: Inode::of(&meta),
+            inode: meta.inode,
             path: compressed,
         };
         let sketch = match Sketch::of(&found.path) {

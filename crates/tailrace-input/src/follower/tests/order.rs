@@ -1,7 +1,7 @@
 //! The files of one path, one after the other.
 
 use super::*;
-use crate::identity;
+use crate::meta::Meta;
 
 /// The texts of the chunks in the order in which they came.
 fn read_all(rig: &mut Rig) -> String {
@@ -24,7 +24,7 @@ pub(super) fn tick(dir: &Path) {
     let path = dir.join("tick");
     let born = || {
         fs::write(&path, "").unwrap();
-        let born = identity::born(&fs::metadata(&path).unwrap());
+        let born = Meta::of_name(&path).unwrap().born;
         fs::remove_file(&path).unwrap();
         born
     };

@@ -4,7 +4,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::identity::{Fingerprint, Inode, Tail, born};
+use crate::identity::{Fingerprint, Tail};
+use crate::meta::Meta;
 
 /// What `gzip` does, or kubelet: the compressed file is whole before the other one goes.
 pub(super) fn compress_file(path: &Path) {
@@ -197,13 +198,13 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
     compress(&rig, "a.log");
     rig.append("a.log", "next\n");
     // Both files are in the checkpoint, under one inode, as two generations.
-    let meta = fs::metadata(rig.path("a.log")).unwrap();
+    let meta = Meta::of_name(&rig.path("a.log")).unwrap();
     let old = &mut resume[0];
     let content = rig.live.remove(&(old.id.device, old.id.inode, 0)).unwrap();
-    old.id.inode = Inode::of(&meta).inode;
+    old.id.inode = meta.inode.inode;
     rig.live.insert((old.id.device, old.id.inode, 0), content);
     let id = FileId {
-        born: born(&meta),
+        born: meta.born,
         fingerprint: Fingerprint::default(),
         tail: Tail::default(),
         ..old.id
@@ -254,7 +255,7 @@ fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
     let mut rig = Rig::with(&["*.log"], |_, config| config.slice_bytes_max = 10);
     rig.append("a.log", "line of ten\n".repeat(100));
     rig.follower.rescan();
-    let inode = Inode::of(&fs::metadata(rig.path("a.log")).unwrap());
+    let inode = Meta::of_name(&rig.path("a.log")).unwrap().inode;
     // Held open, so that the compressed file does not get the inode.
     let file = fs::File::open(rig.path("a.log")).unwrap();
     compress(&rig, "a.log");
@@ -267,8 +268,8 @@ fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
     // Where inodes are not used again soon, there is nothing to see.
     for number in 0..200 {
         rig.append(&format!("b-{number}.log"), "x\n");
-        let meta = fs::metadata(rig.path(&format!("b-{number}.log"))).unwrap();
-        if Inode::of(&meta) == inode {
+        let meta = Meta::of_name(&rig.path(&format!("b-{number}.log"))).unwrap();
+        if meta.inode == inode {
             break;
         }
     }
