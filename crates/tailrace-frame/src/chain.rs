@@ -72,6 +72,22 @@ impl Chains {
         }
     }
 
+    /// The source began before its offset, at 0.
+    pub(crate) fn rewind(&mut self) {
+        self.by_stream.iter_mut().for_each(|chain| chain.since = 0);
+    }
+
+    /// Skips the chains from earlier sources than this one that are complete in `again`, which has read on.
+    pub(crate) fn skip_settled(&mut self, again: &Chains, source: u32, out: &mut Frames) {
+        for (chain, again) in self.by_stream.iter_mut().zip(&again.by_stream) {
+            if again.pieces.iter().all(|piece| piece.source == source) {
+                skip_pieces(&mut chain.pieces, out);
+                chain.content = emptied(std::mem::take(&mut chain.content));
+            }
+            chain.discarding = again.discarding;
+        }
+    }
+
     /// Adds a part to its stream's chain.
     pub(crate) fn add(
         &mut self,
@@ -147,6 +163,13 @@ impl Chains {
         let open = streams.filter(|stream| !self.by_stream[*stream as usize].pieces.is_empty());
         let spans = open.map(|stream| (self.by_stream[stream as usize].span(offset), stream));
         spans.max_by_key(|(span, _)| *span)
+    }
+}
+
+/// Passes over what is held of a record.
+pub(crate) fn skip_pieces(pieces: &mut Vec<Piece>, out: &mut Frames) {
+    for piece in pieces.drain(..) {
+        out.skip(piece.source, piece.start..piece.end, SkipReason::Settled);
     }
 }
 

@@ -101,6 +101,26 @@ impl Framer {
         }
     }
 
+    /// After [`Framer::continue_from`], where this source is not read from its first byte: what it begins with, as much
+    /// as there is before its offset or a good part of that. A record that began in the earlier source and ends in
+    /// `head` was settled with it by an earlier run: what is held of it is skipped.
+    pub fn skip_settled(&mut self, head: &[u8], out: &mut Frames) {
+        out.begin_push();
+        self.chains.rewind();
+        if let Some(joins) = &mut self.joins {
+            joins.rewind(self.offset);
+        }
+        let mut again = self.clone();
+        again.offset = 0;
+        again.push(head, 0, 0, &mut Frames::default());
+        // What decided how lines are read may stand there.
+        (self.format, self.flags) = (again.format, again.flags);
+        self.chains.skip_settled(&again.chains, self.source, out);
+        if let (Some(joins), Some(again)) = (&mut self.joins, &again.joins) {
+            joins.skip_settled(again, self.source, out);
+        }
+    }
+
     /// The lowest offset of a byte that is held of another source than this one.
     pub fn held_from(&self, source: u32) -> Option<u64> {
         let join = self

@@ -114,6 +114,8 @@ pub enum SkipReason {
     Oversize,
     /// The caller wants no records of the source now.
     Excluded,
+    /// The beginning of a record that was settled before.
+    Settled,
 }
 
 /// The records of a batch. The vectors keep their memory when cleared: reuse one `Frames` for many batches.
@@ -248,6 +250,7 @@ impl Frames {
             SkipReason::Blank => self.stats.blank_lines += 1,
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
             SkipReason::Excluded => self.stats.excluded_bytes += span.end - span.start,
+            SkipReason::Settled => {}
         }
         match self.skips[self.skips_before..].last_mut() {
             Some(last) if (last.source, last.end, last.reason) == (source, span.start, reason) => {

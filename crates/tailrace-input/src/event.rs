@@ -1,7 +1,7 @@
 //! What a follower tells its caller: a closed set, so that one `match` covers the life of a file.
 //!
-//! Takes nothing, gives plain values. Never holds log bytes: a chunk is a range of the caller's
-//! buffer.
+//! Takes nothing, gives plain values. Never holds log bytes but the head of a file that is gone on with: a chunk is a
+//! range of the caller's buffer.
 //!
 //! The life of a source: `Opened`, perhaps `Continues`, then any of `Chunk`, `Grown`, `Identified`, `Renamed`,
 //! `Skipped`, then `Finished`. Its chunks are contiguous: each begins where the last one ended, the
@@ -38,12 +38,15 @@ pub enum FileEvent {
         size: u64,
     },
     /// The source is what its path leads to after a rotation: its first chunk follows the last one of `earlier`. A
-    /// record that began there ends here. Sent right before the first chunk, where the earlier one was read too.
+    /// record that began there ends here. Sent right before the first chunk, where the earlier one was read too; and
+    /// without a chunk, where an earlier run has read all of this one and not all of the earlier one.
     Continues {
         /// Which source.
         source: SourceId,
         /// What the path led to before.
         earlier: SourceId,
+        /// Bytes that the file begins with, where its reading began behind them: all of those, or as many as may matter.
+        head: Vec<u8>,
     },
     /// The fingerprint covers more bytes now. Device, inode and generation are unchanged: the
     /// checkpoint entry is replaced, not added.

@@ -22,7 +22,7 @@ use crate::event::{SkipReason, SourceId};
 use crate::follower::Twin;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
-    read_full_at,
+    read_full_at, read_head,
 };
 use crate::meta::Meta;
 use crate::roots::{Opened, Roots};
@@ -56,6 +56,8 @@ pub(crate) struct File {
     pub(crate) listed: bool,
     /// Whether a chunk was sent since `Opened`.
     pub(crate) chunked: bool,
+    /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
+    pub(crate) overtook: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
     pub(crate) flushed: bool,
     /// What to do with the content found at the first start.
@@ -142,6 +144,7 @@ impl File {
             told: false,
             listed: false,
             chunked: false,
+            overtook: false,
             flushed: false,
             skip: None,
             wanted: true,
@@ -433,6 +436,14 @@ impl File {
         let known = self.fingerprint.bytes;
         self.fingerprint = key.fingerprint(head);
         Some(self.fingerprint.bytes > known)
+    }
+
+    /// What the content begins with, before an offset.
+    pub(crate) fn head(&self, offset: u64) -> io::Result<Vec<u8>> {
+        match &self.twin {
+            Some(twin) => twin.head(offset),
+            None => read_head(self.handle()?, offset),
+        }
     }
 
     /// The path the kernel knows for the open file; `None` where it has none.

@@ -241,6 +241,8 @@ pub struct Follower {
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
     /// Whether files found now were present at the first start.
+    /// What an earlier run had read to its end and is gone now, until it is known whether that matters.
+    read_and_gone: Vec<Resume>,
     first_start: bool,
     /// Whether it is being made: nothing has been read.
     is_new: bool,
@@ -314,6 +316,7 @@ impl Follower {
             unsettled: HashMap::new(),
             ended_ids: VecDeque::new(),
             resume: HashMap::new(),
+            read_and_gone: Vec::new(),
             first_start,
             is_new: true,
             asked: RefCell::default(),
@@ -356,6 +359,7 @@ impl Follower {
         if !first_start {
             follower.find_unknown(&known, &read);
         }
+        follower.find_overtaking();
         follower.config.handed_over = HandedOver::default();
         follower.first_start = false;
         follower.is_new = false;

@@ -156,6 +156,22 @@ impl From<FileId> for Inode {
     }
 }
 
+/// How much of a file is looked at for the end of a record that began in the one before it: it goes on at once.
+const HEAD_BYTES_MAX: u64 = 256 * 1024;
+
+/// How many bytes before `offset` a head has.
+pub(crate) fn head_bytes(offset: u64) -> usize {
+    usize::try_from(offset.min(HEAD_BYTES_MAX)).unwrap_or(0)
+}
+
+/// What a file begins with, before `offset`.
+pub(crate) fn read_head(file: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; head_bytes(offset)];
+    let bytes = read_full_at(file, &mut head, 0)?;
+    head.truncate(bytes);
+    Ok(head)
+}
+
 /// Reads `buffer.len()` bytes at `offset`, or up to the end of the file. Gives how many.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
-use crate::identity::{TAIL_BYTES_MAX, read_full_at};
+use crate::identity::{TAIL_BYTES_MAX, read_full_at, read_head};
 
 /// A file that is read again.
 #[derive(Debug)]
@@ -65,6 +65,15 @@ impl Reread {
             (self.probe, self.probe_at) = (before, start);
         }
         Ok(Some(mid_line))
+    }
+
+    /// What the file begins with, up to the offset, but no more than is worth a look for the end of a record that began in
+    /// the file before it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn head(&self) -> io::Result<Vec<u8>> {
+        read_head(&self.handle, self.offset)
     }
 
     /// The next byte to read.

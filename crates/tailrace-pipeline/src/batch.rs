@@ -49,6 +49,8 @@ pub(crate) enum SourceEvent {
         slot: Slot,
         /// What it follows.
         earlier: Slot,
+        /// Bytes that stand before the first one that will come, from the start of the file.
+        head: Vec<u8>,
     },
     /// Bytes `start..end` of the chunk buffer follow the source's earlier ones.
     Chunk {

@@ -290,7 +290,12 @@ impl CatchUp {
                 replay_to: 0,
             });
             if let Some(earlier) = behind.continues {
-                events.push(SourceEvent::Continues { slot, earlier });
+                let head = file.head().unwrap_or_default();
+                events.push(SourceEvent::Continues {
+                    slot,
+                    earlier,
+                    head,
+                });
             }
         }
         let room = pipeline.batch_bytes_max.saturating_sub(buffer.len());

@@ -168,8 +168,17 @@ impl Lane {
                     sources.insert(slot, LaneSource::new(framer, facts, replay_to));
                     continue;
                 }
-                SourceEvent::Continues { slot, earlier } => {
-                    sources.continue_from(slot, earlier);
+                SourceEvent::Continues {
+                    slot,
+                    earlier,
+                    head,
+                } => {
+                    let mark = FrameMark::of(&framed.frames);
+                    sources.continue_from(slot, earlier, &head, &mut framed.frames);
+                    if let Some(source) = sources.get_mut(slot) {
+                        framed.add_spans(source, &mark);
+                    }
+                    sources.heads(slot, &mut heads);
                     continue;
                 }
                 SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,

@@ -274,7 +274,9 @@ impl Reader {
                         self.pipeline.waiting.wait();
                     }
                 }
-                FileEvent::Continues { source, earlier } => {
+                FileEvent::Continues {
+                    source, earlier, ..
+                } => {
                     let slots = (self.slots.get(source), self.slots.get(earlier));
                     if let (Some(&slot), Some(&earlier)) = slots {
                         self.pipeline.tracker.continues(slot, earlier);
@@ -407,9 +409,14 @@ impl Reader {
                 start,
                 end,
             }),
-            FileEvent::Continues { source, earlier } => Some(SourceEvent::Continues {
+            FileEvent::Continues {
+                source,
+                earlier,
+                head,
+            } => Some(SourceEvent::Continues {
                 slot: *self.slots.get(&source)?,
                 earlier: *self.slots.get(&earlier)?,
+                head,
             }),
             FileEvent::Finished { source } => {
                 self.quiet.forget(source);

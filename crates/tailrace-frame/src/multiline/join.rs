@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::{Multiline, Traces};
+use crate::chain::skip_pieces;
 use crate::text::emptied;
 use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
 
@@ -154,6 +155,22 @@ impl Joins {
                 join.began = join.began.wrapping_add(moved);
             } else {
                 std::mem::swap(join, earlier);
+            }
+        }
+    }
+
+    /// The source, of which `offset` is expected next, began at 0.
+    pub(crate) fn rewind(&mut self, offset: u64) {
+        self.base = self.base.wrapping_add(offset);
+    }
+
+    /// Skips the joins from earlier sources than this one that are complete in `again`, which has read on.
+    pub(crate) fn skip_settled(&mut self, again: &Joins, source: u32, out: &mut Frames) {
+        for (join, again) in self.by_stream.iter_mut().zip(&again.by_stream) {
+            if again.pieces.iter().all(|piece| piece.source == source) {
+                skip_pieces(&mut join.pieces, out);
+                join.content = emptied(std::mem::take(&mut join.content));
+                join.traces = Traces::default();
             }
         }
     }

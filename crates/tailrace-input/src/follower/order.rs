@@ -65,6 +65,37 @@ impl Follower {
         })
     }
 
+    /// What an earlier run had read further than a file before it is opened, though it may have no new byte: a record
+    /// that is read again from the end of that file ended in this one.
+    pub(super) fn find_overtaking(&mut self) {
+        for entry in std::mem::take(&mut self.read_and_gone) {
+            let before = self.lineages.get(self.origin_of(&entry.path).as_path());
+            let mut before = before.into_iter().flatten().map(|known| (known.0, known.3));
+            let is_behind = |slot| {
+                let file = self.files[slot as usize].as_ref();
+                file.is_some_and(|file| file.unread() > 0 || file.twin.is_some())
+            };
+            let is_ahead = before.any(|(born, slot)| born < entry.id.born && is_behind(slot));
+            if !is_ahead || !self.resume_from_twin(&entry, true) {
+                self.forgotten(&entry);
+            }
+        }
+        let mut overtaking = Vec::new();
+        for lineage in self.lineages.values() {
+            let files = lineage.iter().map(|known| known.3);
+            let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
+            let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.twin.is_none());
+            let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
+            overtaking.extend(ahead.map(|(slot, _)| slot));
+        }
+        for slot in overtaking {
+            if let Some(file) = &mut self.files[slot as usize] {
+                file.overtook = true;
+            }
+            self.mark_ready(slot);
+        }
+    }
+
     /// A file gives its first bytes: what had its path before it, and now may end.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
         let file = self.files[slot as usize].as_ref()?;

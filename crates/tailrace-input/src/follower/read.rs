@@ -98,6 +98,11 @@ impl Follower {
             return Ok(false);
         };
         if stat.size == file.offset || file.paused || waits {
+            if file.overtook && !file.paused && !waits {
+                (file.overtook, file.chunked) = (false, true);
+                let offset = file.offset;
+                self.tell_what_goes_on(slot, offset, events);
+            }
             return self.look(slot, stat, events);
         }
         let key = self.config.fingerprint_key;
@@ -133,15 +138,35 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let source = file.source;
-        if !std::mem::replace(&mut file.chunked, true)
-            && let Some(earlier) = self.goes_on(slot)
-        {
-            events.push(FileEvent::Continues { source, earlier });
+        if !std::mem::replace(&mut file.chunked, true) {
+            self.tell_what_goes_on(slot, offset, events);
         }
         if let Some(file) = &self.files[slot as usize] {
             push_chunk(events, file, offset, bytes);
         }
+    }
+
+    /// A file has its turn after those that had its path before it. Nothing of it is read yet but what an earlier run read.
+    pub(super) fn tell_what_goes_on(
+        &mut self,
+        slot: u32,
+        offset: u64,
+        events: &mut Vec<FileEvent>,
+    ) {
+        let Some(earlier) = self.goes_on(slot) else {
+            return;
+        };
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        // What cannot be looked at now cannot be read either, which is told then.
+        let head = file.head(offset).unwrap_or_default();
+        let source = file.source;
+        events.push(FileEvent::Continues {
+            source,
+            earlier,
+            head,
+        });
     }
 
     /// Sees to it that an open file is the one that is known, and told to be open. `None` if it is

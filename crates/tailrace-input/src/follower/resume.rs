@@ -130,10 +130,14 @@ impl Follower {
     }
 
     fn resume_failed(&mut self, entry: Resume, reason: LossReason) {
-        if reason == LossReason::Vanished && self.resume_from_twin(&entry) {
+        if reason == LossReason::Vanished && self.resume_from_twin(&entry, false) {
             return;
         }
         let bytes = entry.size.saturating_sub(entry.offset);
+        if bytes == 0 && reason == LossReason::Vanished && self.is_new {
+            self.read_and_gone.push(entry);
+            return;
+        }
         if bytes > 0 {
             self.pending.push(FileEvent::Lost {
                 source: None,
@@ -142,6 +146,10 @@ impl Follower {
                 reason,
             });
         }
+        self.forgotten(&entry);
+    }
+
+    pub(super) fn forgotten(&mut self, entry: &Resume) {
         self.pending.push(FileEvent::Forgotten {
             id: entry.id,
             generation: entry.generation,

@@ -213,7 +213,9 @@ impl Rig {
                     assert_eq!(*offset, content.begin + content.bytes.len() as u64);
                     content.bytes.extend_from_slice(&buffer[*start..*end]);
                 }
-                FileEvent::Continues { source, earlier } => {
+                FileEvent::Continues {
+                    source, earlier, ..
+                } => {
                     assert_ne!(source, earlier);
                     let earlier = &self.live[&self.keys[earlier]];
                     assert!(!earlier.finished);

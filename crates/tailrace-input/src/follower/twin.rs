@@ -8,13 +8,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Follower, Resume};
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::File;
 use crate::gzip::{self, GzipReader, Original, Sketch};
-use crate::identity::{FingerprintKey, Inode};
+use crate::identity::{FingerprintKey, Inode, head_bytes};
 use crate::meta::Meta;
 
 /// What stands in for a file that is gone.
@@ -84,8 +85,9 @@ impl Follower {
         true
     }
 
-    /// The same for a file that went while no agent ran.
-    pub(super) fn resume_from_twin(&mut self, entry: &Resume) -> bool {
+    /// The same for a file that went while no agent ran. If all of it was read it is of no use, unless a record ends in
+    /// it that has to be read again from the file before: `overtook`.
+    pub(super) fn resume_from_twin(&mut self, entry: &Resume, overtook: bool) -> bool {
         let source = self.new_source();
         let inode = Inode::from(entry.id);
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
@@ -94,10 +96,11 @@ impl Follower {
         self.set_origin(&mut file);
         let Some(twin) = self
             .find_twin(&file)
-            .filter(|t| t.original.size > entry.offset)
+            .filter(|t| t.original.size > entry.offset || overtook)
         else {
             return false;
         };
+        file.overtook = overtook;
         self.add_twin(file, twin);
         true
     }
@@ -176,6 +179,16 @@ impl Follower {
         match file.read_twin(buffer.room(slice_max), key) {
             Ok(0) => {
                 file.size = file.offset;
+                if std::mem::take(&mut file.overtook) {
+                    file.chunked = true;
+                    let offset = file.offset;
+                    self.tell_what_goes_on(slot, offset, events);
+                }
+                self.release(slot);
+                if self.goes_on_later(slot) {
+                    self.set_due(slot, Instant::now() + self.config.idle_close);
+                    return false;
+                }
                 self.end(slot, LossReason::Vanished, events);
                 false
             }
@@ -219,6 +232,23 @@ impl Follower {
 
     fn twin_of(&self, slot: u32) -> Option<&Twin> {
         self.files[slot as usize].as_ref()?.twin.as_deref()
+    }
+}
+
+impl Twin {
+    /// What the original begins with, before an offset.
+    pub(crate) fn head(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let mut head = vec![0; head_bytes(offset)];
+        let mut reader = GzipReader::open(&self.path, 0)?;
+        let mut bytes = 0;
+        while bytes < head.len() {
+            match reader.read(&mut head[bytes..])? {
+                0 => break,
+                more => bytes += more,
+            }
+        }
+        head.truncate(bytes);
+        Ok(head)
     }
 }
 

@@ -65,8 +65,14 @@ impl Sources {
         self.0.get_mut(&slot)
     }
 
-    /// A source goes on where an earlier one ended.
-    pub(super) fn continue_from(&mut self, slot: Slot, earlier: Slot) {
+    /// A source goes on where an earlier one ended. What ends in `head`, which an earlier run read, is not made again.
+    pub(super) fn continue_from(
+        &mut self,
+        slot: Slot,
+        earlier: Slot,
+        head: &[u8],
+        frames: &mut Frames,
+    ) {
         let Some(mut source) = self.0.remove(&slot) else {
             return;
         };
@@ -81,6 +87,9 @@ impl Sources {
                 }
             }
             source.holds = held;
+            if !head.is_empty() {
+                source.framer.skip_settled(head, frames);
+            }
         }
         self.0.insert(slot, source);
     }

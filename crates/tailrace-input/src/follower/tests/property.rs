@@ -303,7 +303,9 @@ fn brief(rig: &Rig) -> String {
             end,
             ..
         } => format!("chunk {} {offset}+{}; ", source.0, end - start),
-        FileEvent::Continues { source, earlier } => {
+        FileEvent::Continues {
+            source, earlier, ..
+        } => {
             format!("{} continues {}; ", source.0, earlier.0)
         }
         FileEvent::Finished { source } => format!("finished {}; ", source.0),
