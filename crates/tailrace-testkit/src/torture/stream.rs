@@ -103,6 +103,8 @@ pub(crate) struct Truth {
 
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
+/// It rotates no sooner than it looks, each ten seconds: as long as an agent may need to come back and write a checkpoint.
+const KUBELET_LOOKS: Duration = Duration::from_secs(10);
 
 pub(crate) struct FileWriter {
     writer: Writer,
@@ -120,6 +122,7 @@ pub(crate) struct FileWriter {
 
 struct Rotated {
     path: PathBuf,
+    at: Instant,
     /// Its records are below these, by stream.
     end: Vec<u64>,
 }
@@ -346,6 +349,7 @@ impl FileWriter {
     fn put_aside(&mut self, path: PathBuf) {
         self.rotated.push_back(Rotated {
             path,
+            at: Instant::now(),
             end: self.next.clone(),
         });
         if self.truth.rotation == Rotation::Gzip {
@@ -376,18 +380,15 @@ impl FileWriter {
     fn clean(&mut self) {
         let state = self.sink.lock();
         let low = |which: usize| state.streams[self.truth.stream as usize + which].low;
+        let (kept, age) = match self.truth.rotation.is_cri() {
+            true => (KUBELET_KEEPS, KUBELET_LOOKS),
+            false => (0, Duration::ZERO),
+        };
         let is_read = |file: &Rotated| {
-            file.end
-                .iter()
-                .enumerate()
-                .all(|(which, end)| low(which) >= *end)
+            let mut ends = file.end.iter().enumerate();
+            file.at.elapsed() >= age && ends.all(|(which, end)| low(which) >= *end)
         };
         let count = self.rotated.iter().take_while(|file| is_read(file)).count();
-        let kept = if self.truth.rotation.is_cri() {
-            KUBELET_KEEPS
-        } else {
-            0
-        };
         let count = count.min(self.rotated.len().saturating_sub(kept));
         drop(state);
         for file in self.rotated.drain(..count) {

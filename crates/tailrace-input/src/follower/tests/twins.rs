@@ -51,6 +51,7 @@ fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
         rig.rename("a.log", "a.log.1");
         compress(&rig, "a.log.1");
         rig.append("a.log", "the next generation\n");
+        rig.log.clear();
         begin_again(&mut rig, resume);
         rig.until(|rig| rig.count(is_forgotten) == 1 && rig.texts().len() == 2);
         let whole: String = (0..1000).map(|n| format!("line {n:05}\n")).collect();
