@@ -90,7 +90,8 @@ impl Follower {
         }
         for slot in overtaking {
             if let Some(file) = &mut self.files[slot as usize] {
-                file.overtook = true;
+                // Those after it wait for it as for one that is read.
+                (file.overtook, file.awaited) = (true, true);
             }
             self.mark_ready(slot);
         }

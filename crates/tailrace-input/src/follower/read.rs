@@ -99,7 +99,6 @@ impl Follower {
         };
         if stat.size == file.offset || file.paused || waits {
             if file.overtook && !file.paused && !waits {
-                (file.overtook, file.chunked) = (false, true);
                 let offset = file.offset;
                 self.tell_what_goes_on(slot, offset, events);
             }
@@ -138,7 +137,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        if !std::mem::replace(&mut file.chunked, true) {
+        if !file.chunked {
             self.tell_what_goes_on(slot, offset, events);
         }
         if let Some(file) = &self.files[slot as usize] {
@@ -153,6 +152,9 @@ impl Follower {
         offset: u64,
         events: &mut Vec<FileEvent>,
     ) {
+        if let Some(file) = &mut self.files[slot as usize] {
+            (file.overtook, file.chunked) = (false, true);
+        }
         let Some(earlier) = self.goes_on(slot) else {
             return;
         };

@@ -179,8 +179,7 @@ impl Follower {
         match file.read_twin(buffer.room(slice_max), key) {
             Ok(0) => {
                 file.size = file.offset;
-                if std::mem::take(&mut file.overtook) {
-                    file.chunked = true;
+                if file.overtook {
                     let offset = file.offset;
                     self.tell_what_goes_on(slot, offset, events);
                 }
