@@ -103,10 +103,6 @@ pub(crate) struct Truth {
 
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
-/// And so long after all of it has arrived, as if it had been written and rotated at the kubelet's pace: an agent that is
-/// killed again and again may need it to write a checkpoint. What begins in a file that is gone and ends in one that is
-/// read again is torn, whoever reads it.
-const KUBELET_WAITS: Duration = Duration::from_secs(10);
 
 pub(crate) struct FileWriter {
     writer: Writer,
@@ -124,8 +120,6 @@ pub(crate) struct FileWriter {
 
 struct Rotated {
     path: PathBuf,
-    /// When all of it was seen to have arrived.
-    read_at: Option<Instant>,
     /// Its records are below these, by stream.
     end: Vec<u64>,
 }
@@ -352,7 +346,6 @@ impl FileWriter {
     fn put_aside(&mut self, path: PathBuf) {
         self.rotated.push_back(Rotated {
             path,
-            read_at: None,
             end: self.next.clone(),
         });
         if self.truth.rotation == Rotation::Gzip {
@@ -383,19 +376,18 @@ impl FileWriter {
     fn clean(&mut self) {
         let state = self.sink.lock();
         let low = |which: usize| state.streams[self.truth.stream as usize + which].low;
-        let (kept, age) = match self.truth.rotation.is_cri() {
-            true => (KUBELET_KEEPS, KUBELET_WAITS),
-            false => (0, Duration::ZERO),
-        };
         let is_read = |file: &Rotated| {
             let mut ends = file.end.iter().enumerate();
             ends.all(|(which, end)| low(which) >= *end)
         };
-        for file in self.rotated.iter_mut().filter(|file| is_read(file)) {
-            file.read_at.get_or_insert_with(Instant::now);
-        }
-        let is_over = |file: &&Rotated| file.read_at.is_some_and(|at| at.elapsed() >= age);
-        let count = self.rotated.iter().take_while(is_over).count();
+        let count = self.rotated.iter().take_while(|file| is_read(file)).count();
+        let kept = match self.truth.rotation {
+            Rotation::Cri => KUBELET_KEEPS,
+            // What has arrived may have to be read again, if the answer did not; and what begins in a file that is gone
+            // and ends in one that is read again is torn, whoever reads it.
+            Rotation::CriSplit => usize::MAX,
+            _ => 0,
+        };
         let count = count.min(self.rotated.len().saturating_sub(kept));
         drop(state);
         for file in self.rotated.drain(..count) {
