@@ -4,6 +4,8 @@
 //! lines, panics where the above does not hold. Plain text is also compared with the lines that the standard library
 //! finds. Where lines are joined, a rotation behind any line changes no record, and silence only divides records.
 
+use std::sync::LazyLock;
+
 use regex::bytes::Regex;
 use tailrace_frame::{
     Config, Flags, Format, Framer, Frames, Multiline, Piece, Preset, SIDE, Skip, Stats, Stream,
@@ -27,19 +29,23 @@ const CUT_EVERYWHERE_MAX: usize = 160;
 /// Up to this length the input is also pushed byte by byte.
 const BYTEWISE_MAX: usize = 4096;
 
+/// Lines are not joined, by every preset, by an expression.
+static JOINS: LazyLock<[Option<Multiline>; 3]> = LazyLock::new(|| {
+    let indented = Regex::new("^[^ \t]").unwrap();
+    [
+        None,
+        Some(Multiline::presets(&Preset::ALL)),
+        Some(Multiline::start(indented)),
+    ]
+});
+
 pub(crate) fn run(data: &[u8]) {
     let cuttings = cuttings(data);
     for format in FORMATS {
         let limits = [(1 << 20, 8 << 20), (24, 200)];
-        let indented = Regex::new("^[^ \t]").unwrap();
-        let joins = [
-            None,
-            Some(Multiline::presets(&Preset::ALL)),
-            Some(Multiline::start(indented)),
-        ];
         let each = limits
             .iter()
-            .flat_map(|limits| joins.iter().map(move |joins| (*limits, joins)));
+            .flat_map(|limits| JOINS.iter().map(move |joins| (*limits, joins)));
         for ((record_bytes_max, chain_span_max), multiline) in each {
             let config = Config {
                 format,

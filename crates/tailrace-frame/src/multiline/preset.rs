@@ -184,7 +184,7 @@ mod tests {
 
     /// Starts, middles and ends of lines that rules are about, and others.
     fn line() -> impl Strategy<Value = String> {
-        let head = prop::sample::select(tables::HEADS);
+        let head = prop::sample::select(lines::HEADS);
         let middle = "[ -~]{0,6}";
         let tail = prop::sample::select(&["", "'", ")", "{", ":", "^", "}", "more", ":12"][..]);
         (head, middle, tail).prop_map(|(head, middle, tail)| format!("{head}{middle}{tail}"))

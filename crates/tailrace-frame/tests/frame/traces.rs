@@ -9,8 +9,7 @@ use crate::check::check_config;
 #[track_caller]
 fn check_traces(preset: Preset, file: &str) {
     for case in file.split("#### ").skip(1) {
-        let (name, text) = case.split_once('\n').unwrap();
-        println!("{preset:?}: {name}");
+        let (_, text) = case.split_once('\n').unwrap();
         let expect: Vec<String> = text.split("====\n").map(without_blank_lines).collect();
         let expect: Vec<&str> = expect.iter().map(String::as_str).collect();
         for presets in [&[preset][..], &Preset::ALL] {
