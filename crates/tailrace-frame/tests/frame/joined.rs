@@ -43,9 +43,9 @@ fn source(preset: Preset) -> &'static [Source] {
     match preset {
         Preset::Java => &[
             ("-", r"[ \t]\s*at ", ON, '-'),
-            ("-", r"\s*(Caused by|Suppressed|Wrapped by): ", ON, '-'),
-            ("-", r"\s*\[CIRCULAR REFERENCE", ON, '-'),
-            ("-", r"\s*\.\.\. [0-9]", ON, '-'),
+            ("-", r"\s*(Caused|Wrapped) by: ", ON, '-'),
+            ("-", r"[ \t]\s*(Suppressed: |\[CIRCULAR REFERENCE)", ON, '-'),
+            ("-", r"[ \t]\s*\.\.\. [0-9]", ON, '-'),
         ],
         Preset::Python => &[
             ("a", r"Traceback \(most recent call last\):$", ON, 't'),
@@ -313,6 +313,9 @@ fn line() -> impl Strategy<Value = String> {
         "at ",
         "Caused by: x",
         "\tSuppressed: x",
+        "Suppressed: x",
+        "Wrapped by: x",
+        "... 8 more",
         "\t... 8 more",
         "    ... 5 lines",
         "\t[CIRCULAR REFERENCE: x]",

@@ -365,6 +365,36 @@ fn a_json_object_is_never_joined() {
     );
 }
 
+/// The line behind the object would else be the end of a trace that began before it.
+#[test]
+fn a_json_object_ends_a_trace() {
+    check_config(
+        &config(Format::Auto, &Multiline::presets(&[Preset::Python])),
+        "Traceback (most recent call last):\n\
+         {\"a\":1}\n\
+         ValueError: x\n\
+         During handling of the above exception, another exception occurred:\n",
+        &[
+            "Traceback (most recent call last):",
+            "{\"a\":1}",
+            "ValueError: x",
+            "During handling of the above exception, another exception occurred:",
+        ],
+    );
+}
+
+#[test]
+fn a_join_of_neighbours_is_a_range_of_the_buffer() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Java]));
+    let mut framer = Framer::new(&config, 0, false);
+    let mut frames = Frames::default();
+    let chunk = b"###e\n\tat f\n\tat g\nnext\n";
+    framer.push(&chunk[3..], 7, 3, &mut frames);
+    let join = &frames.records[0];
+    assert_eq!((join.buffer, join.start, join.end), (7, 3, 16));
+    assert!(frames.side.is_empty());
+}
+
 #[test]
 fn streams_are_joined_apart_and_partial_lines_first() {
     let java = Multiline::presets(&[Preset::Java]);

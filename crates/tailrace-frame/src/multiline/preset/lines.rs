@@ -14,7 +14,7 @@ pub(super) fn is_frame(line: &[u8]) -> bool {
 /// `    ... 12 more`
 pub(super) fn is_elision(line: &[u8]) -> bool {
     let text = line.trim_ascii_start().strip_prefix(b"... ");
-    text.is_some_and(|text| text.first().is_some_and(u8::is_ascii_digit))
+    is_indented(line) && text.is_some_and(|text| text.first().is_some_and(u8::is_ascii_digit))
 }
 
 /// `      ^^^`
@@ -23,12 +23,13 @@ pub(super) fn is_caret(line: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| byte == b'^')
 }
 
+/// `Caused by: ...` and `Wrapped by: ...`; indented also `    Suppressed: ...` and `    [CIRCULAR REFERENCE:...]`.
 pub(super) fn is_java_cause(line: &[u8]) -> bool {
     let text = line.trim_ascii_start();
     text.starts_with(b"Caused by: ")
-        || text.starts_with(b"Suppressed: ")
         || text.starts_with(b"Wrapped by: ")
-        || text.starts_with(b"[CIRCULAR REFERENCE")
+        || is_indented(line)
+            && (text.starts_with(b"Suppressed: ") || text.starts_with(b"[CIRCULAR REFERENCE"))
 }
 
 pub(super) fn is_traceback(line: &[u8]) -> bool {

@@ -48,7 +48,7 @@ const fn continues_after(within: u8, is: fn(&[u8], &[u8]) -> bool, to: u8) -> Ru
 ///     Suppressed: java.lang.IllegalStateException: close
 /// ```
 pub(super) static JAVA: Machine = Machine {
-    first: b" \tCSW.[",
+    first: b" \tCW",
     last: b"",
     rules: &[
         continues(ANY, is_frame, OUTSIDE),
@@ -199,7 +199,7 @@ pub(super) static RUBY: Machine = {
             continues(ANY, is_ruby_from_in_reverse, EXPECTED),
             continues(ANY, is_ruby_from, OUTSIDE),
             continues(ANY, is_ruby_frame, OUTSIDE),
-            continues(ANY, |line| is_indented(line) && is_elision(line), OUTSIDE),
+            continues(ANY, is_elision, OUTSIDE),
             continues(at(EXPECTED), is_ruby_unknown_name, UNKNOWN_NAME),
             continues(at(EXPECTED), is_ruby_exception, OUTSIDE),
             begins(ANY, is_ruby_unknown_name, UNKNOWN_NAME),
@@ -295,7 +295,7 @@ pub(super) static JAVASCRIPT: Machine = {
                 PROPERTIES,
             ),
             continues(ANY, is_frame, FRAMES),
-            continues(ANY, |line| is_indented(line) && is_elision(line), FRAMES),
+            continues(ANY, is_elision, FRAMES),
             continues(at(MESSAGE), is_node_error_without_stack, PROPERTIES),
             begins(ANY, is_node_error_without_stack, PROPERTIES),
             continues(ANY, |line| line.starts_with(b"(Use `node --trace-"), FRAMES),
