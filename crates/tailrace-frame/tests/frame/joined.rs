@@ -271,7 +271,7 @@ fn continues(how: &How, line: &[u8], open: &mut Open) -> bool {
         let state = open.states.entry(index).or_insert('-');
         let rule = rules(*preset).iter().find(|(states, pattern, text, _)| {
             let after = text.is_none_or(|text| String::from_utf8_lossy(before).contains(text));
-            states.contains(*state) && pattern.is_match(line) && after && ruby(*preset, line)
+            states.contains(*state) && pattern.is_match(line) && after && placed(pattern, line)
         });
         *state = rule.map_or('-', |(.., to)| *to);
         goes_on |= matches!(rule, Some((_, _, Some(_), _)));
@@ -279,12 +279,10 @@ fn continues(how: &How, line: &[u8], open: &mut Open) -> bool {
     goes_on
 }
 
-/// What no single expression says of Ruby's lines: the place is all that is before the first `:in`, and the name of
-/// the method is all that is quoted at the end of the line.
-fn ruby(preset: Preset, line: &[u8]) -> bool {
-    static PLACED: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"(?s-u)^\S.*:[0-9]+:in ['`]").unwrap());
-    if preset != Preset::Ruby || !PLACED.is_match(line) || line.starts_with(b"#<Thread:") {
+/// What no single expression says of Ruby's lines with a place: it is all that is before the first `:in`, and the name
+/// of the method is all that is quoted at the end of the line.
+fn placed(pattern: &Regex, line: &[u8]) -> bool {
+    if !pattern.as_str().contains(":in ") {
         return true;
     }
     let text: String = line.iter().map(|&byte| char::from(byte)).collect();
@@ -295,9 +293,11 @@ fn ruby(preset: Preset, line: &[u8]) -> bool {
         return false;
     };
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let placed = is_number && !path.is_empty() && !path.contains(": ");
-    let quoted = name.starts_with('\'') || name.starts_with('`');
-    placed && quoted && (line.ends_with(b")") || (name.len() > 1 && !name.contains("': ")))
+    let is_place = is_number && !path.is_empty() && !path.contains(": ");
+    let is_quoted = name.starts_with('\'') || name.starts_with('`');
+    let is_frame = name.len() > 1 && !name.contains("': ");
+    let is_exception = line.ends_with(b")") && name.rfind("': ").is_some_and(|at| at > 0);
+    is_place && is_quoted && (is_frame || is_exception)
 }
 
 /// Lines of traces of all languages, and others.
