@@ -425,6 +425,21 @@ fn streams_are_joined_apart_and_partial_lines_first() {
     );
 }
 
+/// Both were put together in the side buffer, where one byte of another stream lies between them.
+#[test]
+fn neighbours_in_the_side_buffer_are_not_neighbours_in_the_source() {
+    check_config(
+        &config(Format::Cri, &Multiline::presets(&[Preset::Java])),
+        "2026-01-02T03:04:05Z stderr P e\n\
+         2026-01-02T03:04:05Z stderr F \n\
+         2026-01-02T03:04:05Z stdout P x\n\
+         2026-01-02T03:04:05Z stdout F \n\
+         2026-01-02T03:04:05Z stderr P \tat\n\
+         2026-01-02T03:04:05Z stderr F  f\n",
+        &["stderr: e\n\tat f", "stdout: x"],
+    );
+}
+
 #[test]
 fn a_join_has_the_first_time_and_all_pieces() {
     let input = "2026-01-02T03:04:05Z stderr F e\n\
