@@ -477,6 +477,8 @@ fn what_does_not_fit_is_a_record_of_its_own() {
             "g\nh",
         ],
     );
+    // Cut before a character, a line that is too long may fit a join after all.
+    check_config(&bounded, "A\nabc€€\nd\n", &["truncated: A\nabc€", "d"]);
     // Other streams' lines lie between: the first join is given up for its span.
     let line = "2026-01-02T03:04:05Z stdout F A\n";
     let other = "2026-01-02T03:04:05Z stderr F A\n";
