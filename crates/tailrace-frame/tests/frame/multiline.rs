@@ -456,6 +456,27 @@ fn a_join_has_the_first_time_and_all_pieces() {
         .map(|piece| piece.start - ORIGIN..piece.end - ORIGIN);
     assert_eq!(spans.collect::<Vec<_>>(), [0..32, 64..136]);
     assert_eq!((stats.records, stats.multiline), (2, 1));
+    let (_, stats) = frame(&config, false, &input.as_bytes()[..100], &[]);
+    assert_eq!((stats.records, stats.multiline), (2, 1), "of two lines");
+}
+
+/// What was put together and is held is in the side buffer no longer.
+#[test]
+fn the_side_buffer_is_given_back() {
+    let config = config(Format::Cri, &Multiline::presets(&[Preset::Java]));
+    let first = b"2026-01-02T03:04:05Z stderr P e\n2026-01-02T03:04:05Z stderr F x\n";
+    let second = b"2026-01-02T03:04:05Z stderr P \tat\n2026-01-02T03:04:05Z stderr F  f\n";
+    let mut frames = Frames::default();
+    let mut in_two = Framer::new(&config, 0, false);
+    for chunk in [&first[..], second] {
+        in_two.push(chunk, 0, 0, &mut frames);
+        assert!(frames.side.is_empty());
+    }
+    let mut in_one = Framer::new(&config, 0, false);
+    in_one.push(&[&first[..], second].concat(), 0, 0, &mut frames);
+    assert!(frames.side.is_empty());
+    in_one.finish(&mut frames);
+    assert_eq!(frames.side, b"ex\n\tat f");
 }
 
 #[test]
