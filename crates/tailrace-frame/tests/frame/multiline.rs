@@ -591,3 +591,34 @@ fn without_multiline_nothing_is_held() {
     );
     assert!(!frames.records[0].flags.contains(Flags::TRUNCATED));
 }
+
+/// Lines that come too late for their trace are joined among themselves, in the next file too.
+#[test]
+fn a_rotation_keeps_the_place_in_a_trace() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Python]));
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config, 0, false).numbered(1);
+    first.push(b"Traceback (most recent call last):\n", 0, 0, &mut frames);
+    first.flush_joins(&mut frames);
+    let mut second = Framer::new(&config, 0, false).numbered(2);
+    second.continue_from(&mut first);
+    let link = b"E: x\nDuring handling of the above exception, another exception occurred:\n";
+    second.push(link, 0, 0, &mut frames);
+    second.finish(&mut frames);
+    assert_eq!(frames.records.len(), 2, "{frames:?}");
+}
+
+#[test]
+fn a_source_that_has_begun_keeps_its_own_join() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Java]));
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config, 0, false).numbered(1);
+    first.push(b"old\n", 0, 0, &mut frames);
+    let mut second = Framer::new(&config, 0, false).numbered(2);
+    second.push(b"e\n", 0, 0, &mut frames);
+    second.continue_from(&mut first);
+    second.push(b"\tat f\n", 0, 0, &mut frames);
+    second.finish(&mut frames);
+    assert_eq!(frames.side, b"e\n\tat f");
+    assert_eq!(first.unsettled_from(), Some(0), "the other one stays there");
+}
