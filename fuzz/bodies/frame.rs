@@ -1,8 +1,12 @@
 //! Framing: wherever the input is cut the records are the same, and every byte is in exactly one piece or skip.
 //!
-//! Takes any bytes as one source, frames them in every format under wide and narrow limits, panics where the above does
-//! not hold. Plain text is also compared with the lines that the standard library finds.
+//! Takes any bytes as one source, frames them in every format under wide and narrow limits, with and without joining
+//! lines, panics where the above does not hold. Plain text is also compared with the lines that the standard library
+//! finds. Where lines are joined, a rotation behind any line changes no record, and silence only divides records.
 
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
 use tailrace_frame::{
     Config, Flags, Format, Framer, Frames, Multiline, Piece, Preset, SIDE, Skip, Stats, Stream,
 };
@@ -25,14 +29,23 @@ const CUT_EVERYWHERE_MAX: usize = 160;
 /// Up to this length the input is also pushed byte by byte.
 const BYTEWISE_MAX: usize = 4096;
 
+/// Lines are not joined, by every preset, by an expression.
+static JOINS: LazyLock<[Option<Multiline>; 3]> = LazyLock::new(|| {
+    let indented = Regex::new("^[^ \t]").unwrap();
+    [
+        None,
+        Some(Multiline::presets(&Preset::ALL)),
+        Some(Multiline::start(indented)),
+    ]
+});
+
 pub(crate) fn run(data: &[u8]) {
     let cuttings = cuttings(data);
     for format in FORMATS {
         let limits = [(1 << 20, 8 << 20), (24, 200)];
-        let joins = [None, Some(Multiline::presets(&Preset::ALL))];
         let each = limits
             .iter()
-            .flat_map(|limits| joins.iter().map(move |joins| (*limits, joins)));
+            .flat_map(|limits| JOINS.iter().map(move |joins| (*limits, joins)));
         for ((record_bytes_max, chain_span_max), multiline) in each {
             let config = Config {
                 format,
@@ -48,6 +61,10 @@ pub(crate) fn run(data: &[u8]) {
                         cut, whole,
                         "{config:?}, mid line: {mid_line}, cut at {cuts:?}"
                     );
+                }
+                if multiline.is_some() {
+                    check_rotations(&config, mid_line, data, &whole);
+                    check_silence(&config, mid_line, data, &cuttings);
                 }
                 if format == Format::Raw
                     && multiline.is_none()
@@ -161,6 +178,56 @@ impl Outcome {
             }
             touch
         });
+    }
+}
+
+/// The records are the same where the log goes on in a second file behind one of the first lines.
+fn check_rotations(config: &Config, mid_line: bool, data: &[u8], whole: &Outcome) {
+    let newlines = (0..data.len()).filter(|&at| data[at] == b'\n');
+    for end in newlines.take(8).map(|at| at + 1) {
+        let mut frames = Frames::default();
+        let mut outcome = Outcome::default();
+        let mut first = Framer::new(config, ORIGIN, mid_line).numbered(1);
+        first.push(&data[..end], 0, 0, &mut frames);
+        outcome.take(&mut frames, 0, data);
+        let mut second = Framer::new(config, ORIGIN + end as u64, false).numbered(2);
+        second.continue_from(&mut first);
+        first.finish(&mut frames);
+        assert!(frames.records.is_empty() && first.unsettled_from().is_none());
+        second.push(&data[end..], 0, end as u32, &mut frames);
+        outcome.take(&mut frames, 0, data);
+        second.finish(&mut frames);
+        outcome.take(&mut frames, SIDE, &[]);
+        outcome.check_partition(ORIGIN + data.len() as u64);
+        let facts = |framed: &Framed| (framed.content.clone(), framed.flags, framed.time_ns);
+        assert!(
+            outcome
+                .records
+                .iter()
+                .map(facts)
+                .eq(whole.records.iter().map(facts)),
+            "{config:?}, rotated at {end}: {outcome:?} is not {whole:?}"
+        );
+    }
+}
+
+/// Silence after each chunk: nothing is left that waits for a line, and nothing is lost.
+fn check_silence(config: &Config, mid_line: bool, data: &[u8], cuttings: &[Vec<usize>]) {
+    for cuts in cuttings.iter().rev().take(3) {
+        let mut framer = Framer::new(config, ORIGIN, mid_line);
+        let mut frames = Frames::default();
+        let mut outcome = Outcome::default();
+        let mut start = 0;
+        for end in cuts.iter().copied().chain([data.len()]) {
+            framer.push(&data[start..end], 0, start as u32, &mut frames);
+            framer.flush_joins(&mut frames);
+            assert!(!framer.has_open_join());
+            outcome.take(&mut frames, 0, data);
+            start = end;
+        }
+        framer.finish(&mut frames);
+        outcome.take(&mut frames, SIDE, &[]);
+        outcome.check_partition(ORIGIN + data.len() as u64);
     }
 }
 

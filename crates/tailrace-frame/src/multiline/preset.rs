@@ -4,9 +4,8 @@
 //! it, and the state after it. A line without a rule begins a record and leaves the trace. The presets of a list run
 //! side by side; a line goes on if one of them says so.
 
+mod lines;
 mod tables;
-
-use memchr::memmem;
 
 use super::Traces;
 
@@ -74,37 +73,32 @@ struct Machine {
 struct Rule {
     /// A bit for each state in which it holds.
     within: u8,
-    is: fn(&[u8]) -> bool,
-    then: Then,
+    is: Is,
+    /// The line goes on with the record before it, or else begins one.
+    continues: bool,
     to: State,
 }
 
-/// What becomes of a line.
-#[derive(Clone, Copy, Debug)]
-enum Then {
-    /// It begins a record.
-    Begins,
-    /// It goes on with the record before it.
-    Continues,
-    /// It goes on with the record before it if that has this text.
-    ContinuesAfter(&'static [u8]),
+/// Which lines a rule is about.
+#[derive(Debug)]
+enum Is {
+    Line(fn(&[u8]) -> bool),
+    /// It takes the line and the record before it.
+    After(fn(&[u8], &[u8]) -> bool),
 }
 
 impl Machine {
     /// Whether the line goes on, and the state after it.
     fn step(&self, state: State, line: &[u8], before: &[u8]) -> (bool, State) {
-        let holds = |rule: &&Rule| rule.within & (1 << state) != 0 && (rule.is)(line);
-        match self.rules.iter().find(holds) {
-            None => (false, OUTSIDE),
-            Some(rule) => {
-                let continues = match rule.then {
-                    Then::Begins => false,
-                    Then::Continues => true,
-                    Then::ContinuesAfter(text) => memmem::find(before, text).is_some(),
-                };
-                (continues, rule.to)
-            }
-        }
+        let holds = |rule: &&Rule| {
+            rule.within & (1 << state) != 0
+                && match rule.is {
+                    Is::Line(is) => is(line),
+                    Is::After(is) => is(line, before),
+                }
+        };
+        let rule = self.rules.iter().find(holds);
+        rule.map_or((false, OUTSIDE), |rule| (rule.continues, rule.to))
     }
 }
 
@@ -190,7 +184,7 @@ mod tests {
 
     /// Starts, middles and ends of lines that rules are about, and others.
     fn line() -> impl Strategy<Value = String> {
-        let head = prop::sample::select(tables::HEADS);
+        let head = prop::sample::select(lines::HEADS);
         let middle = "[ -~]{0,6}";
         let tail = prop::sample::select(&["", "'", ")", "{", ":", "^", "}", "more", ":12"][..]);
         (head, middle, tail).prop_map(|(head, middle, tail)| format!("{head}{middle}{tail}"))

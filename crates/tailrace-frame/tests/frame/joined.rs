@@ -43,85 +43,156 @@ fn source(preset: Preset) -> &'static [Source] {
     match preset {
         Preset::Java => &[
             ("-", r"[ \t]\s*at ", ON, '-'),
-            ("-", r"\s*(Caused by|Suppressed|Wrapped by): ", ON, '-'),
-            ("-", r"\s*\[CIRCULAR REFERENCE", ON, '-'),
-            ("-", r"\s*\.\.\. [0-9]", ON, '-'),
+            ("-", r"\s*(Caused|Wrapped) by: ", ON, '-'),
+            ("-", r"[ \t]\s*(Suppressed: |\[CIRCULAR REFERENCE)", ON, '-'),
+            ("-", r"[ \t]\s*\.\.\. [0-9]", ON, '-'),
         ],
         Preset::Python => &[
-            ("c", r"Traceback \(most recent call last\):$", ON, 't'),
+            ("a", r"Traceback \(most recent call last\):$", ON, 't'),
             (
-                "c",
+                "a",
                 r"  \+ Exception Group Traceback \(most recent call last\):$",
                 ON,
                 'g',
             ),
-            ("-trg", r"Traceback \(most recent call last\):$", None, 't'),
+            ("-trgf", r"Traceback \(most recent call last\):$", None, 't'),
             (
-                "-trg",
+                "-trgf",
                 r"  \+ Exception Group Traceback \(most recent call last\):$",
                 None,
                 'g',
             ),
             ("t", r"[ \t]", ON, 't'),
-            (
-                "t",
-                r"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*(\.[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*)*(:|$)",
-                ON,
-                'r',
-            ),
+            ("t", PYTHON_NAME, ON, 'r'),
             (
                 "rg",
                 r"During handling of the above exception, another exception occurred:$",
                 ON,
-                'c',
+                'a',
             ),
             (
                 "rg",
                 r"The above exception was the direct cause of the following exception:$",
                 ON,
-                'c',
+                'a',
             ),
             ("g", r"[ \t]\s*[|+]", ON, 'g'),
-            ("-rcg", "  File \"", None, 't'),
+            ("-tragf", r"Exception (ignored |in thread .*:$)", None, 'a'),
+            ("-tragf", r"Fatal Python error: ", None, 'f'),
+            ("f", r"Python runtime state: ", ON, 'f'),
+            ("f", PYTHON_NAME, ON, 'f'),
+            (
+                "ft",
+                r"(Current t|T)hread 0x.*\(most recent call first\):$",
+                ON,
+                't',
+            ),
+            (
+                "-rag",
+                r"(Current t|T)hread 0x.*\(most recent call first\):$",
+                None,
+                't',
+            ),
+            ("t", "Extension modules: ", ON, '-'),
+            ("-ragf", "  File \"", None, 't'),
         ],
         Preset::Go => &[
-            ("-pf", r"(panic|fatal error): ", None, 'p'),
+            ("-pfr", "runtime: goroutine stack exceeds ", None, 'r'),
+            ("r", "runtime: sp=", ON, 'r'),
+            ("r", "fatal error: ", ON, 'p'),
+            ("-pfr", "SIG[A-Z]*: ", None, 'r'),
+            ("r", "PC=0x", ON, 'p'),
+            ("-pfr", r"(panic|fatal error): ", None, 'p'),
             ("pf", r"goroutine [0-9].*\]:$", ON, 'f'),
-            ("-", r"goroutine [0-9].*\]:$", Some("panic"), 'f'),
-            ("p", r"[ \t]|\[signal ", ON, 'p'),
+            ("-r", r"goroutine [0-9].*\]:$", Some("panic"), 'f'),
+            ("-r", r"goroutine [0-9].*\]:$", None, 'f'),
+            ("p", r"[ \t]|\[signal |signal arrived during ", ON, 'p'),
             ("pf", r"runtime stack:$", ON, 'f'),
             ("f", r"[ \t]|\.\.\.|created by |[^( ]+\(.*\)$", ON, 'f'),
+            ("f", r"[a-z0-9]* +0x[0-9a-fA-F]*$", ON, 'f'),
         ],
         Preset::Ruby => &[
-            ("-", r"[ \t]\s*([0-9]+: )?from ", ON, '-'),
-            ("-", r".*\.rb:.*", ON, '-'),
+            ("-eush", r"[ \t]\s*[0-9]+: from ", ON, 'e'),
+            ("-eush", r"[ \t]\s*from ", ON, '-'),
+            ("-eush", r".+:[0-9]+:in ['`].*'$", ON, '-'),
+            ("-eush", r"[ \t]\s*\.\.\. [0-9]", ON, '-'),
+            (
+                "e",
+                r".+:[0-9]+:in ['`].*': .*\((NameError|NoMethodError)\)$",
+                ON,
+                'u',
+            ),
+            ("e", r".+:[0-9]+:in ['`].*': .*\)$", ON, '-'),
+            (
+                "-eush",
+                r".+:[0-9]+:in ['`].*': .*\((NameError|NoMethodError)\)$",
+                None,
+                'u',
+            ),
+            (
+                "-eush",
+                r"#<Thread:.* terminated with exception \(",
+                None,
+                'e',
+            ),
+            // The one name of the tests' lines.
+            ("u", r".*foo", Some("method `foo"), 's'),
+            ("s", r"\s*\^+\s*$", ON, 'h'),
+            ("h", r"Did you mean\?|[ \t]", ON, 'h'),
         ],
         Preset::Dotnet => &[
-            ("-", r"[ \t]\s*(at |---> )", ON, '-'),
-            ("-", r"\s*--- End of ", ON, '-'),
+            ("l", "      ", ON, 'l'),
+            (
+                "-lo",
+                r"(trce|dbug|info|warn|fail|crit): .*\[[0-9]+\]$",
+                None,
+                'l',
+            ),
+            ("-lo", r"Stack overflow\.$", None, 'o'),
+            ("o", r"[ \t]\s*at |Repeat|-+$", ON, 'o'),
+            ("-lo", r"[ \t]\s*(at |---> )", ON, '-'),
+            ("-lo", r"\s*--- End of |<---$", ON, '-'),
+            ("-lo", r"---> \(Inner Exception #", ON, '-'),
         ],
         Preset::Javascript => &[
             ("p", r"[ \t]", ON, 'p'),
-            ("p", r"\}$", ON, 'f'),
-            ("-scafp", r"(node:.*|(/|file:).*[jt]s):[0-9]+$", None, 's'),
+            ("p", r"\}", ON, 'f'),
+            (
+                "-scmfp",
+                r"(node:.*|(/|file:).*[jt]s|undefined|<anonymous_script>|\[eval\]):[0-9]+$",
+                None,
+                's',
+            ),
+            ("sc", r"\s*\^+\s*$", ON, 'm'),
             ("s", "", ON, 'c'),
-            ("c", r"\s*\^+\s*$", ON, 'a'),
-            ("a", r"[^ \t]", ON, 'f'),
-            ("-caf", r"[ \t]\s*at .*\{$", ON, 'p'),
-            ("-caf", r"[ \t]\s*(at |\.\.\. [0-9])", ON, 'f'),
-            ("f", r"Node\.js v", ON, '-'),
+            ("-cmf", r"[ \t]\s*at .*\{$", ON, 'p'),
+            ("-cmf", r"[ \t]\s*(at |\.\.\. [0-9])", ON, 'f'),
+            ("m", r"\[[^:]*(Error|\]):.*\] \{$", ON, 'p'),
+            ("-cfp", r"\[[^:]*(Error|\]):.*\] \{$", None, 'p'),
+            ("-cmfp", r"\(Use `node --trace-", ON, 'f'),
+            ("mf", r"Node\.js v", ON, '-'),
+            ("f", r"Emitted 'error' event ", ON, 'f'),
+            ("m", "", ON, 'm'),
         ],
         Preset::Rust => &[
             ("-mpf", r"thread '.* panicked at .*:$", None, 'm'),
             ("-mpf", r"thread '.* panicked at ", None, 'p'),
+            ("-mpf", r"thread '.* has overflowed its stack$", None, 'p'),
             ("-mpf", r"stack backtrace:$", ON, 'f'),
             ("m", "", ON, 'p'),
             ("p", r"[ \t]", ON, 'p'),
             ("f", r"[ \t]", ON, 'f'),
-            ("pf", r"note: ", ON, '-'),
+            (
+                "pf",
+                r"note: |fatal runtime error: |thread caused non-unwinding panic\. aborting\.$",
+                ON,
+                '-',
+            ),
         ],
     }
 }
+
+const PYTHON_NAME: &str = r"([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*|<locals>)(\.([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*|<locals>))*(:|$)";
 
 /// What is joined.
 #[derive(Clone, Debug)]
@@ -198,31 +269,35 @@ fn continues(how: &How, line: &[u8], open: &mut Open) -> bool {
     let mut goes_on = false;
     for (index, preset) in presets.iter().enumerate() {
         let state = open.states.entry(index).or_insert('-');
-        let rule = rules(*preset).iter().find(|(states, pattern, ..)| {
-            states.contains(*state) && pattern.is_match(line) && ruby_frame(*preset, line)
+        let rule = rules(*preset).iter().find(|(states, pattern, text, _)| {
+            let after = text.is_none_or(|text| String::from_utf8_lossy(before).contains(text));
+            states.contains(*state) && pattern.is_match(line) && after && placed(pattern, line)
         });
         *state = rule.map_or('-', |(.., to)| *to);
-        goes_on |= match rule {
-            Some((.., Some(text), _)) => String::from_utf8_lossy(before).contains(text),
-            _ => false,
-        };
+        goes_on |= matches!(rule, Some((_, _, Some(_), _)));
     }
     goes_on
 }
 
-/// What no single expression says: the name of the method is all that is quoted at the end of the line.
-fn ruby_frame(preset: Preset, line: &[u8]) -> bool {
-    static FROM: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"(?s-u)^[ \t]\s*([0-9]+: )?from ").unwrap());
-    if preset != Preset::Ruby || FROM.is_match(line) {
+/// What no single expression says of Ruby's lines with a place: it is all that is before the first `:in`, and the name
+/// of the method is all that is quoted at the end of the line.
+fn placed(pattern: &Regex, line: &[u8]) -> bool {
+    if !pattern.as_str().contains(":in ") {
         return true;
     }
     let text: String = line.iter().map(|&byte| char::from(byte)).collect();
-    let Some((_, name)) = text.split_once(":in ") else {
+    let Some((place, name)) = text.split_once(":in ") else {
         return false;
     };
-    let quoted = name.starts_with('\'') || name.starts_with('`');
-    quoted && name.len() > 1 && name.ends_with('\'') && !name.contains("': ")
+    let Some((path, number)) = place.rsplit_once(':') else {
+        return false;
+    };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_place = is_number && !path.is_empty() && !path.contains(": ");
+    let is_quoted = name.starts_with('\'') || name.starts_with('`');
+    let is_frame = name.len() > 1 && !name.contains("': ");
+    let is_exception = line.ends_with(b")") && name.rfind("': ").is_some_and(|at| at > 0);
+    is_place && is_quoted && (is_frame || is_exception)
 }
 
 /// Lines of traces of all languages, and others.
@@ -238,6 +313,9 @@ fn line() -> impl Strategy<Value = String> {
         "at ",
         "Caused by: x",
         "\tSuppressed: x",
+        "Suppressed: x",
+        "Wrapped by: x",
+        "... 8 more",
         "\t... 8 more",
         "    ... 5 lines",
         "\t[CIRCULAR REFERENCE: x]",
@@ -266,6 +344,42 @@ fn line() -> impl Strategy<Value = String> {
         "a.rb:2:in `f'",
         "a.rb:2:in 'f': it's 'x'",
         "a.rb:2:in 'f': x (E)",
+        "a.rb:2:in `f': undefined method `foo' for nil (NoMethodError)",
+        "a.rb:x:in 'f'",
+        "<internal:array>:4:in 'each'",
+        "INFO: a.rb:2:in 'f'",
+        "x.foo",
+        "#<Thread:0x1 a.rb:1 run> terminated with exception (x):",
+        "Did you mean?  food",
+        "\t ... 12 levels...",
+        "fail: A[1]",
+        "      x",
+        "Stack overflow.",
+        "Repeated 2 times:",
+        "--------",
+        "<---",
+        "---> (Inner Exception #1) x",
+        "Exception in thread T:",
+        "Exception ignored in: x",
+        "Fatal Python error: x",
+        "Python runtime state: x",
+        "Current thread 0x1 (most recent call first):",
+        "Extension modules: x",
+        "a.<locals>.B: x",
+        "runtime: goroutine stack exceeds x",
+        "runtime: sp=1",
+        "SIGQUIT: quit",
+        "PC=0x1",
+        "signal arrived during x",
+        "rax    0x1f",
+        "[Error: x] {",
+        "Error [CODE]: x",
+        "(Use `node --trace-x",
+        "Emitted 'error' event on x",
+        "<anonymous_script>:1",
+        "thread 'main' has overflowed its stack",
+        "fatal runtime error: x",
+        "thread caused non-unwinding panic. aborting.",
         " ---> x",
         "   --- End of inner",
         "--- End of stack",

@@ -7,6 +7,7 @@ mod hostile;
 mod multiline;
 mod properties;
 mod rotation;
+mod traces;
 
 /// Runs a framer over an input and checks what must hold for every input.
 mod check;

@@ -365,6 +365,36 @@ fn a_json_object_is_never_joined() {
     );
 }
 
+/// The line behind the object would else be the end of a trace that began before it.
+#[test]
+fn a_json_object_ends_a_trace() {
+    check_config(
+        &config(Format::Auto, &Multiline::presets(&[Preset::Python])),
+        "Traceback (most recent call last):\n\
+         {\"a\":1}\n\
+         ValueError: x\n\
+         During handling of the above exception, another exception occurred:\n",
+        &[
+            "Traceback (most recent call last):",
+            "{\"a\":1}",
+            "ValueError: x",
+            "During handling of the above exception, another exception occurred:",
+        ],
+    );
+}
+
+#[test]
+fn a_join_of_neighbours_is_a_range_of_the_buffer() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Java]));
+    let mut framer = Framer::new(&config, 0, false);
+    let mut frames = Frames::default();
+    let chunk = b"###e\n\tat f\n\tat g\nnext\n";
+    framer.push(&chunk[3..], 7, 3, &mut frames);
+    let join = &frames.records[0];
+    assert_eq!((join.buffer, join.start, join.end), (7, 3, 16));
+    assert!(frames.side.is_empty());
+}
+
 #[test]
 fn streams_are_joined_apart_and_partial_lines_first() {
     let java = Multiline::presets(&[Preset::Java]);
@@ -395,6 +425,21 @@ fn streams_are_joined_apart_and_partial_lines_first() {
     );
 }
 
+/// Both were put together in the side buffer, where one byte of another stream lies between them.
+#[test]
+fn neighbours_in_the_side_buffer_are_not_neighbours_in_the_source() {
+    check_config(
+        &config(Format::Cri, &Multiline::presets(&[Preset::Java])),
+        "2026-01-02T03:04:05Z stderr P e\n\
+         2026-01-02T03:04:05Z stderr F \n\
+         2026-01-02T03:04:05Z stdout P x\n\
+         2026-01-02T03:04:05Z stdout F \n\
+         2026-01-02T03:04:05Z stderr P \tat\n\
+         2026-01-02T03:04:05Z stderr F  f\n",
+        &["stderr: e\n\tat f", "stdout: x"],
+    );
+}
+
 #[test]
 fn a_join_has_the_first_time_and_all_pieces() {
     let input = "2026-01-02T03:04:05Z stderr F e\n\
@@ -411,6 +456,27 @@ fn a_join_has_the_first_time_and_all_pieces() {
         .map(|piece| piece.start - ORIGIN..piece.end - ORIGIN);
     assert_eq!(spans.collect::<Vec<_>>(), [0..32, 64..136]);
     assert_eq!((stats.records, stats.multiline), (2, 1));
+    let (_, stats) = frame(&config, false, &input.as_bytes()[..100], &[]);
+    assert_eq!((stats.records, stats.multiline), (2, 1), "of two lines");
+}
+
+/// What was put together and is held is in the side buffer no longer.
+#[test]
+fn the_side_buffer_is_given_back() {
+    let config = config(Format::Cri, &Multiline::presets(&[Preset::Java]));
+    let first = b"2026-01-02T03:04:05Z stderr P e\n2026-01-02T03:04:05Z stderr F x\n";
+    let second = b"2026-01-02T03:04:05Z stderr P \tat\n2026-01-02T03:04:05Z stderr F  f\n";
+    let mut frames = Frames::default();
+    let mut in_two = Framer::new(&config, 0, false);
+    for chunk in [&first[..], second] {
+        in_two.push(chunk, 0, 0, &mut frames);
+        assert!(frames.side.is_empty());
+    }
+    let mut in_one = Framer::new(&config, 0, false);
+    in_one.push(&[&first[..], second].concat(), 0, 0, &mut frames);
+    assert!(frames.side.is_empty());
+    in_one.finish(&mut frames);
+    assert_eq!(frames.side, b"ex\n\tat f");
 }
 
 #[test]
@@ -432,6 +498,8 @@ fn what_does_not_fit_is_a_record_of_its_own() {
             "g\nh",
         ],
     );
+    // Cut before a character, a line that is too long may fit a join after all.
+    check_config(&bounded, "A\nabc€€\nd\n", &["truncated: A\nabc€", "d"]);
     // Other streams' lines lie between: the first join is given up for its span.
     let line = "2026-01-02T03:04:05Z stdout F A\n";
     let other = "2026-01-02T03:04:05Z stderr F A\n";
@@ -522,4 +590,35 @@ fn without_multiline_nothing_is_held() {
             .all(|skip| skip.reason == SkipReason::Blank)
     );
     assert!(!frames.records[0].flags.contains(Flags::TRUNCATED));
+}
+
+/// Lines that come too late for their trace are joined among themselves, in the next file too.
+#[test]
+fn a_rotation_keeps_the_place_in_a_trace() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Python]));
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config, 0, false).numbered(1);
+    first.push(b"Traceback (most recent call last):\n", 0, 0, &mut frames);
+    first.flush_joins(&mut frames);
+    let mut second = Framer::new(&config, 0, false).numbered(2);
+    second.continue_from(&mut first);
+    let link = b"E: x\nDuring handling of the above exception, another exception occurred:\n";
+    second.push(link, 0, 0, &mut frames);
+    second.finish(&mut frames);
+    assert_eq!(frames.records.len(), 2, "{frames:?}");
+}
+
+#[test]
+fn a_source_that_has_begun_keeps_its_own_join() {
+    let config = config(Format::Raw, &Multiline::presets(&[Preset::Java]));
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&config, 0, false).numbered(1);
+    first.push(b"old\n", 0, 0, &mut frames);
+    let mut second = Framer::new(&config, 0, false).numbered(2);
+    second.push(b"e\n", 0, 0, &mut frames);
+    second.continue_from(&mut first);
+    second.push(b"\tat f\n", 0, 0, &mut frames);
+    second.finish(&mut frames);
+    assert_eq!(frames.side, b"e\n\tat f");
+    assert_eq!(first.unsettled_from(), Some(0), "the other one stays there");
 }

@@ -1,9 +1,8 @@
 //! The presets' rules, from the traces that the languages' own runtimes print. Each table stands with the lines that
 //! it is about. Pure declarations over tests of a line's bytes.
 
-use memchr::{memchr, memmem};
-
-use super::{Machine, OUTSIDE, Rule, Then};
+use super::lines::*;
+use super::{Is, Machine, OUTSIDE, Rule};
 
 /// Every state.
 const ANY: u8 = u8::MAX;
@@ -16,8 +15,8 @@ const fn at(state: u8) -> u8 {
 const fn begins(within: u8, is: fn(&[u8]) -> bool, to: u8) -> Rule {
     Rule {
         within,
-        is,
-        then: Then::Begins,
+        is: Is::Line(is),
+        continues: false,
         to,
     }
 }
@@ -25,8 +24,18 @@ const fn begins(within: u8, is: fn(&[u8]) -> bool, to: u8) -> Rule {
 const fn continues(within: u8, is: fn(&[u8]) -> bool, to: u8) -> Rule {
     Rule {
         within,
-        is,
-        then: Then::Continues,
+        is: Is::Line(is),
+        continues: true,
+        to,
+    }
+}
+
+/// The same for a line that is judged with the record before it.
+const fn continues_after(within: u8, is: fn(&[u8], &[u8]) -> bool, to: u8) -> Rule {
+    Rule {
+        within,
+        is: Is::After(is),
+        continues: true,
         to,
     }
 }
@@ -39,7 +48,7 @@ const fn continues(within: u8, is: fn(&[u8]) -> bool, to: u8) -> Rule {
 ///     Suppressed: java.lang.IllegalStateException: close
 /// ```
 pub(super) static JAVA: Machine = Machine {
-    first: b" \tCSW.[",
+    first: b" \tCW",
     last: b"",
     rules: &[
         continues(ANY, is_frame, OUTSIDE),
@@ -62,20 +71,33 @@ pub(super) static JAVA: Machine = Machine {
 pub(super) static PYTHON: Machine = {
     const TRACE: u8 = 1;
     const RAISED: u8 = 2;
-    const CHAINED: u8 = 3;
+    const ANNOUNCED: u8 = 3;
     const GROUP: u8 = 4;
+    const FATAL: u8 = 5;
     Machine {
-        first: b"T ",
+        first: b"TEFC ",
         last: b"",
         rules: &[
-            continues(at(CHAINED), is_traceback, TRACE),
-            continues(at(CHAINED), is_group_traceback, GROUP),
+            continues(at(ANNOUNCED), is_traceback, TRACE),
+            continues(at(ANNOUNCED), is_group_traceback, GROUP),
             begins(ANY, is_traceback, TRACE),
             begins(ANY, is_group_traceback, GROUP),
             continues(at(TRACE), is_indented, TRACE),
             continues(at(TRACE), is_python_exception, RAISED),
-            continues(at(RAISED) | at(GROUP), is_python_link, CHAINED),
+            continues(at(RAISED) | at(GROUP), is_python_link, ANNOUNCED),
             continues(at(GROUP), is_group_line, GROUP),
+            // Nobody catches what a thread or a destructor raises: the interpreter says where that was.
+            begins(ANY, is_python_announcement, ANNOUNCED),
+            // What the interpreter dies of, and the stacks of all threads.
+            begins(ANY, |line| line.starts_with(b"Fatal Python error: "), FATAL),
+            continues(at(FATAL), is_python_state, FATAL),
+            continues(at(FATAL) | at(TRACE), is_python_thread, TRACE),
+            begins(ANY, is_python_thread, TRACE),
+            continues(
+                at(TRACE),
+                |line| line.starts_with(b"Extension modules: "),
+                OUTSIDE,
+            ),
             // A syntax error of the program itself comes without a heading.
             begins(ANY, |line| line.starts_with(b"  File \""), TRACE),
         ],
@@ -91,24 +113,45 @@ pub(super) static PYTHON: Machine = {
 ///     /src/a.go:4 +0x26
 /// created by main.main in goroutine 1
 /// ```
+///
+/// and of a stack that is too deep, and of a signal:
+///
+/// ```text
+/// runtime: goroutine stack exceeds 1000000000-byte limit
+/// runtime: sp=0x376cba170390 stack=[0x376cba170000, 0x376cda170000]
+/// fatal error: stack overflow
+///
+/// SIGQUIT: quit
+/// PC=0x4096ae m=0 sigcode=0
+/// ```
 pub(super) static GO: Machine = {
     const PANIC: u8 = 1;
     const FRAMES: u8 = 2;
+    const RUNTIME: u8 = 3;
     Machine {
-        first: b"pfg",
+        first: b"pfgrS",
         last: b"",
         rules: &[
+            begins(ANY, is_go_overflow, RUNTIME),
+            continues(
+                at(RUNTIME),
+                |line| line.starts_with(b"runtime: sp="),
+                RUNTIME,
+            ),
+            continues(
+                at(RUNTIME),
+                |line| line.starts_with(b"fatal error: "),
+                PANIC,
+            ),
+            begins(ANY, is_go_signal, RUNTIME),
+            continues(at(RUNTIME), |line| line.starts_with(b"PC=0x"), PANIC),
             begins(ANY, is_go_panic, PANIC),
             continues(at(PANIC) | at(FRAMES), is_goroutine, FRAMES),
             // A server that recovers logs a line of its own before the stack.
-            Rule {
-                within: ANY,
-                is: is_goroutine,
-                then: Then::ContinuesAfter(b"panic"),
-                to: FRAMES,
-            },
+            continues_after(ANY, is_goroutine_of_a_panic, FRAMES),
+            begins(ANY, is_goroutine, FRAMES),
             continues(at(PANIC), is_indented, PANIC),
-            continues(at(PANIC), |line| line.starts_with(b"[signal "), PANIC),
+            continues(at(PANIC), is_go_signal_detail, PANIC),
             continues(
                 at(PANIC) | at(FRAMES),
                 |line| line == b"runtime stack:",
@@ -116,6 +159,7 @@ pub(super) static GO: Machine = {
             ),
             continues(at(FRAMES), is_indented, FRAMES),
             continues(at(FRAMES), is_go_call, FRAMES),
+            continues(at(FRAMES), is_go_register, FRAMES),
         ],
     }
 };
@@ -123,6 +167,16 @@ pub(super) static GO: Machine = {
 /// ```text
 /// a.rb:2:in 'Integer#/': divided by 0 (ZeroDivisionError)
 ///     from a.rb:2:in 'Object#f'
+///
+/// a.rb:3:in '<main>': undefined local variable or method 'nope' for main (NameError)
+///
+///   f(nope)
+///     ^^^^
+/// Did you mean?  note
+///
+/// Traceback (most recent call last):
+///     1: from a.rb:5:in 'Object#g'
+/// a.rb:2:in 'Object#f': the last one (RuntimeError)
 /// ```
 ///
 /// and as its Logger writes an exception:
@@ -133,13 +187,29 @@ pub(super) static GO: Machine = {
 /// ```
 ///
 /// A cause is printed like another exception, so it is a record of its own.
-pub(super) static RUBY: Machine = Machine {
-    first: b" \t",
-    last: b"'",
-    rules: &[
-        continues(ANY, is_ruby_from, OUTSIDE),
-        continues(ANY, is_ruby_frame, OUTSIDE),
-    ],
+pub(super) static RUBY: Machine = {
+    const EXPECTED: u8 = 1;
+    const UNKNOWN_NAME: u8 = 2;
+    const SOURCE: u8 = 3;
+    const HINTS: u8 = 4;
+    Machine {
+        first: b" \t#",
+        last: b"')",
+        rules: &[
+            continues(ANY, is_ruby_from_in_reverse, EXPECTED),
+            continues(ANY, is_ruby_from, OUTSIDE),
+            continues(ANY, is_ruby_frame, OUTSIDE),
+            continues(ANY, is_elision, OUTSIDE),
+            continues(at(EXPECTED), is_ruby_unknown_name, UNKNOWN_NAME),
+            continues(at(EXPECTED), is_ruby_exception, OUTSIDE),
+            begins(ANY, is_ruby_unknown_name, UNKNOWN_NAME),
+            begins(ANY, is_ruby_thread, EXPECTED),
+            continues_after(at(UNKNOWN_NAME), has_ruby_name, SOURCE),
+            continues(at(SOURCE), is_caret, HINTS),
+            continues(at(HINTS), |line| line.starts_with(b"Did you mean?"), HINTS),
+            continues(at(HINTS), is_indented, HINTS),
+        ],
+    }
 };
 
 /// ```text
@@ -148,23 +218,45 @@ pub(super) static RUBY: Machine = Machine {
 ///    at Program.F() in /src/Program.cs:line 5
 ///    --- End of inner exception stack trace ---
 /// --- End of stack trace from previous location ---
+///  ---> (Inner Exception #1) System.ArgumentException: another<---
+/// <---
 /// ```
-pub(super) static DOTNET: Machine = Machine {
-    first: b" \t-",
-    last: b"",
-    rules: &[
-        continues(ANY, is_frame, OUTSIDE),
-        continues(
-            ANY,
-            |line| is_indented(line) && line.trim_ascii_start().starts_with(b"---> "),
-            OUTSIDE,
-        ),
-        continues(
-            ANY,
-            |line| line.trim_ascii_start().starts_with(b"--- End of "),
-            OUTSIDE,
-        ),
-    ],
+///
+/// and of a stack that is too deep, and as the console logger writes a record:
+///
+/// ```text
+/// Stack overflow.
+/// Repeated 24013 times:
+/// --------------------------------
+///    at Program.F()
+/// --------------------------------
+///
+/// fail: Program[0]
+///       a message
+///       System.ArgumentException: inner
+/// ```
+pub(super) static DOTNET: Machine = {
+    const LOGGED: u8 = 1;
+    const OVERFLOW: u8 = 2;
+    Machine {
+        first: b" \t-<S",
+        last: b"]",
+        rules: &[
+            continues(at(LOGGED), |line| line.starts_with(b"      "), LOGGED),
+            begins(ANY, is_dotnet_log, LOGGED),
+            begins(ANY, |line| line == b"Stack overflow.", OVERFLOW),
+            continues(at(OVERFLOW), is_frame, OVERFLOW),
+            continues(at(OVERFLOW), is_dotnet_repetition, OVERFLOW),
+            continues(ANY, is_frame, OUTSIDE),
+            continues(ANY, is_dotnet_inner, OUTSIDE),
+            continues(ANY, |line| line == b"<---", OUTSIDE),
+            continues(
+                ANY,
+                |line| line.trim_ascii_start().starts_with(b"--- End of "),
+                OUTSIDE,
+            ),
+        ],
+    }
 };
 
 /// ```text
@@ -180,30 +272,44 @@ pub(super) static DOTNET: Machine = Machine {
 ///
 /// Node.js v20.20.2
 /// ```
+///
+/// The message behind the caret may have any lines: frames follow it, or one of the two that Node.js ends with.
 pub(super) static JAVASCRIPT: Machine = {
     const SOURCE: u8 = 1;
     const CODE: u8 = 2;
-    const CARET: u8 = 3;
+    const MESSAGE: u8 = 3;
     const FRAMES: u8 = 4;
     const PROPERTIES: u8 = 5;
     Machine {
-        first: b" \t/nf",
+        first: b" \t/nf<u[(",
         last: b"",
         rules: &[
             continues(at(PROPERTIES), is_indented, PROPERTIES),
-            continues(at(PROPERTIES), |line| line == b"}", FRAMES),
+            continues(at(PROPERTIES), |line| line.starts_with(b"}"), FRAMES),
             begins(ANY, is_node_source, SOURCE),
+            continues(at(SOURCE) | at(CODE), is_caret, MESSAGE),
             continues(at(SOURCE), |_| true, CODE),
-            continues(at(CODE), is_caret, CARET),
-            continues(at(CARET), |line| !is_indented(line), FRAMES),
             continues(
                 ANY,
                 |line| is_frame(line) && line.ends_with(b"{"),
                 PROPERTIES,
             ),
             continues(ANY, is_frame, FRAMES),
-            continues(ANY, |line| is_indented(line) && is_elision(line), FRAMES),
-            continues(at(FRAMES), |line| line.starts_with(b"Node.js v"), OUTSIDE),
+            continues(ANY, is_elision, FRAMES),
+            continues(at(MESSAGE), is_node_error_without_stack, PROPERTIES),
+            begins(ANY, is_node_error_without_stack, PROPERTIES),
+            continues(ANY, |line| line.starts_with(b"(Use `node --trace-"), FRAMES),
+            continues(
+                at(FRAMES) | at(MESSAGE),
+                |line| line.starts_with(b"Node.js v"),
+                OUTSIDE,
+            ),
+            continues(
+                at(FRAMES),
+                |line| line.starts_with(b"Emitted 'error' event "),
+                FRAMES,
+            ),
+            continues(at(MESSAGE), |_| true, MESSAGE),
         ],
     }
 };
@@ -216,6 +322,9 @@ pub(super) static JAVASCRIPT: Machine = {
 ///    0: __rustc::rust_begin_unwind
 ///              at /rustc/5980/library/std/src/panicking.rs:689:5
 /// note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.
+///
+/// thread 'main' (4711) has overflowed its stack
+/// fatal runtime error: stack overflow, aborting
 /// ```
 pub(super) static RUST: Machine = {
     const MESSAGE: u8 = 1;
@@ -231,168 +340,12 @@ pub(super) static RUST: Machine = {
                 MESSAGE,
             ),
             begins(ANY, is_rust_panic, PANIC),
+            begins(ANY, is_rust_overflow, PANIC),
             continues(ANY, |line| line == b"stack backtrace:", FRAMES),
             continues(at(MESSAGE), |_| true, PANIC),
             continues(at(PANIC), is_indented, PANIC),
             continues(at(FRAMES), is_indented, FRAMES),
-            continues(
-                at(PANIC) | at(FRAMES),
-                |line| line.starts_with(b"note: "),
-                OUTSIDE,
-            ),
+            continues(at(PANIC) | at(FRAMES), is_rust_end, OUTSIDE),
         ],
     }
 };
-
-fn is_indented(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b' ' | b'\t'))
-}
-
-/// `    at ...`
-fn is_frame(line: &[u8]) -> bool {
-    is_indented(line) && line.trim_ascii_start().starts_with(b"at ")
-}
-
-/// `    ... 12 more`
-fn is_elision(line: &[u8]) -> bool {
-    let text = line.trim_ascii_start().strip_prefix(b"... ");
-    text.is_some_and(|text| text.first().is_some_and(u8::is_ascii_digit))
-}
-
-fn is_java_cause(line: &[u8]) -> bool {
-    let text = line.trim_ascii_start();
-    text.starts_with(b"Caused by: ")
-        || text.starts_with(b"Suppressed: ")
-        || text.starts_with(b"Wrapped by: ")
-        || text.starts_with(b"[CIRCULAR REFERENCE")
-}
-
-fn is_traceback(line: &[u8]) -> bool {
-    line == b"Traceback (most recent call last):"
-}
-
-fn is_group_traceback(line: &[u8]) -> bool {
-    line == b"  + Exception Group Traceback (most recent call last):"
-}
-
-fn is_group_line(line: &[u8]) -> bool {
-    is_indented(line) && matches!(line.trim_ascii_start().first(), Some(b'|' | b'+'))
-}
-
-/// The name of an exception, perhaps with a message.
-fn is_python_exception(line: &[u8]) -> bool {
-    let name = &line[..memchr(b':', line).unwrap_or(line.len())];
-    let is_part = |part: &[u8]| {
-        part.first().is_some_and(|byte| !byte.is_ascii_digit())
-            && part
-                .iter()
-                .all(|&byte| byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii())
-    };
-    name.split(|&byte| byte == b'.').all(is_part)
-}
-
-fn is_python_link(line: &[u8]) -> bool {
-    line == b"During handling of the above exception, another exception occurred:"
-        || line == b"The above exception was the direct cause of the following exception:"
-}
-
-fn is_go_panic(line: &[u8]) -> bool {
-    line.starts_with(b"panic: ") || line.starts_with(b"fatal error: ")
-}
-
-/// `goroutine 1 [running]:`
-fn is_goroutine(line: &[u8]) -> bool {
-    line.strip_prefix(b"goroutine ")
-        .is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit) && rest.ends_with(b"]:"))
-}
-
-/// `main.(*T).M(0x0?, 0x1a6faf876710?)`, `created by main.main in goroutine 1`, `...12 frames elided...`
-fn is_go_call(line: &[u8]) -> bool {
-    let is_call = || {
-        let open = memchr(b'(', line).filter(|&open| open > 0);
-        line.ends_with(b")") && open.is_some_and(|open| memchr(b' ', &line[..open]).is_none())
-    };
-    line.starts_with(b"created by ") || line.starts_with(b"...") || is_call()
-}
-
-/// `    from a.rb:2:in 'f'`, `    12: from a.rb:2:in 'f'`
-fn is_ruby_from(line: &[u8]) -> bool {
-    let text = line.trim_ascii_start();
-    let number = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let rest = match number {
-        0 => Some(text),
-        _ => text[number..].strip_prefix(b": "),
-    };
-    is_indented(line) && rest.is_some_and(|rest| rest.starts_with(b"from "))
-}
-
-/// `a.rb:2:in 'f'`, without a message.
-fn is_ruby_frame(line: &[u8]) -> bool {
-    let name = memmem::find(line, b":in ").map(|at| &line[at + 4..]);
-    name.is_some_and(|name| {
-        matches!(name.first(), Some(b'\'' | b'`'))
-            && name.len() > 1
-            && name.ends_with(b"'")
-            && memmem::find(name, b"': ").is_none()
-    }) && memmem::find(line, b".rb:").is_some()
-}
-
-/// `/src/a.js:2`, `file:///src/a.mjs:2`, `node:fs:573`
-fn is_node_source(line: &[u8]) -> bool {
-    let Some(colon) = memchr::memrchr(b':', line) else {
-        return false;
-    };
-    let (path, number) = (&line[..colon], &line[colon + 1..]);
-    let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
-    let is_script = || {
-        let of_files = path.starts_with(b"/") || path.starts_with(b"file:");
-        of_files && (path.ends_with(b"js") || path.ends_with(b"ts"))
-    };
-    is_number && (path.starts_with(b"node:") || is_script())
-}
-
-fn is_caret(line: &[u8]) -> bool {
-    line.trim_ascii().iter().all(|&byte| byte == b'^')
-}
-
-fn is_rust_panic(line: &[u8]) -> bool {
-    line.starts_with(b"thread '") && memmem::find(line, b" panicked at ").is_some()
-}
-
-/// How lines of traces begin, and some others; for tests.
-#[cfg(test)]
-pub(super) const HEADS: &[&str] = &[
-    "",
-    "INFO ",
-    "    at ",
-    "\tat ",
-    "at ",
-    "Caused by: ",
-    "\tSuppressed: ",
-    "\t... 8 ",
-    "[CIRCULAR REFERENCE: ",
-    "Traceback (most recent call last):",
-    "  File \"a.py\", ",
-    "ValueError: ",
-    "The above exception was the direct cause of the following exception:",
-    "  + Exception Group Traceback (most recent call last):",
-    "  | ",
-    "panic: ",
-    "fatal error: ",
-    "[signal ",
-    "goroutine 1 [running]:",
-    "created by ",
-    "main.main(",
-    "\tfrom ",
-    "\t2: from ",
-    "a.rb:2:in '",
-    " ---> ",
-    "--- End of ",
-    "/a.js",
-    "node:fs",
-    "Node.js v",
-    "}",
-    "thread 'main' panicked at ",
-    "stack backtrace:",
-    "note: ",
-];
