@@ -45,8 +45,18 @@ func TestRendersAreAsRecorded(t *testing.T) {
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	const endpoint = "otlp: {endpoint: \"http://collector:4318\"}\n"
 	cases := map[string]struct{ values, version, message string }{
-		"no endpoint":            {"{}", kubeVersion, "set otlp.endpoint, such as"},
-		"no scheme":              {"otlp: {endpoint: \"collector:4318\"}", kubeVersion, "endpoint"},
+		"no endpoint":    {"{}", kubeVersion, "set otlp.endpoint, such as"},
+		"no scheme":      {"otlp: {endpoint: \"collector:4318\"}", kubeVersion, "write http://HOST:PORT"},
+		"another scheme": {"otlp: {endpoint: \"grpc://collector:4317\"}", kubeVersion, "https://HOST:PORT"},
+		"a template":     {"otlp: {endpoint: \"http://c.{{ .Release.Name }}\"}", kubeVersion, "is no URL"},
+		"the whole URL":  {"otlp: {endpoint: \"https://c:4318/v1/logs/\"}", kubeVersion, "leave it out"},
+		"CA not mounted": {"otlp: {endpoint: \"https://c\", tls: {ca_file: /run/secrets/a/ca.crt}}\nsecretFiles: [{secretName: b, mountPath: /run/secrets/a/c}]",
+			kubeVersion, "secretFiles, as [{secretName: a}]"},
+		"header not mounted": {"otlp: {endpoint: \"https://c\", headers: {x: \"Key ${file:/run/secrets/a/key}\"}}\nsecretFiles: [{secretName: a, mountPath: /run/secrets/a/k}]",
+			kubeVersion, "names /run/secrets/a/key, which nothing mounts"},
+		"pipeline without content": {endpoint + "config: {pipelines: {pods: null}}", kubeVersion, "switch the preset off"},
+		"template that is no YAML": {endpoint + "clusterName: \"a\\nb: [c\"\n" +
+			"config: {resource: {\"{{ .Values.clusterName }}\": a}}", kubeVersion, "config is no YAML"},
 		"gateway":                {endpoint + "mode: deployment", kubeVersion, "needs the OTLP input"},
 		"unknown value":          {endpoint + "presets: {podLogs: {enabeld: true}}", kubeVersion, "enabeld"},
 		"nothing to read":        {endpoint + "presets: {podLogs: {enabled: false}}", kubeVersion, "nothing to read"},
