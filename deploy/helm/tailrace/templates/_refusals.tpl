@@ -9,6 +9,12 @@
 {{- if and .Values.configOverride .Values.config -}}
 {{- fail "configOverride is the whole config, so that config would be ignored: set one of them" -}}
 {{- end -}}
+{{- if .Values.configOverride -}}
+{{- $listen := tpl (dig "admin" "listen" "" .Values.configOverride) . -}}
+{{- if ne (regexFind "[0-9]+$" $listen) (include "tailrace.adminPort" .) -}}
+{{- fail (printf "configOverride needs admin: {listen: %q}, for the probes ask there: it has %q" .Values.admin.listen $listen) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.configMap.existingName (or .Values.configOverride .Values.config .Values.otlp.endpoint) -}}
 {{- fail "configMap.existingName is the whole config, so that otlp.endpoint, config and configOverride would be ignored: leave them out" -}}
 {{- end -}}
