@@ -14,7 +14,7 @@ import (
 const grafanaDir = "../grafana"
 
 var (
-	registration = regexp.MustCompile(`register(?:_with_unit)?\(\s*"(\w+)",\s*"[^"]*",\s*(?:(?:Unit::)?(\w+)(?:\(\))?,\s*)?m\.(\w+)`)
+	registration = regexp.MustCompile(`register(?:_with_unit)?\(\s*"(\w+)",\s*"[^"]*",\s*(?:(?:Unit::)?(\w+)(?:\(\))?,\s*)?(?:m|inner)\.(\w+)`)
 	family       = regexp.MustCompile(`(\w+): (?:Family<\w+, )?(Counter|Gauge|Histogram|DelayFamily)\b`)
 	metricName   = regexp.MustCompile(`\btailrace_\w+`)
 )
@@ -85,12 +85,13 @@ func TestMetricsOfAlertsAndDashboardExist(t *testing.T) {
 }
 
 func TestNamesAreReadFromSources(t *testing.T) {
-	source := `struct M { a: Family<L, Counter>, b: Gauge, d: DelayFamily }
+	source := `struct M { a: Family<L, Counter>, b: Gauge, c: Gauge<f64, AtomicU64>, d: DelayFamily }
 		r.register("x_a", "text", m.a); r.register_with_unit("x_b", "text", bytes(), m.b);
+		r.register("x_c", "text, with a comma", inner.c.clone());
 		r.register_with_unit(
 			"x_d", "text",
 			Unit::Seconds, m.d.0);`
-	want := []string{"tailrace_x_a_total", "tailrace_x_b_bytes", "tailrace_x_d_seconds_bucket",
+	want := []string{"tailrace_x_a_total", "tailrace_x_b_bytes", "tailrace_x_c", "tailrace_x_d_seconds_bucket",
 		"tailrace_x_d_seconds_sum", "tailrace_x_d_seconds_count"}
 	if names := exposed(source); !slices.Equal(names, want) {
 		t.Errorf("%q", names)

@@ -69,13 +69,9 @@ fn complete(workspace: &Workspace, binary: &Path, dir: &Path) -> Result<()> {
 /// Builds it, and puts it where what ships is.
 pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
     let arch = env::consts::ARCH;
-    let musl = format!("{arch}-unknown-linux-musl");
-    let is_static = has_target(workspace, &musl)? && on_path("musl-gcc");
-    let target = if is_static {
-        musl
-    } else {
-        format!("{arch}-unknown-linux-gnu")
-    };
+    let is_static = can_be_static(workspace)?;
+    let libc = if is_static { "musl" } else { "gnu" };
+    let target = format!("{arch}-unknown-linux-{libc}");
     let arguments = [
         "build",
         "--profile",
@@ -99,6 +95,12 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
         path: shipped,
         is_static,
     })
+}
+
+/// Whether the target and the C compiler of a static binary are installed.
+pub(crate) fn can_be_static(workspace: &Workspace) -> Result<bool> {
+    let musl = format!("{}-unknown-linux-musl", env::consts::ARCH);
+    Ok(has_target(workspace, &musl)? && on_path("musl-gcc"))
 }
 
 /// Whether rustup brought a target's standard library.

@@ -2,13 +2,14 @@
 //!
 //! One layer: the static binary, and the authorities of this machine that TLS servers are checked against. The same
 //! as deploy/docker/Dockerfile makes. Equal input gives equal bytes.
-//! Format: OCI image specification v1.1 (image-layout, manifest, config), as a tar.
+//! Format: OCI image specification v1.1 (image-layout, manifest, config), as a tar; and `manifest.json`, without which
+//! `docker load` does not find the image in it.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let binary = match &args.binary {
         Some(binary) => binary.clone(),
-        None => dist::build(workspace)?.path,
+        None => static_binary(workspace)?,
     };
     let out = workspace.target.join("dist-out");
     let output = args.output.clone().unwrap_or(out.join("image.tar"));
@@ -48,10 +49,22 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 
 /// Builds what ships and makes an image of this name of it; gives the archive.
 pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
-    let binary = dist::build(workspace)?.path;
+    let binary = static_binary(workspace)?;
     let output = workspace.target.join("dist-out/image.tar");
     write(&binary, name, &output)?;
     Ok(output)
+}
+
+/// Builds what ships, unless there would be nothing in the image that could load it.
+fn static_binary(workspace: &Workspace) -> Result<PathBuf> {
+    if !dist::can_be_static(workspace)? {
+        bail!(
+            "an image holds nothing but a static binary: `rustup target add {}-unknown-linux-musl` and install \
+             musl-gcc (Debian: musl-tools), or give a binary with --binary",
+            std::env::consts::ARCH
+        );
+    }
+    Ok(dist::build(workspace)?.path)
 }
 
 fn write(binary: &Path, name: &str, output: &Path) -> Result<()> {
@@ -108,6 +121,17 @@ fn archive(name: &str, layer: &[u8], compressed: &[u8]) -> Result<Vec<u8>> {
     });
     let config = add_blob(&mut tar, "config.v1+json", config.to_string().as_bytes())?;
     let layer = add_blob(&mut tar, "layer.v1.tar+gzip", compressed)?;
+    let for_docker = json!([{
+        "Config": path_of(&config),
+        "RepoTags": [name],
+        "Layers": [path_of(&layer)],
+    }]);
+    add(
+        &mut tar,
+        "manifest.json",
+        0o644,
+        for_docker.to_string().as_bytes(),
+    )?;
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -141,14 +165,19 @@ fn archive(name: &str, layer: &[u8], compressed: &[u8]) -> Result<Vec<u8>> {
 
 /// Adds content under its digest; gives its descriptor.
 fn add_blob(tar: &mut tar::Builder<Vec<u8>>, kind: &str, content: &[u8]) -> Result<Value> {
-    let digest = digest(content);
-    let path = format!("blobs/{}", digest.replace(':', "/"));
-    add(tar, &path, 0o644, content)?;
-    Ok(json!({
+    let descriptor = json!({
         "mediaType": format!("application/vnd.oci.image.{kind}"),
-        "digest": digest,
+        "digest": digest(content),
         "size": content.len(),
-    }))
+    });
+    add(tar, &path_of(&descriptor), 0o644, content)?;
+    Ok(descriptor)
+}
+
+/// Where the content of a descriptor is in the archive.
+fn path_of(descriptor: &Value) -> String {
+    let digest = descriptor["digest"].as_str().unwrap_or_default();
+    format!("blobs/{}", digest.replace(':', "/"))
 }
 
 fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8]) -> Result<()> {
@@ -166,4 +195,43 @@ fn digest(content: &[u8]) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     format!("sha256:{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::Read as _;
+
+    use super::*;
+
+    fn files(archive: &[u8]) -> HashMap<String, Vec<u8>> {
+        let mut tar = tar::Archive::new(archive);
+        let read = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().to_str().unwrap().to_owned();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            (path, content)
+        };
+        tar.entries().unwrap().map(read).collect()
+    }
+
+    /// By the index, as containerd goes, and by `manifest.json`, as docker does, one comes to the same content.
+    #[test]
+    fn both_ways_lead_to_the_image() {
+        let files = files(&archive("r.example/a:1", b"layer", b"compressed").unwrap());
+        let parse = |path: &str| serde_json::from_slice::<Value>(&files[path]).unwrap();
+        let index = parse("index.json");
+        let manifest = parse(&path_of(&index["manifests"][0]));
+        let docker = &parse("manifest.json")[0];
+        assert_eq!(docker["RepoTags"], json!(["r.example/a:1"]));
+        assert_eq!(docker["Config"], path_of(&manifest["config"]));
+        assert_eq!(docker["Layers"], json!([path_of(&manifest["layers"][0])]));
+        let config = parse(docker["Config"].as_str().unwrap());
+        assert_eq!(config["rootfs"]["diff_ids"], json!([digest(b"layer")]));
+        assert_eq!(files[docker["Layers"][0].as_str().unwrap()], b"compressed");
+        for (path, content) in files.iter().filter(|(path, _)| path.starts_with("blobs/")) {
+            assert_eq!(*path, path_of(&json!({"digest": digest(content)})));
+        }
+    }
 }

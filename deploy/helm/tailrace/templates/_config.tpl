@@ -1,30 +1,61 @@
-{{/* The agent's config: what the presets make, `config` merged over it, an output where none is given. */}}
+{{/* The agent's config: what the presets make, `config` merged over it, outputs merged over `otlp`. */}}
 {{- define "tailrace.config" -}}
 {{- include "tailrace.refusals" . -}}
 {{- if .Values.configOverride -}}
 {{- tpl (toYaml .Values.configOverride) . -}}
 {{- else -}}
 {{- $preset := include "tailrace.presetConfig" . | fromYaml -}}
-{{- $config := mustMergeOverwrite $preset (tpl (toYaml .Values.config) . | fromYaml) -}}
+{{- $given := tpl (toYaml .Values.config) . | fromYaml -}}
+{{- with $given.Error -}}
+{{- fail (printf "config is no YAML once its templates are filled in: %s" .) -}}
+{{- end -}}
+{{- range $name, $pipeline := $given.pipelines -}}
+{{- if not (kindIs "map" $pipeline) -}}
+{{- fail (printf "config.pipelines.%s is no mapping: to be without the preset's pipeline switch the preset off" $name) -}}
+{{- end -}}
+{{- if not $pipeline.input }}{{ $_ := unset $pipeline "input" }}{{ end -}}
+{{- /* `inputs` and an input of another type stand instead of the preset's. */ -}}
+{{- with get (default dict $preset.pipelines) $name -}}
+{{- if or (hasKey $pipeline "inputs") (ne .input.type (dig "input" "type" .input.type $pipeline)) -}}
+{{- $_ := unset . "input" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $config := mustMergeOverwrite $preset $given -}}
 {{- if not $config.pipelines -}}
 {{- fail "nothing to read: enable presets.podLogs or presets.hostLogs, or add a pipeline with config.pipelines" -}}
 {{- end -}}
 {{- range $name, $pipeline := $config.pipelines -}}
-{{- /* `inputs` and `outputs` of the user stand instead of the preset's one. */ -}}
-{{- if hasKey $pipeline "inputs" }}{{ $_ := unset $pipeline "input" }}{{ end -}}
 {{- if hasKey $pipeline "outputs" -}}
-{{- $_ := unset $pipeline "output" -}}
-{{- else if not (hasKey $pipeline "output") -}}
-{{- $_ := set $pipeline "output" (include "tailrace.otlpOutput" $ | fromYaml) -}}
+{{- $outputs := list -}}
+{{- range $pipeline.outputs -}}
+{{- $outputs = append $outputs (include "tailrace.output" (dict "root" $ "pipeline" $name "given" .) | fromYaml) -}}
 {{- end -}}
-{{- with $pipeline.output -}}
-{{- if and (eq (toString .type) "otlp") (not .endpoint) (not .logs_endpoint) -}}
-{{- fail (printf "pipeline %s has nowhere to send to: set otlp.endpoint, such as --set otlp.endpoint=http://collector:4318" $name) -}}
-{{- end -}}
+{{- $_ := set $pipeline "outputs" $outputs -}}
+{{- else -}}
+{{- $_ := set $pipeline "output" (include "tailrace.output" (dict "root" $ "pipeline" $name "given" $pipeline.output) | fromYaml) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
+{{- end -}}
+
+{{/* An output as the config has it, merged over `otlp`. One with a server of its own stands alone, or that server
+would get headers that are meant for another. */}}
+{{- define "tailrace.output" -}}
+{{- $output := default dict .given -}}
+{{- $type := toString (default "otlp" $output.type) -}}
+{{- if eq $type "otlp" -}}
+{{- $chart := dict "type" "otlp" -}}
+{{- if not (or $output.endpoint $output.logs_endpoint) -}}
+{{- $chart = include "tailrace.otlpOutput" .root | fromYaml -}}
+{{- end -}}
+{{- $output = mustMergeOverwrite $chart $output -}}
+{{- if not (or $output.endpoint $output.logs_endpoint) -}}
+{{- fail (printf "pipeline %s has nowhere to send to: set otlp.endpoint, such as --set otlp.endpoint=http://collector:4318" .pipeline) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $output -}}
 {{- end -}}
 
 {{- define "tailrace.presetConfig" -}}

@@ -18,8 +18,13 @@
 {{- define "tailrace.configMounts" -}}
 - {name: config, mountPath: /etc/tailrace, readOnly: true}
 {{- range .Values.secretFiles }}
-- {name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}, mountPath: {{ default (printf "/run/secrets/%s" .secretName) .mountPath }}, readOnly: true}
+- {name: {{ printf "secret-%s" .secretName | replace "." "-" | trunc 63 }}, mountPath: {{ include "tailrace.secretPath" . }}, readOnly: true}
 {{- end }}
+{{- end -}}
+
+{{/* Where an entry of `secretFiles` is mounted. */}}
+{{- define "tailrace.secretPath" -}}
+{{- default (printf "/run/secrets/%s" .secretName) .mountPath -}}
 {{- end -}}
 
 {{- define "tailrace.configVolumes" -}}
