@@ -72,12 +72,11 @@ impl Node {
         Ok(())
     }
 
-    /// Ends it and checks that each of `records` arrived once and labelled; gives the bytes of the requests.
-    pub(super) fn end(mut self, records: u64) -> Result<u64> {
+    /// Ends it and gives what arrived. Too few records, or one without what is known of its pod, are an error.
+    pub(super) fn end(mut self, records: u64) -> Result<Arrived> {
         drop(self.process.stdin.take());
         let totals = self.line(Duration::from_secs(10))?;
-        check(&totals, records)?;
-        totals["wire_bytes"].as_u64().context("no bytes arrived")
+        Arrived::check(&totals, records)
     }
 
     fn line(&self, timeout: Duration) -> Result<Value> {
@@ -94,14 +93,34 @@ impl Drop for Node {
     }
 }
 
-fn check(totals: &Value, records: u64) -> Result<()> {
-    let is = |name: &str, expected: u64| totals[name].as_u64() == Some(expected);
-    let all = is("records", records) && is("labelled", records);
-    ensure!(
-        all && is("complete_pods", PODS) && is("refused", 0),
-        "not each of {records} records of {PODS} pods arrived once with what is known of its pod: {totals}"
-    );
-    Ok(())
+/// What a node took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Arrived {
+    /// Bytes of the requests.
+    pub(super) wire_bytes: u64,
+    /// Records beyond those that were written: repeated, or in pieces.
+    pub(super) excess: u64,
+}
+
+impl Arrived {
+    fn check(totals: &Value, records: u64) -> Result<Arrived> {
+        let of = |name: &str| {
+            totals[name]
+                .as_u64()
+                .with_context(|| format!("no {name}: {totals}"))
+        };
+        let arrived = of("records")?;
+        let all = arrived >= records && of("labelled")? == arrived && of("refused")? == 0;
+        // As many as were written, but not each pod's own, are not what was written.
+        ensure!(
+            all && (arrived > records || of("complete_pods")? == PODS),
+            "not each of {records} records of {PODS} pods arrived with what is known of its pod: {totals}"
+        );
+        Ok(Arrived {
+            wire_bytes: of("wire_bytes")?,
+            excess: arrived - records,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -112,13 +131,17 @@ mod tests {
 
     #[test]
     fn every_total_must_be_right() {
-        let good = json!({"records": 200, "labelled": 200, "complete_pods": 100, "refused": 0});
-        assert!(check(&good, 200).is_ok());
-        assert!(check(&good, 201).is_err());
+        let good = json!({
+            "records": 200, "labelled": 200, "complete_pods": 100, "refused": 0, "wire_bytes": 9,
+        });
+        let excess = |totals: &Value, records| Some(Arrived::check(totals, records).ok()?.excess);
+        assert_eq!(excess(&good, 200), Some(0));
+        assert_eq!(excess(&good, 201), None);
+        assert_eq!(excess(&good, 199), Some(1));
         for (name, value) in [("labelled", 199), ("complete_pods", 99), ("refused", 1)] {
             let mut bad = good.clone();
             bad[name] = json!(value);
-            assert!(check(&bad, 200).is_err(), "{name}");
+            assert_eq!(excess(&bad, 200), None, "{name}");
         }
     }
 }

@@ -6,6 +6,7 @@ use super::super::child::Usage;
 use super::super::results::median;
 use super::super::samples::{Sample, peak};
 use super::logs::Logs;
+use super::node::Arrived;
 
 /// An agent's runs.
 pub(super) struct Contender {
@@ -19,7 +20,7 @@ pub(super) struct Peak {
     records_per_second: f64,
     /// For a million records.
     cpu_seconds: f64,
-    wire_bytes: u64,
+    arrived: Arrived,
     resident: u64,
     anonymous: u64,
 }
@@ -28,7 +29,7 @@ pub(super) struct Peak {
 pub(super) struct Rate {
     /// Of one core.
     cpu_share: f64,
-    wire_bytes: u64,
+    arrived: Arrived,
     resident: Level,
     anonymous: Level,
 }
@@ -40,11 +41,11 @@ struct Level {
 }
 
 impl Peak {
-    pub(super) fn new(logs: &Logs, usage: &Usage, wire_bytes: u64, samples: &[Sample]) -> Peak {
+    pub(super) fn new(logs: &Logs, usage: &Usage, arrived: Arrived, samples: &[Sample]) -> Peak {
         Peak {
             records_per_second: logs.records as f64 / usage.wall_seconds,
             cpu_seconds: usage.cpu_seconds * 1e6 / logs.records as f64,
-            wire_bytes,
+            arrived,
             resident: usage.peak_bytes,
             anonymous: peak(samples, |sample| sample.anonymous),
         }
@@ -52,7 +53,7 @@ impl Peak {
 }
 
 impl Rate {
-    pub(super) fn new(cpu_share: f64, wire_bytes: u64, samples: &[Sample]) -> Rate {
+    pub(super) fn new(cpu_share: f64, arrived: Arrived, samples: &[Sample]) -> Rate {
         let level = |of: fn(&Sample) -> u64| Level {
             median: median(
                 &samples
@@ -64,7 +65,7 @@ impl Rate {
         };
         Rate {
             cpu_share,
-            wire_bytes,
+            arrived,
             resident: level(|sample| sample.resident),
             anonymous: level(|sample| sample.anonymous),
         }
@@ -79,11 +80,12 @@ impl fmt::Display for Peak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.0} records/s, {:.2} CPU s per million, {:.0} MiB, {} bytes sent",
+            "{:.0} records/s, {:.2} CPU s per million, {:.0} MiB, {} bytes sent, {} records too many",
             self.records_per_second,
             self.cpu_seconds,
             mib(self.resident as f64),
-            self.wire_bytes
+            self.arrived.wire_bytes,
+            self.arrived.excess
         )
     }
 }
@@ -92,18 +94,19 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.4} core, {:.1} MiB resident, {:.1} MiB anonymous, {} bytes sent",
+            "{:.4} core, {:.1} MiB resident, {:.1} MiB anonymous, {} bytes sent, {} records too many",
             self.cpu_share,
             mib(self.resident.median),
             mib(self.anonymous.median),
-            self.wire_bytes
+            self.arrived.wire_bytes,
+            self.arrived.excess
         )
     }
 }
 
 /// One row per agent; figures of the peak are medians of its runs.
 pub(super) const CSV_COLUMNS: &str = "agent,records,peak_records_per_second,peak_cpu_seconds_per_million_records,\
-     peak_wire_bytes,peak_resident_bytes,peak_anonymous_bytes,steady_core,steady_wire_bytes,\
+     peak_wire_bytes,peak_excess_records,peak_resident_bytes,peak_anonymous_bytes,steady_core,steady_wire_bytes,steady_excess_records,\
      steady_resident_median_bytes,steady_resident_peak_bytes,steady_anonymous_median_bytes,\
      steady_anonymous_peak_bytes,load_before";
 
@@ -120,6 +123,12 @@ impl Contender {
         median(&self.peaks.iter().map(of).collect::<Vec<f64>>())
     }
 
+    /// Records too many in the worst run at the peak.
+    fn excess(&self) -> u64 {
+        let runs = self.peaks.iter().map(|peak| peak.arrived.excess);
+        runs.max().unwrap_or(0)
+    }
+
     pub(super) fn csv(&self, records: u64, load: &str) -> Vec<String> {
         let of_rate = |of: &dyn Fn(&Rate) -> String| self.rate.as_ref().map_or(String::new(), of);
         vec![
@@ -127,11 +136,13 @@ impl Contender {
             records.to_string(),
             format!("{:.0}", self.median(|peak| peak.records_per_second)),
             format!("{:.3}", self.median(|peak| peak.cpu_seconds)),
-            format!("{:.0}", self.median(|peak| peak.wire_bytes as f64)),
+            format!("{:.0}", self.median(|peak| peak.arrived.wire_bytes as f64)),
+            self.excess().to_string(),
             format!("{:.0}", self.median(|peak| peak.resident as f64)),
             format!("{:.0}", self.median(|peak| peak.anonymous as f64)),
             of_rate(&|rate| format!("{:.4}", rate.cpu_share)),
-            of_rate(&|rate| rate.wire_bytes.to_string()),
+            of_rate(&|rate| rate.arrived.wire_bytes.to_string()),
+            of_rate(&|rate| rate.arrived.excess.to_string()),
             of_rate(&|rate| format!("{:.0}", rate.resident.median)),
             of_rate(&|rate| rate.resident.peak.to_string()),
             of_rate(&|rate| format!("{:.0}", rate.anonymous.median)),
@@ -144,9 +155,9 @@ impl Contender {
 /// The table: the peak's columns first, then those of the steady rate.
 pub(super) fn markdown(contenders: &[Contender], runs: u32) -> String {
     let mut text = format!(
-        "Peaks are medians of {runs} runs, in turns. Memory of the steady rate: median (highest) of the samples.\n\n\
-         | agent | peak lines/s | CPU s per 1 M lines | peak MiB | peak anonymous MiB | core at 10,000 lines/s | MiB | anonymous MiB |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|\n"
+        "Peaks are medians of {runs} runs, in turns. Of memory at the peak the highest, at the steady rate the median (highest) sample.\n\n\
+         | agent | peak lines/s | CPU s per 1 M lines | records too many | MiB | anonymous MiB | core at 10,000 lines/s | MiB | anonymous MiB |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     );
     let level = |level: &Level| format!("{:.1} ({:.1})", mib(level.median), mib(level.peak as f64));
     for contender in contenders {
@@ -160,10 +171,11 @@ pub(super) fn markdown(contenders: &[Contender], runs: u32) -> String {
             ),
         };
         text.push_str(&format!(
-            "| {} | {:.0} | {:.2} | {:.0} | {:.0} | {steady} |\n",
+            "| {} | {:.0} | {:.2} | {} | {:.0} | {:.0} | {steady} |\n",
             contender.name,
             contender.median(|peak| peak.records_per_second),
             contender.median(|peak| peak.cpu_seconds),
+            contender.excess(),
             mib(contender.median(|peak| peak.resident as f64)),
             mib(contender.median(|peak| peak.anonymous as f64)),
         ));
@@ -187,18 +199,22 @@ mod tests {
             wall_seconds,
             wire_bytes: 0,
         };
+        let arrived = Arrived {
+            wire_bytes: 7,
+            excess: 3,
+        };
         let sample = Sample {
             resident: 60 << 20,
             anonymous: 20 << 20,
         };
-        Peak::new(&logs, &usage, 7, &[sample])
+        Peak::new(&logs, &usage, arrived, &[sample])
     }
 
     #[test]
     fn a_contender_is_a_row() {
         let mut contender = Contender::new("A, B");
         contender.peaks = vec![peak_of(2.0), peak_of(1.0), peak_of(4.0)];
-        let row = "| A, B | 250000 | 2.00 | 64 | 20 |";
+        let row = "| A, B | 250000 | 2.00 | 3 | 64 | 20 |";
         let table = markdown(&[contender], 3);
         assert_eq!(
             table.lines().last(),
@@ -211,7 +227,7 @@ mod tests {
             resident: n << 21,
             anonymous: n << 20,
         });
-        contender.rate = Some(Rate::new(0.0201, 8, &samples));
+        contender.rate = Some(Rate::new(0.0201, contender.peaks[0].arrived, &samples));
         let table = markdown(std::slice::from_ref(&contender), 1);
         let steady = format!("{row} 0.020 | 4.0 (12.0) | 2.0 (6.0) |");
         assert_eq!(table.lines().last(), Some(steady.as_str()));

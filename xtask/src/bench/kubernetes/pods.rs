@@ -109,7 +109,7 @@ impl Pod {
     }
 }
 
-const HASH: &str = "7c9d8f6b5";
+const HASH: &str = "7c9d8f6b5d";
 const IMAGE: &str = "registry.example/team/service";
 const VERSION: &str = "1.4.2";
 
@@ -124,7 +124,7 @@ mod tests {
         logs.dedup();
         assert_eq!(logs.len() as u64, PODS);
         let pod = &all()[11];
-        let log = "pods/team-1_service-1-7c9d8f6b5-x000b_6a1fc4b2-9d3e-4c57-8b1a-00000000000b/server/0.log";
+        let log = "pods/team-1_service-1-7c9d8f6b5d-x000b_6a1fc4b2-9d3e-4c57-8b1a-00000000000b/server/0.log";
         assert_eq!(pod.log(dir), Path::new(log));
         let expected = pod.expected();
         for key in ["namespace", "name", "uid"] {
