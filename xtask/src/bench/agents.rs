@@ -57,7 +57,7 @@ pub(crate) struct Args {
         value_delimiter = ',',
         default_value = "tailrace,otelcol"
     )]
-    only: Vec<Agent>,
+    pub(super) only: Vec<Agent>,
     /// The peers' compression
     #[arg(long, default_value = "zstd", value_parser = ["gzip", "zstd"])]
     peer_compression: String,

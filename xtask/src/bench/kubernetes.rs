@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::agents::{self, last_words, log_file, scratch_dir, stripped};
+use super::agents::{self, Agent, last_words, log_file, scratch_dir, stripped};
 use super::child::Child;
 use super::data::DataFile;
 use super::results::{Csv, machine, publish};
@@ -56,7 +56,7 @@ struct Bench<'a> {
 /// An agent with a config.
 struct Setup {
     name: &'static str,
-    is_tailrace: bool,
+    agent: Agent,
     config: &'static str,
     /// Only its peak is measured.
     peak_only: bool,
@@ -68,7 +68,7 @@ impl Setup {
     fn check(&self, arrived: Arrived) -> Result<Arrived> {
         let excess = arrived.excess;
         ensure!(
-            excess == 0 || !self.is_tailrace,
+            excess == 0 || self.agent != Agent::Tailrace,
             "{excess} records too many arrived"
         );
         Ok(arrived)
@@ -78,19 +78,19 @@ impl Setup {
 const SETUPS: [Setup; 3] = [
     Setup {
         name: "Tailrace",
-        is_tailrace: true,
+        agent: Agent::Tailrace,
         config: "tailrace-kubernetes.yaml",
         peak_only: false,
     },
     Setup {
         name: "OpenTelemetry Collector",
-        is_tailrace: false,
+        agent: Agent::Otelcol,
         config: "otelcol-kubernetes.yaml",
         peak_only: false,
     },
     Setup {
         name: "OpenTelemetry Collector, JSON left as text",
-        is_tailrace: false,
+        agent: Agent::Otelcol,
         config: "otelcol-kubernetes-text.yaml",
         peak_only: true,
     },
@@ -118,7 +118,11 @@ pub(crate) fn run(workspace: &Workspace, args: &agents::Args, is_public: bool) -
     };
     let load = load()?;
     println!("{}\nload before: {load}\n", machine(workspace));
-    let mut contenders: Vec<Contender> = SETUPS
+    let setups: Vec<&Setup> = SETUPS
+        .iter()
+        .filter(|setup| args.only.contains(&setup.agent))
+        .collect();
+    let mut contenders: Vec<Contender> = setups
         .iter()
         .map(|setup| Contender::new(setup.name))
         .collect();
@@ -129,7 +133,7 @@ pub(crate) fn run(workspace: &Workspace, args: &agents::Args, is_public: bool) -
         let logs = Logs::write(&bench.dir.join("pods"), &bench.pods, &payloads)?;
         println!("{} records in {} bytes of logs", logs.records, logs.bytes);
         for run in 1..=args.runs {
-            for (setup, contender) in SETUPS.iter().zip(&mut contenders) {
+            for (setup, contender) in setups.iter().zip(&mut contenders) {
                 let peak = bench.peak(setup, &logs);
                 let peak = peak.with_context(|| bench.fault(setup, "at its peak"))?;
                 println!("{}, run {run}: {peak}", setup.name);
@@ -137,7 +141,7 @@ pub(crate) fn run(workspace: &Workspace, args: &agents::Args, is_public: bool) -
             }
         }
     }
-    for (setup, contender) in SETUPS.iter().zip(&mut contenders) {
+    for (setup, contender) in setups.iter().zip(&mut contenders) {
         if !setup.peak_only {
             let rate = bench.steady(setup, &payloads);
             let rate = rate.with_context(|| bench.fault(setup, "at a steady rate"))?;
@@ -213,9 +217,9 @@ impl Bench<'_> {
             fs::remove_dir_all(&data_dir).context("cannot empty the data directory")?;
         }
         fs::create_dir_all(&data_dir).context("cannot create the data directory")?;
-        let (program, arguments): (&Path, &[&str]) = match setup.is_tailrace {
-            true => (&self.tailrace, &["run", "-c"]),
-            false => (&self.otelcol, &["--config"]),
+        let (program, arguments): (&Path, &[&str]) = match setup.agent {
+            Agent::Tailrace => (&self.tailrace, &["run", "-c"]),
+            Agent::Otelcol => (&self.otelcol, &["--config"]),
         };
         let mut command = match cpu {
             None => self.workspace.command(program, arguments),
