@@ -129,18 +129,7 @@ pub(crate) fn run(workspace: &Workspace, args: &agents::Args, is_public: bool) -
     let path = bench.dir.join("kubernetes.ndjson");
     let records = args.lines / PODS * PODS;
     let payloads = DataFile::generate(workspace, &bench.tailrace, SHAPE, records, path)?;
-    {
-        let logs = Logs::write(&bench.dir.join("pods"), &bench.pods, &payloads)?;
-        println!("{} records in {} bytes of logs", logs.records, logs.bytes);
-        for run in 1..=args.runs {
-            for (setup, contender) in setups.iter().zip(&mut contenders) {
-                let peak = bench.peak(setup, &logs);
-                let peak = peak.with_context(|| bench.fault(setup, "at its peak"))?;
-                println!("{}, run {run}: {peak}", setup.name);
-                contender.peaks.push(peak);
-            }
-        }
-    }
+    bench.peaks(&setups, &mut contenders, &payloads, args.runs)?;
     for (setup, contender) in setups.iter().zip(&mut contenders) {
         if !setup.peak_only {
             let rate = bench.steady(setup, &payloads);
@@ -172,6 +161,27 @@ fn load() -> Result<String> {
 impl Bench<'_> {
     fn fault(&self, setup: &Setup, when: &str) -> String {
         format!("{} {when}; {}", setup.name, last_words(&self.dir))
+    }
+
+    /// Every agent so many times on the same logs, in turns.
+    fn peaks(
+        &self,
+        setups: &[&Setup],
+        contenders: &mut [Contender],
+        payloads: &DataFile,
+        runs: u32,
+    ) -> Result<()> {
+        let logs = Logs::write(&self.dir.join("pods"), &self.pods, payloads)?;
+        println!("{} records in {} bytes of logs", logs.records, logs.bytes);
+        for run in 1..=runs {
+            for (setup, contender) in setups.iter().zip(contenders.iter_mut()) {
+                let peak = self.peak(setup, &logs);
+                let peak = peak.with_context(|| self.fault(setup, "at its peak"))?;
+                println!("{}, run {run}: {peak}", setup.name);
+                contender.peaks.push(peak);
+            }
+        }
+        Ok(())
     }
 
     /// One agent on one processor, on logs that are there.
