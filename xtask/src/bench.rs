@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the stages beside the libraries that do the same, whole agents beside each other, memory over
-//! large inputs, instruction counts.
+//! `cargo xtask bench`: the stages beside the libraries that do the same, whole agents beside each other, on files
+//! and on the pods of a Kubernetes node, memory over large inputs, instruction counts.
 //!
 //! Takes what the benches and the agents' processes report, gives Markdown on standard output, CSV files under
 //! `benches/results` and the plots of docs/performance.md. Measures nothing by itself but other processes.
@@ -13,9 +13,11 @@ mod chart;
 mod child;
 mod data;
 mod instructions;
+mod kubernetes;
 mod memory;
 mod receiver;
 mod results;
+mod samples;
 mod stages;
 mod table;
 
@@ -27,6 +29,9 @@ pub(crate) struct Args {
     /// Sample the memory of `tailrace run` over one large file and over many files
     #[arg(long, group = "mode")]
     memory: bool,
+    /// Compare whole agents on the pods of a Kubernetes node: their peak, and their share of one core at a steady rate
+    #[arg(long, group = "mode")]
+    kubernetes: bool,
     /// Count the instructions of each stage with callgrind, and compare with benches/instructions.csv
     #[arg(long, group = "mode")]
     instructions: bool,
@@ -48,6 +53,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         agents::run(workspace, &args.of_agents, args.publish)
     } else if args.memory {
         memory::run(workspace, &args.of_agents, &args.of_memory, args.publish)
+    } else if args.kubernetes {
+        kubernetes::run(workspace, &args.of_agents, args.publish)
     } else if args.instructions {
         instructions::run(workspace, &args.of_instructions, args.publish)
     } else {

@@ -19,8 +19,8 @@ mod state;
 
 pub use answer::{Answer, Gate};
 pub use judge::Judge;
-pub(crate) use request::decode_plain as decode;
 pub use request::{Protocol, Record, Request};
+pub(crate) use request::{decode_plain as decode, decompress};
 use state::{Counts, Shared};
 
 use crate::TestTls;

@@ -4,6 +4,8 @@
 //! * [`Collector`]: an OTLP server on loopback that answers what a script says and keeps what it
 //!   accepted, over HTTP/1.1, HTTP/2 and gRPC, with and without TLS.
 //! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
+//! * [`PodsApi`]: as much of a Kubernetes API server as agents ask.
+//! * [`Node`]: a [`PodsApi`] and an OTLP server that checks what an agent made of its pods, at full speed.
 //! * [`torture`]: writers, rotators, faults and kills around a real agent, and the verdict on it.
 //! * [`data()`]: where the real log files for tests lie on this machine, if they do.
 
@@ -15,6 +17,7 @@
 
 mod collector;
 mod data;
+mod node;
 mod pods_api;
 pub mod status;
 mod tls;
@@ -23,6 +26,7 @@ mod writer;
 
 pub use collector::{Answer, Collector, Gate, Judge, Protocol, Record, Request};
 pub use data::data;
+pub use node::{Expected, Node, Totals};
 pub use pods_api::{PodsApi, pod};
 pub use tls::TestTls;
 pub use writer::{Stream, Writer};

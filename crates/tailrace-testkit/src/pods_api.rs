@@ -1,5 +1,6 @@
 //! As much of a Kubernetes API server as one agent needs: the pods of its node, listed and watched, over plain HTTP
-//! on loopback. Takes pods as JSON; counts what it is asked. It checks no token.
+//! on loopback. Takes pods as JSON; counts what it is asked. It checks no token, knows no other path, and refuses
+//! to begin a watch with a list, as servers without that do: clients then list first.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -157,6 +158,13 @@ fn answer(path: &str, shared: &Shared, out: &mut TcpStream) -> std::io::Result<(
     while state.held {
         state = shared.changed.wait(state).unwrap();
     }
+    let (place, options) = path.split_once('?').unwrap_or((path, ""));
+    if place != PODS {
+        return refuse(out, "404 Not Found", "NotFound");
+    }
+    if options.contains("sendInitialEvents=true") {
+        return refuse(out, "422 Unprocessable Entity", "Invalid");
+    }
     if path.contains("watch=true") || path.contains("watch=1") {
         drop(state);
         return watch(path, shared, out);
@@ -168,10 +176,31 @@ fn answer(path: &str, shared: &Shared, out: &mut TcpStream) -> std::io::Result<(
         "items": state.pods.values().collect::<Vec<_>>(),
     });
     drop(state);
-    let body = list.to_string();
+    respond(out, "200 OK", &list)
+}
+
+/// The only thing it tells of.
+const PODS: &str = "/api/v1/pods";
+
+/// What the API server says when it says no.
+fn refuse(out: &mut TcpStream, status: &str, reason: &str) -> std::io::Result<()> {
+    let code: Option<u16> = status.split(' ').next().and_then(|code| code.parse().ok());
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "reason": reason,
+        "message": "this server only lists and watches pods",
+        "code": code,
+    });
+    respond(out, status, &body)
+}
+
+fn respond(out: &mut TcpStream, status: &str, body: &Value) -> std::io::Result<()> {
+    let body = body.to_string();
     write!(
         out,
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
@@ -198,5 +227,58 @@ fn watch(path: &str, shared: &Shared, out: &mut TcpStream) -> std::io::Result<()
         sent += 1;
         write!(out, "{:x}\r\n{event}\r\n", event.len())?;
         out.flush()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    /// The status and the body of an answer that has a length.
+    fn get(api: &PodsApi, path: &str) -> (String, Value) {
+        let mut stream = TcpStream::connect(&api.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // A watch would never end.
+        let patience = std::time::Duration::from_secs(10);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.lines().next().unwrap().to_owned();
+        (status, serde_json::from_str(body).unwrap())
+    }
+
+    #[test]
+    fn clients_that_would_watch_a_list_are_told_to_list() {
+        let api = PodsApi::start();
+        api.set(pod("shop", "web-0", "u1", "app", &json!({})));
+        let watch_list =
+            "/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        let (status, body) = get(&api, watch_list);
+        assert_eq!(status, "HTTP/1.1 422 Unprocessable Entity");
+        assert_eq!(
+            (&body["reason"], &body["code"]),
+            (&json!("Invalid"), &json!(422))
+        );
+        let (status, body) = get(
+            &api,
+            "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1&limit=500",
+        );
+        assert_eq!(status, "HTTP/1.1 200 OK");
+        assert_eq!(body["items"][0]["metadata"]["uid"], "u1");
+        assert_eq!(api.requests().len(), 2);
+    }
+
+    #[test]
+    fn nothing_but_pods_is_told() {
+        let api = PodsApi::start();
+        for path in ["/apis/apps/v1/replicasets", "/api/v1/pods/x", "/"] {
+            let (status, body) = get(&api, path);
+            assert_eq!(status, "HTTP/1.1 404 Not Found", "{path}");
+            assert_eq!(body["kind"], "Status");
+        }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     pub(super) lines: u64,
     /// Runs per case; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    pub(super) runs: u32,
     /// The shapes of `tailrace generate` to use
     #[arg(
         long,
@@ -57,7 +57,7 @@ pub(crate) struct Args {
         value_delimiter = ',',
         default_value = "tailrace,otelcol"
     )]
-    only: Vec<Agent>,
+    pub(super) only: Vec<Agent>,
     /// The peers' compression
     #[arg(long, default_value = "zstd", value_parser = ["gzip", "zstd"])]
     peer_compression: String,
@@ -172,7 +172,7 @@ pub(super) fn log_file(dir: &Path) -> Result<File> {
 const LOG: &str = "agent.log";
 
 /// The end of the last agent's log.
-fn last_words(dir: &Path) -> String {
+pub(super) fn last_words(dir: &Path) -> String {
     let log = fs::read_to_string(dir.join(LOG)).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let last = &lines[lines.len().saturating_sub(5)..];

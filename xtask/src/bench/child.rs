@@ -62,6 +62,11 @@ impl Child {
         self.stat().is_ok_and(|(ended, _)| ended)
     }
 
+    /// User and system time so far.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        Ok(self.stat()?.1)
+    }
+
     /// Ends the agent by SIGTERM and gives what it used.
     pub(crate) fn stop(mut self, timeout: Duration) -> Result<Usage> {
         let wall_seconds = self.started.elapsed().as_secs_f64();

@@ -1,17 +1,13 @@
 //! `cargo xtask bench --memory`: resident memory of `tailrace run`, sampled every 50 ms in a fresh process, over one
 //! large file and over many small ones.
 //!
-//! Resident memory holds the pages of the binary that were touched; anonymous memory does not, and is what a leak
-//! would make grow. Flat means that the last quarter of the samples peaks no higher than the second.
+//! Flat means that the last quarter of the samples peaks no higher than the second.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -21,6 +17,7 @@ use super::child::Child;
 use super::data::DataFile;
 use super::receiver::Receiver;
 use super::results::{Csv, machine, publish};
+use super::samples::{Sample, Sampler, peak};
 use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
@@ -35,13 +32,6 @@ pub(crate) struct Args {
     /// The shape of the lines
     #[arg(long, default_value = "simple", requires = "memory")]
     shape: String,
-}
-
-/// Resident and anonymous bytes at one time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Sample {
-    resident: u64,
-    anonymous: u64,
 }
 
 /// Lines of each of the many files.
@@ -144,49 +134,15 @@ fn sample(
         .stdout(Stdio::null())
         .stderr(log_file(&scratch_dir(workspace)?)?);
     let agent = Child::start(command)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let sampler = {
-        let (stop, path) = (Arc::clone(&stop), format!("/proc/{}/status", agent.id()));
-        thread::spawn(move || {
-            let mut samples = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let text = fs::read_to_string(&path).unwrap_or_default();
-                samples.extend(parse(&text));
-                thread::sleep(Duration::from_millis(50));
-            }
-            samples
-        })
-    };
+    let sampler = Sampler::start(agent.id());
     let received = receiver.wait(timeout, &agent);
-    stop.store(true, Ordering::Relaxed);
-    let samples = sampler.join();
+    let samples = sampler.stop();
     let usage = agent.stop(timeout)?;
     println!("{}: {usage}", files.display());
     if received?.records != lines {
         bail!("not all {lines} records arrived");
     }
-    match samples {
-        Ok(samples) if !samples.is_empty() => Ok(samples),
-        _ => bail!("no samples were taken"),
-    }
-}
-
-/// `VmRSS` and `RssAnon` of `/proc/PID/status`.
-fn parse(text: &str) -> Option<Sample> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
-        Some(kib * 1024)
-    };
-    Some(Sample {
-        resident: field("VmRSS:")?,
-        anonymous: field("RssAnon:")?,
-    })
-}
-
-/// The highest of some samples.
-fn peak(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> u64 {
-    samples.iter().map(of).max().unwrap_or(0)
+    samples
 }
 
 /// The highest samples of a run.
@@ -255,17 +211,6 @@ impl fmt::Display for Peaks {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_kinds_of_memory_are_read() {
-        let text = "VmHWM:\t 9 kB\nVmRSS:\t    20 kB\nRssAnon:\t 5 kB\n";
-        let sample = Sample {
-            resident: 20 << 10,
-            anonymous: 5 << 10,
-        };
-        assert_eq!(parse(text), Some(sample));
-        assert_eq!(parse("VmRSS:\t20 kB\n"), None);
-    }
 
     #[test]
     fn growth_shows_in_the_last_quarter() {

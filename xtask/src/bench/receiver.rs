@@ -65,20 +65,7 @@ impl Receiver {
 
     /// Waits for the totals. An agent that ends before them is an error.
     pub(crate) fn wait(mut self, timeout: Duration, agent: &Child) -> Result<Received> {
-        let deadline = Instant::now() + timeout;
-        let line = loop {
-            match self.lines.recv_timeout(Duration::from_millis(50)) {
-                Ok(line) => break line,
-                Err(RecvTimeoutError::Disconnected) => bail!("the receiver ended without totals"),
-                Err(RecvTimeoutError::Timeout) if agent.has_ended() => {
-                    bail!("the agent ended before everything had arrived")
-                }
-                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                    bail!("not everything arrived within {} s", timeout.as_secs())
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        };
+        let line = next_line(&self.lines, timeout, agent)?;
         self.process
             .wait()
             .context("cannot wait for the receiver")?;
@@ -100,9 +87,27 @@ impl Drop for Receiver {
     }
 }
 
+/// The next line of what an agent sends to. An agent that ends before it is an error.
+pub(super) fn next_line(lines: &Lines<String>, timeout: Duration, agent: &Child) -> Result<String> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        match lines.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => return Ok(line),
+            Err(RecvTimeoutError::Disconnected) => bail!("the receiver ended without totals"),
+            Err(RecvTimeoutError::Timeout) if agent.has_ended() => {
+                bail!("the agent ended before everything had arrived")
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                bail!("not everything arrived within {} s", timeout.as_secs())
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
 /// The lines of a pipe, read by a thread of their own so that waiting for one
 /// can end.
-fn lines_of(stdout: ChildStdout) -> Lines<String> {
+pub(super) fn lines_of(stdout: ChildStdout) -> Lines<String> {
     let (sender, lines) = sync_channel(16);
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {

@@ -137,6 +137,12 @@ pub(crate) fn decode_plain(body: &[u8]) -> Result<Vec<Record>, String> {
 }
 
 fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, String> {
+    let plain = decompress(encoding, body)?;
+    ExportLogsServiceRequest::decode(plain.as_slice()).map_err(|e| e.to_string())
+}
+
+/// The message of a body in `zstd`, `gzip` or `identity`.
+pub(crate) fn decompress(encoding: &str, body: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
     match encoding {
         "identity" => plain.extend_from_slice(body),
@@ -151,7 +157,7 @@ fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, Strin
         }
         other => return Err(format!("unknown encoding {other}")),
     }
-    ExportLogsServiceRequest::decode(plain.as_slice()).map_err(|e| e.to_string())
+    Ok(plain)
 }
 
 fn flatten(request: ExportLogsServiceRequest) -> Vec<Record> {
