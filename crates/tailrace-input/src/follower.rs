@@ -55,8 +55,6 @@ pub(crate) use twin::Twin;
 
 /// The longest time between two sweeps.
 const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
-/// Changes that come within this time are taken together.
-const COALESCE: Duration = Duration::from_millis(10);
 
 /// What to follow, and how.
 #[derive(Clone, Debug)]
@@ -74,6 +72,9 @@ pub struct FileConfig {
     pub ignore_older: Option<Duration>,
     /// The least time between two sweeps. Default 2 s.
     pub scan_interval: Duration,
+    /// Changes that come within this time are taken together: each look at a file costs the same, however little is
+    /// new. What a file got within it is not seen if the file is truncated. Default 10 ms.
+    pub coalesce: Duration,
     /// How changes are noticed. Default inotify.
     pub watch: WatchMode,
     /// How much of one file is read before it is another one's turn. Default 256 KiB.
@@ -106,6 +107,7 @@ impl Default for FileConfig {
             start_at: StartAt::Beginning,
             ignore_older: None,
             scan_interval: Duration::from_secs(2),
+            coalesce: Duration::from_millis(10),
             watch: WatchMode::Inotify,
             slice_bytes_max: 256 * 1024,
             open_files_max: open_files_default(),

@@ -6,12 +6,17 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tailrace_config::{KubernetesInput, Metadata};
 use tailrace_input::{FileConfig, SourceId};
 use tailrace_kubernetes::{Attribute, Container, Lookup, PodLog, Pods, Source, path_attributes};
 use tailrace_otlp::Value;
 use tokio::runtime::Handle;
+
+/// Many containers write a line now and then, and the kubelet never truncates a log: fewer and larger reads cost less
+/// (docs/decisions/0014).
+const COALESCE: Duration = Duration::from_millis(100);
 
 /// The attribute of what was sent without its pod's metadata, because that did not come in time.
 const METADATA_MISSING: &str = "tailrace.metadata_missing";
@@ -115,6 +120,7 @@ pub(crate) fn file_config(input: &KubernetesInput) -> FileConfig {
         },
         ignore_older: input.ignore_older,
         scan_interval: input.discover_interval,
+        coalesce: COALESCE,
         opens_paused: true,
         ..FileConfig::default()
     }

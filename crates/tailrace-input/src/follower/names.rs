@@ -63,7 +63,7 @@ impl Follower {
         let now = Instant::now();
         if now >= self.next_drain {
             self.take_changes();
-            self.next_drain = now + super::COALESCE;
+            self.next_drain = now + self.config.coalesce;
         }
         if now >= self.next_sweep {
             self.sweep();

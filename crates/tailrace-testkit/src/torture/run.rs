@@ -441,7 +441,8 @@ impl<'a> Harness<'a> {
         let age = self.program.checkpoint_age().unwrap_or(AGE_MAX);
         self.checkpoint_age = self.checkpoint_age.max(age);
         let recent = self.sink.lock().recent_bytes(age + CHECKPOINT_TAKES);
-        let replay = self.plan.replay_mib << 20;
+        // Of each file.
+        let replay = (self.plan.replay_mib << 20) * self.plan.files as u64;
         self.stops.push(Stop {
             how,
             repeated_bytes: Vec::new(),

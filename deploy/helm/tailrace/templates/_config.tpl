@@ -64,10 +64,12 @@ admin: {listen: {{ .Values.admin.listen | quote }}}
 resource:
   k8s.cluster.name: ${K8S_CLUSTER_NAME:-}
   k8s.node.name: ${K8S_NODE_NAME}
+workers: 1
 pipelines:
   {{- if .Values.presets.podLogs.enabled }}
   pods:
     input: {{- include "tailrace.podsInput" . | nindent 6 }}
+    batch: {max_bytes: 512KiB}
   {{- end }}
   {{- if .Values.presets.hostLogs.enabled }}
   host:
