@@ -33,7 +33,7 @@ func TestPipelinesAreMergedKeyByKey(t *testing.T) {
 			values["presets"] = map[string]any{"kubernetesAttributes": map[string]any{"serviceFromLabels": true}}
 		}
 		pipeline := pipelinesOf(t, values)["pods"]
-		want := parseValues(t, "input: {"+test.input+"}\noutput: {"+test.output+"}")
+		want := parseValues(t, "batch: {max_bytes: 512KiB}\ninput: {"+test.input+"}\noutput: {"+test.output+"}")
 		if !reflect.DeepEqual(pipeline, want) {
 			t.Errorf("%s: %v, expected %v", name, pipeline, want)
 		}
@@ -51,6 +51,7 @@ config:
       outputs: [{name: main}, {name: copy, type: stdout}, {name: other, endpoint: "http://b:4318"}]
 `)
 	want := parseValues(t, `
+batch: {max_bytes: 512KiB}
 inputs: [{type: file, include: [/a]}]
 outputs:
   - {name: main, type: otlp, protocol: http/protobuf, endpoint: "http://a:4318"}
