@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memchr::memrchr;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
@@ -56,6 +57,8 @@ pub(crate) struct File {
     pub(crate) listed: bool,
     /// Whether a chunk was sent since `Opened`.
     pub(crate) chunked: bool,
+    /// How many turns in a row ended within a line.
+    pub(crate) unended_turns: u32,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
     pub(crate) overtook: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
@@ -93,6 +96,9 @@ pub(crate) struct File {
     pub(crate) tail: Tail,
     handle: Option<fs::File>,
 }
+
+/// So many turns of a file may follow each other until its line ends.
+pub(crate) const UNENDED_TURNS_MAX: u32 = 16;
 
 /// What became of opening a file by its names.
 #[derive(Debug)]
@@ -144,6 +150,7 @@ impl File {
             told: false,
             listed: false,
             chunked: false,
+            unended_turns: 0,
             overtook: false,
             flushed: false,
             skip: None,
@@ -185,6 +192,12 @@ impl File {
         self.size = size.max(offset);
         self.listed = true;
         self.skip = None;
+    }
+
+    /// Whether it is to be read on before others have their turn: what is held of its line is memory, and so it would be
+    /// of each of them. But a line may have no end.
+    pub(crate) fn goes_first(&self) -> bool {
+        (1..UNENDED_TURNS_MAX).contains(&self.unended_turns)
     }
 
     pub(crate) fn unread(&self) -> u64 {
@@ -376,7 +389,7 @@ impl File {
 
     fn read_into(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<Slice> {
         let mut before = [0; TAIL_BYTES_MAX];
-        let tail = self.tail.bytes();
+        let (tail, room_bytes) = (self.tail.bytes(), room.len());
         let got = loop {
             let mut parts = [IoSliceMut::new(&mut before[..tail]), IoSliceMut::new(room)];
             match rustix::io::preadv(self.handle()?, &mut parts, self.offset - tail as u64) {
@@ -387,7 +400,7 @@ impl File {
         if got < tail || key.tail(&before[..tail], self.offset) != self.tail {
             return Ok(Slice::Replaced);
         }
-        let data = &room[..got - tail];
+        let mut data = &room[..got - tail];
         let read_to = self.offset + data.len() as u64;
         let known = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
             self.identify_by(data, key).is_some()
@@ -402,6 +415,18 @@ impl File {
         if !self.was_not_cut(read_to, key)? {
             return Ok(Slice::Cut);
         }
+        let last_end = memrchr(b'\n', data).map(|newline| newline + 1);
+        if data.len() == room_bytes
+            && let Some(end) = last_end
+        {
+            // There is more. What would only be held until its line ends is read again instead.
+            data = &data[..end];
+        }
+        self.unended_turns = match last_end {
+            Some(end) if end == data.len() => 0,
+            _ => self.unended_turns.saturating_add(1),
+        };
+        let read_to = self.offset + data.len() as u64;
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))

@@ -56,8 +56,14 @@ impl Follower {
                 }
                 Err(error) => self.failed(slot, &error),
             };
-            if again {
-                self.mark_ready(slot);
+            let file = self.files[slot as usize].as_mut();
+            match file.filter(|file| again && file.goes_first() && !file.queued) {
+                Some(file) => {
+                    file.queued = true;
+                    self.ready.push_front(slot);
+                }
+                None if again => self.mark_ready(slot),
+                None => {}
             }
         }
         events.append(&mut self.pending);

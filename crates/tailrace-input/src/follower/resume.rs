@@ -116,14 +116,20 @@ impl Follower {
                 // It may be another file's inode by now, which is left out: a compressed one.
                 self.appeared(&path, true);
             }
-            let mut entries = self.resume.remove(&inode).unwrap_or_default();
-            if entries
-                .last()
-                .is_some_and(|latest| self.resume_handed_over(latest))
-            {
-                entries.pop();
+            // Other files that had the inode, or have it now, are looked for by themselves.
+            let Some(entries) = self.resume.get_mut(&inode) else {
+                continue;
+            };
+            let at = |known: &Resume| known.generation == entry.generation;
+            let Some(at) = entries.iter().position(at) else {
+                continue;
+            };
+            let is_latest = at + 1 == entries.len();
+            let entry = entries.remove(at);
+            if entries.is_empty() {
+                self.resume.remove(&inode);
             }
-            for entry in entries {
+            if !is_latest || !self.resume_handed_over(&entry) {
                 self.resume_failed(entry, LossReason::Vanished);
             }
         }

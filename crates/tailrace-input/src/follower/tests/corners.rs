@@ -40,11 +40,10 @@ fn a_big_file_does_not_starve_small_ones() {
     });
     let mut buffer = crate::ChunkBuffer::default();
     let mut events = Vec::new();
-    // Two rounds are enough for every small file, whatever the order.
-    assert!(
-        rig.follower
-            .read(&mut buffer, 2 * 4096 + 20 * 6, &mut events)
-    );
+    // A few turns for the end of the line that the big one begins with, and the others have theirs, whatever the order.
+    let turns = crate::file::UNENDED_TURNS_MAX as usize;
+    let bytes = (turns + 1) * 4096 + 20 * 6;
+    assert!(rig.follower.read(&mut buffer, bytes, &mut events));
     let small = events
         .iter()
         .filter(|e| matches!(e, FileEvent::Chunk { start, end, .. } if end - start == 6))
@@ -52,6 +51,29 @@ fn a_big_file_does_not_starve_small_ones() {
     assert_eq!(small, 20);
     rig.take(&buffer, events);
     rig.until(|rig| rig.texts().iter().map(String::len).sum::<usize>() == 400_120);
+}
+
+/// What is held of an unfinished line is memory, once for each file that is left within one.
+#[test]
+fn a_file_has_its_turn_until_a_line_ends() {
+    let mut rig = Rig::with(&["*.log"], |dir, config| {
+        config.slice_bytes_max = 4096;
+        for number in 0..5 {
+            let line = [&b"b".repeat(9_990 + number), &b"\n"[..]].concat();
+            append(&dir.join(format!("{number}.log")), &line.repeat(4));
+        }
+    });
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    rig.follower.read(&mut buffer, 1 << 20, &mut events);
+    let ends = events.iter().filter_map(|event| match event {
+        FileEvent::Chunk { end, .. } => Some(*end),
+        _ => None,
+    });
+    let ends: Vec<usize> = ends.collect();
+    assert!(ends.len() >= 20, "in turns: {ends:?}");
+    assert!(ends.iter().all(|end| buffer[end - 1] == b'\n'));
+    rig.take(&buffer, events);
+    assert_eq!(rig.lost(), []);
 }
 
 #[test]
