@@ -291,3 +291,28 @@ fn deleted_files_that_are_not_kept_leave_the_count_of_open_files_right() {
     }
     assert_eq!(rig.follower.open_files(), 0);
 }
+
+/// A file that is gone may stand in the checkpoint under the inode of one that is followed, until it is settled.
+#[test]
+fn of_two_files_that_had_one_inode_each_is_looked_for() {
+    let mut rig = Rig::new(&["b.log"]);
+    rig.append("b.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    let (mut resume, (key, mut now)) = (rig.resume_entries(), rig.live.pop_first().unwrap());
+    rig.rename("b.log", "b.log.1");
+    resume[0].generation = 1;
+    let mut gone = resume[0].clone();
+    (gone.generation, gone.id.born) = (0, gone.id.born - 1);
+    gone.path = rig.path("a.log").into();
+    resume.push(gone);
+    now.path = rig.path("b.log");
+    rig.live.insert((key.0, key.1, 1), now.clone());
+    rig.live.insert(key, now);
+    rig.keys.clear();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.append("b.log.1", "two\n");
+    rig.follower.rescan();
+    rig.until(|rig| rig.live.len() == 1 && rig.texts().contains(&"one\ntwo\n".to_owned()));
+    assert_eq!(rig.count(is_forgotten), 1);
+    assert_eq!(rig.lost(), []);
+}
