@@ -5,6 +5,7 @@
 //! limit it is given out truncated too, and the next part starts anew. A chain may go on in the next source, where a
 //! log was rotated in the middle of a record. Never mixes streams, never reorders parts.
 
+use crate::framer::Fate;
 use crate::text::{cut_length, emptied, is_blank, without_return};
 use crate::{Flags, Frames, Piece, SkipReason, Stream};
 
@@ -77,14 +78,31 @@ impl Chains {
         self.by_stream.iter_mut().for_each(|chain| chain.since = 0);
     }
 
-    /// Skips the chains from earlier sources than this one that are complete in `again`, which has read on.
-    pub(crate) fn skip_settled(&mut self, again: &Chains, source: u32, out: &mut Frames) {
-        for (chain, again) in self.by_stream.iter_mut().zip(&again.by_stream) {
-            if again.pieces.iter().all(|piece| piece.source == source) {
-                skip_pieces(&mut chain.pieces, out);
-                chain.content = emptied(std::mem::take(&mut chain.content));
+    /// The pieces of each open chain.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &[Piece]> {
+        self.by_stream.iter().map(|chain| &chain.pieces[..])
+    }
+
+    /// Skips or gives out the chains from earlier sources that are settled or have ended; `again` has read on.
+    pub(crate) fn skip_settled(
+        &mut self,
+        again: &Chains,
+        fate: impl Fn(&Piece) -> Fate,
+        flags: Flags,
+        out: &mut Frames,
+    ) {
+        for stream in [Stream::None, Stream::Stdout, Stream::Stderr] {
+            let chain = &mut self.by_stream[stream as usize];
+            let fate = chain.pieces.first().map_or(Fate::Settled, &fate);
+            match fate {
+                Fate::Open => continue,
+                Fate::Given => chain.give(stream, flags | Flags::TRUNCATED, out),
+                Fate::Settled => {
+                    skip_pieces(&mut chain.pieces, out);
+                    chain.content = emptied(std::mem::take(&mut chain.content));
+                }
             }
-            chain.discarding = again.discarding;
+            chain.discarding = again.by_stream[stream as usize].discarding;
         }
     }
 

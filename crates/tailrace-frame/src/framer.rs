@@ -54,6 +54,17 @@ struct Line<'a> {
     place: Option<(u32, u32)>,
 }
 
+/// What became of a record that began in an earlier source, in an earlier run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was settled with bytes of this source.
+    Settled,
+    /// It ended before this source.
+    Given,
+    /// It had not ended.
+    Open,
+}
+
 impl Framer {
     /// A framer for a source whose first pushed byte is at `offset`. With `mid_line`, the byte before it is not a
     /// newline: everything up to the next newline is skipped as oversize.
@@ -102,23 +113,47 @@ impl Framer {
     }
 
     /// After [`Framer::continue_from`], where this source is not read from its first byte: what it begins with, as much
-    /// as there is before its offset or a good part of that. A record that began in the earlier source and ends in
-    /// `head` was settled with it by an earlier run: what is held of it is skipped.
+    /// as there is before its offset or a good part of that, which an earlier run settled. What is held of a record that
+    /// has bytes in `head` is skipped: it was settled with them. One that ends before `head` is given out.
     pub fn skip_settled(&mut self, head: &[u8], out: &mut Frames) {
         out.begin_push();
         self.chains.rewind();
         if let Some(joins) = &mut self.joins {
             joins.rewind(self.offset);
+            joins.begin(out);
         }
-        let mut again = self.clone();
+        let (mut again, mut frames) = (self.clone(), Frames::default());
         again.offset = 0;
-        again.push(head, 0, 0, &mut Frames::default());
+        again.skipping = false;
+        again.push(head, 0, 0, &mut frames);
         // What decided how lines are read may stand there.
         (self.format, self.flags) = (again.format, again.flags);
-        self.chains.skip_settled(&again.chains, self.source, out);
-        if let (Some(joins), Some(again)) = (&mut self.joins, &again.joins) {
-            joins.skip_settled(again, self.source, out);
+        let fate = |held: &Piece| {
+            let given = (0..frames.records.len()).map(|record| frames.pieces_of(record));
+            let open = again.chains.open();
+            let joined = again.joins.iter().flat_map(|joins| joins.open());
+            let has = |pieces: &[Piece]| {
+                let mut pieces = pieces.iter().filter(|piece| piece.source == held.source);
+                pieces.any(|piece| (piece.start..piece.end).contains(&held.start))
+            };
+            let of = |pieces: &[Piece], otherwise| match pieces
+                .iter()
+                .any(|piece| piece.source == self.source)
+            {
+                true => Fate::Settled,
+                false => otherwise,
+            };
+            if let Some(pieces) = open.chain(joined).find(|pieces| has(pieces)) {
+                return of(pieces, Fate::Open);
+            }
+            let pieces = given.into_iter().find(|pieces| has(pieces));
+            pieces.map_or(Fate::Settled, |pieces| of(pieces, Fate::Given))
+        };
+        if let Some(joins) = &mut self.joins {
+            joins.skip_settled(fate, out);
         }
+        self.chains
+            .skip_settled(&again.chains, fate, self.flags, out);
     }
 
     /// The lowest offset of a byte that is held of another source than this one.

@@ -239,6 +239,7 @@ impl File {
         self.told = false;
         self.listed = false;
         self.chunked = false;
+        (self.overtook, self.unended_turns) = (false, 0);
         self.flushed = false;
         self.skip = None;
         // A pause was about the old source.
@@ -373,23 +374,30 @@ impl File {
         Ok(got == tail.len() && key.tail(tail, self.offset) == self.tail)
     }
 
-    /// Appends up to `want` bytes at the offset to `buffer` and moves the offset.
+    /// Appends up to `want` bytes at the offset to `buffer` and moves the offset. If they are only a part of what is there,
+    /// it ends where a line ends, if one does.
     pub(crate) fn read(
         &mut self,
         buffer: &mut ChunkBuffer,
         want: usize,
+        is_part: bool,
         key: FingerprintKey,
     ) -> io::Result<Slice> {
-        let result = self.read_into(buffer.room(want), key);
+        let result = self.read_into(buffer.room(want), is_part, key);
         if let Ok(Slice::Bytes(bytes)) = result {
             buffer.fill(bytes);
         }
         result
     }
 
-    fn read_into(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<Slice> {
+    fn read_into(
+        &mut self,
+        room: &mut [u8],
+        is_part: bool,
+        key: FingerprintKey,
+    ) -> io::Result<Slice> {
         let mut before = [0; TAIL_BYTES_MAX];
-        let (tail, room_bytes) = (self.tail.bytes(), room.len());
+        let tail = self.tail.bytes();
         let got = loop {
             let mut parts = [IoSliceMut::new(&mut before[..tail]), IoSliceMut::new(room)];
             match rustix::io::preadv(self.handle()?, &mut parts, self.offset - tail as u64) {
@@ -416,10 +424,8 @@ impl File {
             return Ok(Slice::Cut);
         }
         let last_end = memrchr(b'\n', data).map(|newline| newline + 1);
-        if data.len() == room_bytes
-            && let Some(end) = last_end
-        {
-            // There is more. What would only be held until its line ends is read again instead.
+        if is_part && let Some(end) = last_end {
+            // What would only be held until its line ends is read again instead.
             data = &data[..end];
         }
         self.unended_turns = match last_end {

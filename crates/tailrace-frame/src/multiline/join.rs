@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::{Multiline, Traces};
 use crate::chain::skip_pieces;
+use crate::framer::Fate;
 use crate::text::emptied;
 use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
 
@@ -164,15 +165,25 @@ impl Joins {
         self.base = self.base.wrapping_add(offset);
     }
 
-    /// Skips the joins from earlier sources than this one that are complete in `again`, which has read on.
-    pub(crate) fn skip_settled(&mut self, again: &Joins, source: u32, out: &mut Frames) {
-        for (join, again) in self.by_stream.iter_mut().zip(&again.by_stream) {
-            if again.pieces.iter().all(|piece| piece.source == source) {
-                skip_pieces(&mut join.pieces, out);
-                join.content = emptied(std::mem::take(&mut join.content));
-                join.traces = Traces::default();
+    /// The pieces of each open join.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &[Piece]> {
+        self.by_stream.iter().map(|join| &join.pieces[..])
+    }
+
+    /// Skips or gives out the joins from earlier sources that are settled or have ended.
+    pub(crate) fn skip_settled(&mut self, fate: impl Fn(&Piece) -> Fate, out: &mut Frames) {
+        for join in &mut self.by_stream {
+            match join.pieces.first().map(&fate) {
+                Some(Fate::Settled) => {
+                    skip_pieces(&mut join.pieces, out);
+                    join.content = emptied(std::mem::take(&mut join.content));
+                }
+                Some(Fate::Given) => join.give(out),
+                Some(Fate::Open) | None => continue,
             }
+            join.traces = Traces::default();
         }
+        self.given = out.records.len();
     }
 
     /// Where in the log a piece begins.

@@ -123,11 +123,10 @@ impl Follower {
             return false;
         };
         let lineage = self.lineages.get(&file.origin).into_iter().flatten();
-        let mut younger = lineage.skip_while(|known| known.3 != slot).skip(1);
-        younger.any(|known| {
-            let known = &self.files[known.3 as usize];
-            known.as_ref().is_some_and(|file| !file.chunked)
-        })
+        let younger = lineage.skip_while(|known| known.3 != slot).skip(1);
+        let mut younger = younger.filter_map(|known| self.files[known.3 as usize].as_ref());
+        let is_there = younger.next().is_some_and(|file| !file.chunked);
+        is_there && younger.all(|file| !file.chunked)
     }
 
     /// The oldest file of the same path that has its turn to come and was not told of, for a file that was not

@@ -34,7 +34,8 @@ impl Follower {
     ) {
         let end = buffer.len() + bytes_max;
         let enough = events.len() + EVENTS_MAX;
-        while buffer.len() < end && events.len() < enough {
+        let mut heads = 0;
+        while buffer.len() + heads < end && events.len() < enough {
             let Some(mut slot) = self.ready.pop_front() else {
                 break;
             };
@@ -48,7 +49,7 @@ impl Follower {
             }
             // What was told of names comes before what follows from it.
             events.append(&mut self.pending);
-            let bytes_max = end - buffer.len();
+            let (bytes_max, told) = (end - buffer.len() - heads, events.len());
             let again = match self.serve(slot, buffer, bytes_max, events) {
                 Ok(again) => {
                     self.recovered(slot);
@@ -56,6 +57,7 @@ impl Follower {
                 }
                 Err(error) => self.failed(slot, &error),
             };
+            heads += events[told..].iter().map(head_bytes).sum::<usize>();
             let file = self.files[slot as usize].as_mut();
             match file.filter(|file| again && file.goes_first() && !file.queued) {
                 Some(file) => {
@@ -112,9 +114,9 @@ impl Follower {
         }
         let key = self.config.fingerprint_key;
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
-        let want = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
+        let unread = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
         let (start, offset) = (buffer.len(), file.offset);
-        let bytes = match file.read(buffer, want.min(slice_max), key)? {
+        let bytes = match file.read(buffer, unread.min(slice_max), unread > slice_max, key)? {
             Slice::Bytes(bytes) => bytes,
             Slice::Replaced => return Ok(self.replaced(slot, events)),
             Slice::Cut => {
@@ -167,8 +169,13 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return;
         };
-        // What cannot be looked at now cannot be read either, which is told then.
-        let head = file.head(offset).unwrap_or_default();
+        // Where nothing tells which file is the older one, nothing is taken as settled.
+        if offset > 0 && file.born == 0 {
+            return;
+        }
+        let Ok(head) = file.head(offset) else {
+            return;
+        };
         let source = file.source;
         events.push(FileEvent::Continues {
             source,
@@ -222,7 +229,7 @@ impl Follower {
             }
         }
         note_size(file, stat.size, events);
-        let is_held = file.paused || file.unread() > 0;
+        let is_held = file.paused || file.unread() > 0 || file.overtook;
         Ok(!is_held && self.rest(slot, events))
     }
 
@@ -582,6 +589,13 @@ fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileE
             bytes,
             reason,
         });
+    }
+}
+
+fn head_bytes(event: &FileEvent) -> usize {
+    match event {
+        FileEvent::Continues { head, .. } => head.len(),
+        _ => 0,
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Twin {
     size_is_told: bool,
     /// Open from the first read on.
     reader: Option<GzipReader>,
+    /// All of it was read.
+    is_at_end: bool,
 }
 
 impl Twin {
@@ -41,6 +43,7 @@ impl Twin {
             },
             size_is_told: true,
             reader: Some(GzipReader::open(path, 0)?),
+            is_at_end: false,
         })
     }
 
@@ -60,12 +63,13 @@ impl Follower {
             return false;
         }
         // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
-        if file.unread() == 0 && (file.is_open() || !has_grown_twin(file)) {
+        let overtook = file.overtook;
+        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file)) {
             return false;
         }
         let Some(twin) = self
             .find_twin(file)
-            .filter(|twin| twin.original.size > file.offset)
+            .filter(|twin| twin.original.size > file.offset || overtook)
         else {
             return false;
         };
@@ -149,6 +153,7 @@ impl Follower {
                 original,
                 size_is_told: false,
                 reader: None,
+                is_at_end: false,
             })
         })
     }
@@ -257,12 +262,19 @@ impl File {
         let Some(twin) = &mut self.twin else {
             return Ok(0);
         };
+        if twin.is_at_end {
+            return Ok(0);
+        }
         let reader = match &mut twin.reader {
             Some(reader) => reader,
             none => none.insert(GzipReader::open(&twin.path, self.offset)?),
         };
         let bytes = reader.read(room)?;
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
+        if bytes == 0 {
+            // It may have to wait until the next file goes on, and needs no descriptor for that.
+            (twin.reader, twin.is_at_end) = (None, true);
+        }
         Ok(bytes)
     }
 }
