@@ -10,7 +10,7 @@ use tailrace_frame::{Config, Flags, Format, Multiline, Preset};
 
 use crate::check::{Framed, Outcome};
 use crate::properties::cuts;
-use crate::rotation::frame_files;
+use crate::rotation::{frame_files, read_again};
 use crate::{check, naive};
 
 /// States in which it holds, the lines, the text that the record before must have for the line to go on (none: it
@@ -483,6 +483,14 @@ proptest! {
         let expect = join(&how, config.record_bytes_max, naive::frame(&lines, &input));
         let (found, _) = check::frame(&config, false, &input, &cuts(&places, input.len()));
         prop_assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn what_was_settled_beyond_a_rotation_does_not_come_again(
+        (_, config, input) in case(),
+        places in prop::array::uniform2(any::<prop::sample::Index>()),
+    ) {
+        read_again(&config, &input, places)?;
     }
 
     #[test]

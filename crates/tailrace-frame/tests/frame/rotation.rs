@@ -130,65 +130,87 @@ fn a_push_adds_skips_and_lengthens_none_of_an_earlier_push() {
     assert_eq!(spans, [(0, 2), (2, 3)]);
 }
 
+/// After a crash the first file is read again, and the second one from where everything before was settled.
+pub(crate) fn read_again(
+    config: &Config,
+    input: &[u8],
+    places: [prop::sample::Index; 2],
+) -> Result<(), TestCaseError> {
+    let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
+    if newlines.len() < 2 {
+        return Ok(());
+    }
+    let mut places = places.map(|place| place.get(&newlines) + 1);
+    places.sort_unstable();
+    let [rotated, resumed] = places;
+    let (head, rest) = (&input[rotated..resumed], &input[resumed..]);
+    let begin = |start| Framer::new(config, start, false).numbered(1);
+    let mut first = Framer::new(config, 0, false);
+    first.push(&input[..rotated], 0, 0, &mut Frames::default());
+
+    let (mut uncut, mut second) = (first.clone(), begin(0));
+    second.continue_from(&mut uncut);
+    let mut settled = Frames::default();
+    second.push(head, 0, 0, &mut settled);
+    let (mut expected, mut frames) = (Frames::default(), Frames::default());
+    // What is open began in the first file or behind what was settled.
+    if head.is_empty() || second.held_from(1).is_some() {
+        return Ok(());
+    }
+    let open = second.held_from(0);
+    second.push(rest, 0, 0, &mut expected);
+    second.finish(&mut expected);
+
+    let held = first.held_from(0);
+    let mut again = begin(head.len() as u64);
+    again.continue_from(&mut first);
+    again.skip_settled(head, &mut frames);
+    prop_assert_eq!(again.held_from(0), open);
+    let skipped: Vec<_> = frames.skips.iter().map(|skip| skip.reason).collect();
+    prop_assert!(
+        skipped
+            .iter()
+            .all(|reason| *reason == tailrace_frame::SkipReason::Settled)
+    );
+    prop_assert!(open == held || !skipped.is_empty() || !frames.records.is_empty());
+    // What ended before the second file had a byte may not be settled, whatever is settled there.
+    let alone = |frames: &Frames| -> Vec<_> {
+        let pieces = (0..frames.records.len()).map(|n| frames.pieces_of(n).to_vec());
+        let mut pieces: Vec<_> = pieces
+            .filter(|pieces| pieces.iter().all(|piece| piece.source == 0))
+            .collect();
+        pieces.sort_by_key(|pieces| pieces[0].start);
+        pieces
+    };
+    prop_assert_eq!(alone(&frames), alone(&settled));
+    prop_assert_eq!(alone(&frames).len(), frames.records.len());
+    frames.clear();
+    again.push(rest, 0, 0, &mut frames);
+    again.finish(&mut frames);
+    let of = |frames: &Frames| -> Vec<_> {
+        let records = frames.records.iter().enumerate();
+        records
+            .map(|(n, record)| {
+                (
+                    frames.content(record, rest).to_vec(),
+                    frames.pieces_of(n).to_vec(),
+                )
+            })
+            .collect()
+    };
+    prop_assert_eq!(of(&frames), of(&expected));
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6000))]
 
-    /// After a crash the first file is read again, and the second one from where everything before was settled.
     #[test]
     fn what_was_settled_beyond_a_rotation_does_not_come_again(
         config in config(),
         input in input(),
         places in prop::array::uniform2(any::<prop::sample::Index>()),
     ) {
-        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
-        if newlines.len() < 2 {
-            return Ok(());
-        }
-        let mut places = places.map(|place| place.get(&newlines) + 1);
-        places.sort_unstable();
-        let [rotated, resumed] = places;
-        let (head, rest) = (&input[rotated..resumed], &input[resumed..]);
-        let begin = |start| Framer::new(&config, start, false).numbered(1);
-        let mut first = Framer::new(&config, 0, false);
-        first.push(&input[..rotated], 0, 0, &mut Frames::default());
-
-        let (mut uncut, mut second) = (first.clone(), begin(0));
-        second.continue_from(&mut uncut);
-        let mut settled = Frames::default();
-        second.push(head, 0, 0, &mut settled);
-        let (mut expected, mut frames) = (Frames::default(), Frames::default());
-        // What is open began in the first file or behind what was settled.
-        if head.is_empty() || second.held_from(1).is_some() {
-            return Ok(());
-        }
-        let open = second.held_from(0);
-        second.push(rest, 0, 0, &mut expected);
-        second.finish(&mut expected);
-
-        let held = first.held_from(0);
-        let mut again = begin(head.len() as u64);
-        again.continue_from(&mut first);
-        again.skip_settled(head, &mut frames);
-        prop_assert_eq!(again.held_from(0), open);
-        let skipped: Vec<_> = frames.skips.iter().map(|skip| skip.reason).collect();
-        prop_assert!(skipped.iter().all(|reason| *reason == tailrace_frame::SkipReason::Settled));
-        prop_assert!(open == held || !skipped.is_empty() || !frames.records.is_empty());
-        // What ended before the second file had a byte may not be settled, whatever is settled there.
-        let alone = |frames: &Frames| -> Vec<_> {
-            let pieces = (0..frames.records.len()).map(|n| frames.pieces_of(n).to_vec());
-            let mut pieces: Vec<_> = pieces.filter(|pieces| pieces.iter().all(|piece| piece.source == 0)).collect();
-            pieces.sort_by_key(|pieces| pieces[0].start);
-            pieces
-        };
-        prop_assert_eq!(alone(&frames), alone(&settled));
-        prop_assert_eq!(alone(&frames).len(), frames.records.len());
-        frames.clear();
-        again.push(rest, 0, 0, &mut frames);
-        again.finish(&mut frames);
-        let of = |frames: &Frames| -> Vec<_> {
-            let records = frames.records.iter().enumerate();
-            records.map(|(n, record)| (frames.content(record, rest).to_vec(), frames.pieces_of(n).to_vec())).collect()
-        };
-        prop_assert_eq!(of(&frames), of(&expected));
+        read_again(&config, &input, places)?;
     }
 }
