@@ -10,7 +10,7 @@ use tailrace_frame::{Config, Flags, Format, Multiline, Preset};
 
 use crate::check::{Framed, Outcome};
 use crate::properties::cuts;
-use crate::rotation::{frame_files, read_again};
+use crate::rotation::{as_one_file, read_again};
 use crate::{check, naive};
 
 /// States in which it holds, the lines, the text that the record before must have for the line to go on (none: it
@@ -498,12 +498,7 @@ proptest! {
         (_, config, input) in case(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
     ) {
-        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
-        prop_assume!(!newlines.is_empty());
-        let mut ends: Vec<usize> = places.iter().map(|place| place.get(&newlines) + 1).collect();
-        ends.sort_unstable();
-        let (whole, _) = check::frame(&config, false, &input, &[]);
-        prop_assert_eq!(frame_files(&config, &input, &ends), whole);
+        as_one_file(&config, &input, &places)?;
     }
 
     #[test]

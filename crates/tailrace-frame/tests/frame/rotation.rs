@@ -8,7 +8,7 @@ use crate::properties::{config, input};
 
 /// Frames `input`, which is divided into files that end at `ends`, each behind a newline. Offsets are those of the
 /// whole: the caller's number of a file is where it begins in it.
-pub(crate) fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
+fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
     let (mut outcome, mut stats, mut frames) = <(Outcome, Stats, Frames)>::default();
     let mut earlier: Option<Framer> = None;
     let mut start = 0;
@@ -58,6 +58,24 @@ fn as_of_one_file(record: &mut Framed) {
     record.pieces = pieces;
 }
 
+/// A log that is rotated at the ends of these lines gives what it gives in one file.
+pub(crate) fn as_one_file(
+    config: &Config,
+    input: &[u8],
+    places: &[prop::sample::Index],
+) -> Result<(), TestCaseError> {
+    let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
+    prop_assume!(!newlines.is_empty());
+    let mut ends: Vec<usize> = places
+        .iter()
+        .map(|place| place.get(&newlines) + 1)
+        .collect();
+    ends.sort_unstable();
+    let (whole, _) = check::frame(config, false, input, &[]);
+    prop_assert_eq!(frame_files(config, input, &ends), whole);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -67,12 +85,7 @@ proptest! {
         input in input(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
     ) {
-        let newlines: Vec<usize> = (0..input.len()).filter(|&at| input[at] == b'\n').collect();
-        prop_assume!(!newlines.is_empty());
-        let mut ends: Vec<usize> = places.iter().map(|place| place.get(&newlines) + 1).collect();
-        ends.sort_unstable();
-        let (whole, _) = check::frame(&config, false, &input, &[]);
-        prop_assert_eq!(frame_files(&config, &input, &ends), whole);
+        as_one_file(&config, &input, &places)?;
     }
 }
 
