@@ -70,7 +70,7 @@ pub(crate) struct Store {
     version: AtomicU64,
     on_change: OnChange,
     /// There is a new end of a wait: see [`Store::keep_time`].
-    wait_begun: Notify,
+    due_changed: Notify,
     /// A log is awaited: see [`Store::wanted`].
     wanted: Notify,
 }
@@ -103,7 +103,7 @@ impl Store {
             state: Mutex::new(state),
             version: AtomicU64::new(0),
             on_change,
-            wait_begun: Notify::new(),
+            due_changed: Notify::new(),
             wanted: Notify::new(),
         }
     }
@@ -118,7 +118,7 @@ impl Store {
             asked.answered(log);
         } else if asked.awaits(log, now) {
             drop(state);
-            self.wait_begun.notify_one();
+            self.due_changed.notify_one();
             self.wanted.notify_one();
             return Lookup::Awaited;
         }
@@ -141,6 +141,7 @@ impl Store {
         let mut changed = state.pods.apply(pod, &self.rules);
         changed |= state.pods.remove(&uid, Instant::now());
         drop(state);
+        self.due_changed.notify_one();
         self.changed(changed);
     }
 
@@ -149,6 +150,7 @@ impl Store {
         let mut state = self.state();
         let changed = state.pods.replace(pods, &self.rules, Instant::now());
         drop(state);
+        self.due_changed.notify_one();
         self.changed(changed);
     }
 
@@ -182,7 +184,7 @@ impl Store {
             };
             tokio::select! {
                 () = due => {}
-                () = self.wait_begun.notified() => {}
+                () = self.due_changed.notified() => {}
             }
             let now = Instant::now();
             let mut state = self.state();

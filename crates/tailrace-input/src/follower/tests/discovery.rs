@@ -84,7 +84,7 @@ fn what_is_no_regular_file_is_told_once_and_harms_nobody() {
     for (name, what) in [
         ("fifo.log", "a pipe"),
         ("dir.log", "a directory"),
-        ("loop.log", "ymbolic link"),
+        ("loop.log", "olic link"),
         ("device.log", "a device"),
         ("dangling.log", "is a link to"),
         ("socket.log", "a socket"),
