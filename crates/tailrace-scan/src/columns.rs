@@ -202,7 +202,8 @@ fn put<T>(values: &mut [T], row: usize, value: Option<T>) -> bool {
     fits
 }
 
-#[inline]
+/// What stands beside a value of this kind.
+#[inline(always)]
 pub(crate) const fn state(kind: Kind) -> u8 {
     kind as u8 + 1
 }

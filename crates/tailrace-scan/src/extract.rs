@@ -1,16 +1,16 @@
-//! Records to rows: by layout where it is known, else by a walk.
+//! Records to rows: by layout where it could be followed, else by a walk.
 //!
-//! Takes lots of indexed records, sets the rows of a batch. The records of a lot are sorted by their layouts first; of
-//! each layout one wanted member after the other is then read for all of its records, so that one loop does one thing.
+//! Takes lots of records, sets the rows of a batch. The records of a lot are sorted by their layouts first; of each
+//! layout one wanted member after the other is then read for all of its records, so that one loop does one thing.
 //! Never reads what is not wanted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::config::{Config, Star};
-use crate::even::Even;
+use crate::config::{self, Config};
+use crate::follow::{Found, Mark};
 use crate::gather::gather;
-use crate::index::Outline;
-use crate::keys::Keys;
+use crate::keys::{Keys, Star};
 use crate::layout::{Layout, Layouts};
 use crate::overflow::Overflow;
 use crate::plan::Plan;
@@ -25,11 +25,12 @@ use crate::walker;
 pub(crate) struct Extractor {
     plan: Arc<Plan>,
     keys: Keys,
-    layouts: Layouts,
     /// By layout its records of the lot at hand.
-    picks: Vec<Picks>,
+    picks: Vec<Vec<Pick>>,
     /// The layouts that have any.
     met: Vec<usize>,
+    /// By layout what becomes of its members, once it is known of all of them.
+    members: Vec<Option<Members>>,
     /// Members matter: a key is wanted.
     wants_members: bool,
     /// Memory for keys with escapes.
@@ -39,7 +40,7 @@ pub(crate) struct Extractor {
     walked: u64,
 }
 
-/// A record of a lot, its first structural character, and the row it becomes.
+/// A record of a lot, its first mark, and the row it becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
     pub(crate) at: u32,
@@ -47,29 +48,21 @@ pub(crate) struct Pick {
     pub(crate) row: u32,
 }
 
-/// Records of a lot that have one layout.
-#[derive(Debug, Default)]
-pub(crate) struct Picks {
-    /// Those whose index is plain.
-    pub(crate) plain: Vec<Pick>,
-    /// The others.
-    pub(crate) others: Vec<Pick>,
+/// The members of a layout: how many there are, and those that are wanted.
+#[derive(Clone, Debug)]
+struct Members {
+    count: usize,
+    wanted: Vec<Member>,
 }
 
-impl Picks {
-    fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.others.is_empty()
-    }
-
-    fn clear(&mut self) {
-        self.plain.clear();
-        self.others.clear();
-    }
-
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pick> {
-        self.plain.iter().chain(&self.others)
-    }
+/// One wanted member of a layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// Its place among the record's marks.
+    pub(crate) place: u32,
+    /// The targets of its value, in the plan's list.
+    pub(crate) targets: Range<usize>,
+    pub(crate) star: Star,
 }
 
 /// A batch that is being scanned.
@@ -79,31 +72,28 @@ pub(crate) struct Batch<'a> {
     pub(crate) buffers: &'a Buffers,
 }
 
-/// Records of one buffer with their index.
+/// Records of one buffer, and what following them found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Indexed<'a> {
+pub(crate) struct Followed<'a> {
     pub(crate) lot: Lot<'a>,
     /// The number of the lot's first record in the batch.
     pub(crate) first: usize,
-    pub(crate) outlines: &'a [Outline],
-    pub(crate) shapes: &'a [Shape],
-    pub(crate) structurals: &'a [u32],
+    pub(crate) found: &'a [Found],
+    pub(crate) marks: &'a [Mark],
 }
 
-impl<'a> Indexed<'a> {
-    /// The structural characters of record `at` of the lot.
-    #[inline(always)]
-    pub(crate) fn structurals(&self, at: usize) -> &'a [u32] {
-        let Outline { first, count, .. } = self.outlines[at];
-        &self.structurals[first as usize..][..count as usize]
-    }
+/// A record that was not followed: what it is, and the characters that part its members.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlined<'a> {
+    pub(crate) shape: Shape,
+    pub(crate) structurals: &'a [u32],
 }
 
 impl Extractor {
     /// For this config.
     pub(crate) fn new(config: &Config) -> Extractor {
         let plan = Plan::new(config);
-        let Star {
+        let config::Star {
             except,
             columns_max,
         } = config.star.clone().unwrap_or_default();
@@ -117,9 +107,9 @@ impl Extractor {
             wants_members: !plan.keys.is_empty() || keys.wants_all(),
             plan: Arc::new(plan),
             keys,
-            layouts: Layouts::new(),
             picks: Vec::new(),
             met: Vec::new(),
+            members: Vec::new(),
             key: Vec::new(),
             overflow: Overflow::default(),
             walked: 0,
@@ -139,84 +129,86 @@ impl Extractor {
     /// Starts a batch.
     pub(crate) fn start_batch(&mut self) {
         const KEPT: usize = 64 * 1024;
-        self.layouts.start_batch();
-        self.picks.truncate(self.layouts.len());
         self.key.clear();
         self.key.shrink_to(KEPT);
     }
 
-    /// Sets the rows of some records of a lot.
+    /// Forgets all layouts: their numbers are given anew.
+    pub(crate) fn forget_layouts(&mut self) {
+        self.picks = Vec::new();
+        self.members = Vec::new();
+    }
+
+    /// Sets the rows of those records of a lot whose layout was found; the others join `rest`, in order.
     pub(crate) fn add(
         &mut self,
         batch: &Batch<'_>,
-        indexed: &Indexed<'_>,
-        picks: &[Pick],
+        followed: &Followed<'_>,
+        layouts: &Layouts,
+        picks: impl Iterator<Item = (u32, u32)>,
         rows: &mut Rows<'_>,
+        rest: &mut Vec<Pick>,
     ) {
-        for &pick in picks {
-            let at = pick.at as usize;
-            if batch.records.records[indexed.first + at].flags & TRUNCATED != 0 {
-                rows.mark_truncated(pick.row as usize);
+        self.picks.resize_with(layouts.len(), Vec::new);
+        for (at, row) in picks {
+            if batch.records.records[followed.first + at as usize].flags & TRUNCATED != 0 {
+                rows.mark_truncated(row as usize);
             }
-            let structurals = indexed.structurals(at);
-            if indexed.shapes[at] == Shape::Object && self.wants_members {
-                let bytes = indexed.lot.bytes();
-                if let Some(layout) = self.layouts.find(bytes, structurals, self.keys.wants_all()) {
-                    self.pick(layout, pick, indexed.outlines[at].is_plain());
-                    continue;
+            let Found { layout, first } = followed.found[at as usize];
+            let pick = Pick { at, first, row };
+            match self.picks.get_mut(layout as usize) {
+                Some(picks) => {
+                    if picks.is_empty() {
+                        self.met.push(layout as usize);
+                    }
+                    picks.push(pick);
                 }
-                self.row(batch, indexed, pick, rows, true);
-                self.layouts
-                    .learn(bytes, structurals, &self.keys, self.plan.keys.len());
-            } else {
-                self.row(batch, indexed, pick, rows, false);
+                None => rest.push(pick),
             }
         }
+        let direct = rest.len();
         while let Some(number) = self.met.pop() {
             let mut picks = std::mem::take(&mut self.picks[number]);
-            self.add_layout(batch, indexed, number, &picks, rows);
+            if self.resolve(layouts, number) {
+                self.add_layout(batch, followed, number, &picks, rows);
+            } else {
+                rest.extend_from_slice(&picks);
+            }
             picks.clear();
             self.picks[number] = picks;
         }
+        if rest.len() > direct {
+            rest.sort_unstable_by_key(|pick| pick.at);
+        }
     }
 
-    #[inline(always)]
-    fn pick(&mut self, layout: usize, pick: Pick, is_plain: bool) {
-        if self.picks.len() <= layout {
-            self.picks.resize_with(layout + 1, Default::default);
+    /// Whether it is known what becomes of each member of a layout.
+    fn resolve(&mut self, layouts: &Layouts, number: usize) -> bool {
+        self.members.resize(layouts.len(), None);
+        let members = &mut self.members[number];
+        if members.is_none() {
+            *members = resolve(&self.keys, layouts.get(number));
         }
-        let picks = &mut self.picks[layout];
-        if picks.is_empty() {
-            self.met.push(layout);
-        }
-        let list = if is_plain {
-            &mut picks.plain
-        } else {
-            &mut picks.others
-        };
-        list.push(pick);
+        members.is_some()
     }
 
-    /// One record by itself: walked, or no object, or nothing of it wanted but what the row is.
-    fn row(
+    /// Sets the row of one record by itself: it is walked, or no object.
+    pub(crate) fn add_outlined(
         &mut self,
         batch: &Batch<'_>,
-        indexed: &Indexed<'_>,
-        pick: Pick,
+        outlined: &Outlined<'_>,
+        number: usize,
+        slot: usize,
         rows: &mut Rows<'_>,
-        is_walked: bool,
     ) {
-        let at = pick.at as usize;
-        let number = indexed.first + at;
         let text = batch.buffers.record(number);
-        let shape = indexed.shapes[at];
-        let slot = pick.row as usize;
+        let shape = outlined.shape;
         let mut row = Row::new(rows, slot, text, &mut self.overflow);
-        if is_walked {
+        if shape == Shape::Object && self.wants_members {
             self.walked += 1;
             walker::walk(
                 &text,
-                indexed.structurals(at),
+                outlined.structurals,
                 self.walked,
                 &mut self.keys,
                 &mut self.key,
@@ -231,41 +223,60 @@ impl Extractor {
         }
     }
 
-    /// Records that all have one layout.
+    /// Records that all have one layout, which is resolved.
     fn add_layout(
         &mut self,
         batch: &Batch<'_>,
-        indexed: &Indexed<'_>,
+        followed: &Followed<'_>,
         number: usize,
-        picks: &Picks,
+        picks: &[Pick],
         rows: &mut Rows<'_>,
     ) {
-        let layout = self.layouts.get(number);
+        let Some(members) = &self.members[number] else {
+            return;
+        };
         if self.plan.reserved.is_empty() {
-            let even = Even::new(indexed, &picks.plain);
-            for member in &layout.wanted {
-                gather(indexed, member, picks, even.as_ref(), rows);
+            for member in &members.wanted {
+                gather(followed, member, members.count, picks, rows);
             }
             return;
         }
-        for &pick in picks.iter() {
-            let number = indexed.first + pick.at as usize;
+        for pick in picks {
+            let number = followed.first + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
-            take_members(&mut row, layout, indexed.structurals(pick.at as usize));
+            for member in &members.wanted {
+                let mark = followed.marks[pick.first as usize + member.place as usize];
+                row.take_mark(member.targets.clone(), member.star, mark);
+            }
             reserved::set(&mut row, &facts(batch, number, Shape::Object));
         }
     }
 }
 
-/// One record's wanted members.
-fn take_members(row: &mut Row<'_, '_>, layout: &Layout, structurals: &[u32]) {
-    let base = row.record.base();
-    for member in &layout.wanted {
-        let start = structurals[member.place as usize] as usize + member.skip as usize - base;
-        let end = structurals[member.place as usize + 2] as usize - base;
-        row.take(member.targets.clone(), member.star, (start, end));
-    }
+/// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
+fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
+    let member = |(place, name): (u32, &Box<str>)| {
+        let Some(id) = keys.find(name) else {
+            return (!keys.wants_all()).then_some(None);
+        };
+        let (targets, star) = keys.wanted(id);
+        if let Star::Unmet | Star::Overflow = star {
+            return None;
+        }
+        Some(
+            (!targets.is_empty() || star != Star::Out).then_some(Member {
+                place,
+                targets,
+                star,
+            }),
+        )
+    };
+    let members: Option<Vec<_>> = (0..).zip(&layout.keys).map(member).collect();
+    Some(Members {
+        count: layout.keys.len(),
+        wanted: members?.into_iter().flatten().collect(),
+    })
 }
 
 fn facts(batch: &Batch<'_>, number: usize, shape: Shape) -> Facts {

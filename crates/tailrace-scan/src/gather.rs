@@ -1,244 +1,199 @@
 //! One member of many records of one layout.
 //!
-//! Takes the records and the member's place in them, sets its columns. The commonest values (strings without escapes,
-//! short numbers, literals) are read here, by what the index already proved about their record; all others go through
-//! `token`, which assumes nothing. Never gives another value than `token` would.
+//! Takes the records and the marks of the member's values, sets its columns. What a value is and where it ends was found
+//! when the record was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
 
 use tailrace_model::json::{self, Kind};
 
-use crate::columns::{Cell, state};
+use crate::columns::Cell;
 use crate::config::Type;
-use crate::even::Even;
-use crate::extract::{Indexed, Pick, Picks};
+use crate::extract::{Followed, Member, Pick};
+use crate::follow::Mark;
 use crate::keys::Star;
-use crate::layout::Member;
 use crate::number;
 use crate::plan::Target;
 use crate::rows::{Place, Rows};
-use crate::shape::NESTED;
-use crate::text::Views;
-use crate::token::{self, Token};
+use crate::text::{ValidText, View, Views};
 
-/// Sets all columns of one member.
+/// Sets all columns of one member of records that have `stride` members each.
 pub(crate) fn gather(
-    indexed: &Indexed<'_>,
+    followed: &Followed<'_>,
     member: &Member,
-    picks: &Picks,
-    even: Option<&Even<'_>>,
+    stride: usize,
+    picks: &[Pick],
     rows: &mut Rows<'_>,
 ) {
     let mut values = Values {
-        indexed,
-        member,
-        even,
+        followed,
+        place: member.place,
+        stride,
+        picks,
         is_first: true,
     };
     let plan = rows.plan;
     for target in &plan.targets[member.targets.clone()] {
         match target {
-            Target::Column(number) => {
-                values.column(rows, picks, Place::Column(*number));
-            }
-            Target::Path(number, path) => {
-                values.path(rows, picks, *number, path);
-            }
+            Target::Column(number) => values.column(rows, Place::Column(*number)),
+            Target::Path(number, path) => values.path(rows, *number, path),
             // Only reserved columns have candidates, and with them records are taken one by one.
             Target::Candidate(..) => {}
         }
         values.is_first = false;
     }
     if let Star::Column(number) = member.star {
-        values.column(rows, picks, Place::Star(number));
+        values.column(rows, Place::Star(number));
     }
 }
 
 /// The values of one member.
 struct Values<'v, 'a> {
-    indexed: &'v Indexed<'a>,
-    member: &'v Member,
-    /// The records whose index is plain, if they lie evenly.
-    even: Option<&'v Even<'a>>,
+    followed: &'v Followed<'a>,
+    /// Of the member among its record's marks.
+    place: u32,
+    /// How many marks each of the records has.
+    stride: usize,
+    picks: &'v [Pick],
     /// The first of all who want the values: what is counted once is counted now.
     is_first: bool,
 }
 
 impl Values<'_, '_> {
-    fn column(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
+    fn column(&self, rows: &mut Rows<'_>, place: Place) {
         match rows.column(place).ty() {
-            Type::Open | Type::Text => self.texts(rows, picks, place),
-            Type::Float64 => self.floats(rows, picks, place),
-            _ => self.others(rows, picks, place),
+            Type::Open | Type::Text => self.texts(rows, place),
+            Type::Float64 => self.floats(rows, place),
+            _ => {
+                for pick in self.picks {
+                    self.other(rows, pick, self.mark(pick), place);
+                }
+            }
         }
     }
 
-    /// A column of text.
-    fn texts(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
-        match self.even {
-            Some(even) => self.even_texts(rows, even, &picks.plain, place),
-            None => self.common_texts::<false>(rows, &picks.plain, place),
-        }
-        self.common_texts::<true>(rows, &picks.others, place);
-    }
-
-    /// The same of records that lie evenly.
-    fn even_texts(&self, rows: &mut Rows<'_>, even: &Even<'_>, picks: &[Pick], place: Place) {
+    /// A column of text: quickly up to a value that is uncommon, then that one, and on.
+    fn texts(&self, rows: &mut Rows<'_>, place: Place) {
+        let text = self.followed.lot.valid_text();
         let mut from = 0;
-        while from < picks.len() {
-            let slots = rows.column(place).text_slots().expect("a column of text");
-            from = even.find_uncommon(self.member, from, slots);
-            if let Some(pick) = picks.get(from) {
-                self.text(rows, pick, place);
+        while from < self.picks.len() {
+            if let Some(text) = &text {
+                let slots = rows.column(place).text_slots().expect("a column of text");
+                from = self.common_texts(text, from, slots);
+            }
+            if let Some(pick) = self.picks.get(from) {
+                self.other(rows, pick, self.mark(pick), place);
                 from += 1;
             }
         }
     }
 
-    /// Values of a column of text, quickly where they are common.
-    fn common_texts<const ODD: bool>(&self, rows: &mut Rows<'_>, picks: &[Pick], place: Place) {
-        let mut rest = picks.iter();
-        while !rest.as_slice().is_empty() {
-            let slots = rows.column(place).text_slots().expect("a column of text");
-            if let Some(pick) = self.find_uncommon::<ODD>(&mut rest, slots) {
-                self.text(rows, pick, place);
-            }
-        }
-    }
-
-    /// One value of a column of text.
-    fn text(&self, rows: &mut Rows<'_>, pick: &Pick, place: Place) {
-        match self.read(pick) {
-            Some(token) => self.other(rows, pick, token, place),
-            None => self.bad(rows),
-        }
-    }
-
-    /// Sets values of a column of text up to one that is uncommon, which is given. The records' index is plain, unless
-    /// they may be `ODD`.
-    #[inline(always)]
-    fn find_uncommon<'p, const ODD: bool>(
+    /// Sets values of a column of text from one record on, up to one that is uncommon; gives its number, or how many records
+    /// there are.
+    fn common_texts(
         &self,
-        picks: &mut std::slice::Iter<'p, Pick>,
+        text: &ValidText<'_>,
+        from: usize,
         (views, states): (&mut Views, &mut [u8]),
-    ) -> Option<&'p Pick> {
-        let lot = self.indexed.lot;
-        let structurals = self.indexed.structurals;
-        let (place, skip) = (self.member.place, self.member.skip);
-        picks.find(|pick| {
-            let at = pick.first as usize + place as usize;
-            let Some(&[at, colon, end]) =
-                structurals.get(at..at + 3).and_then(<[u32]>::first_chunk)
-            else {
-                return true;
-            };
-            let (start, end) = (at as usize + skip as usize, end as usize);
-            let Some(&first) = lot.bytes().get(start) else {
-                return true;
-            };
-            let row = pick.row as usize;
-            if first == b'"' {
-                if colon != NESTED
-                    && (!ODD || self.is_without_escapes(pick, start, end))
-                    && let Some(view) = lot.view_in_quotes(pick.at as usize, start, end)
-                {
-                    views.set(row, view);
-                    states[row] = state(Kind::String);
-                    return false;
-                }
-                return true;
+    ) -> usize {
+        let picks = &self.picks[from..];
+        let mut done = from;
+        if let Some(marks) = self.even(picks) {
+            let row = picks[0].row as usize;
+            let slots = views.slots(row, picks.len());
+            let mut at = 0;
+            for (slot, state) in slots.zip(&mut states[row..row + picks.len()]) {
+                let Some(mark) = marks.get(at) else {
+                    break;
+                };
+                let Some(view) = common_text(text, *mark) else {
+                    break;
+                };
+                slot.set(view);
+                *state = mark.state();
+                at += self.stride;
+                done += 1;
             }
-            if let Some(block) = lot.block(start)
-                && let Some(kind) = short_kind(block, end.wrapping_sub(start))
-                && let Some(view) = lot.view_of_ascii(pick.at as usize, start, end)
-            {
-                views.set(row, view);
-                states[row] = state(kind);
-                return false;
+        } else {
+            for pick in picks {
+                let mark = self.mark(pick);
+                let Some(view) = common_text(text, mark) else {
+                    break;
+                };
+                views.set(pick.row as usize, view);
+                states[pick.row as usize] = mark.state();
+                done += 1;
             }
-            true
-        })
+        }
+        done
     }
 
-    /// Whether the string between the quotes at `start` and before `end` is all there is there, and holds no escape.
-    #[inline]
-    fn is_without_escapes(&self, pick: &Pick, start: usize, end: usize) -> bool {
-        let string = self.indexed.lot.bytes().get(start..end);
-        self.indexed.outlines[pick.at as usize].is_plain_but_escaped()
-            && string.is_some_and(|string| memchr::memchr(b'\\', string).is_none())
+    /// The marks from the member's first one on, if the records follow each other, in their buffer as in the rows: of one
+    /// layout, they lie at one distance.
+    fn even(&self, picks: &[Pick]) -> Option<&[Mark]> {
+        let (first, last) = (picks.first()?, picks.last()?);
+        let count = picks.len() as u32 - 1;
+        let is_even = last.row - first.row == count && last.at - first.at == count;
+        let marks = self
+            .followed
+            .marks
+            .get(first.first as usize + self.place as usize..)?;
+        is_even.then_some(marks)
     }
 
     /// A column of floats.
-    fn floats(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
-        for pick in picks.iter() {
-            let Some(token) = self.read(pick) else {
-                self.bad(rows);
-                continue;
-            };
-            let len = token.end - token.start;
+    fn floats(&self, rows: &mut Rows<'_>, place: Place) {
+        for pick in self.picks {
+            let mark = self.mark(pick);
             // Up to 15 digits an integer is a float exactly.
-            if token.kind == Kind::Integer
-                && len < number::BYTES_MAX
-                && let Some(block) = self.indexed.lot.block(token.start)
+            if mark.kind() == Kind::Integer
+                && mark.len() < number::BYTES_MAX
+                && let Some(block) = self.followed.lot.block(mark.start())
                 && block[0] != b'-'
             {
-                let value = number::digits(block, len) as f64;
+                let value = number::digits(block, mark.len()) as f64;
                 rows.column(place).set_float(pick.row as usize, value);
             } else {
-                self.other(rows, pick, token, place);
-            }
-        }
-    }
-
-    /// A column of any type.
-    fn others(&self, rows: &mut Rows<'_>, picks: &Picks, place: Place) {
-        for pick in picks.iter() {
-            match self.read(pick) {
-                Some(token) => self.other(rows, pick, token, place),
-                None => self.bad(rows),
+                self.other(rows, pick, mark, place);
             }
         }
     }
 
     /// What stands at the end of a path inside the values.
-    fn path(&self, rows: &mut Rows<'_>, picks: &Picks, column: usize, path: &[json::Step]) {
-        for pick in picks.iter() {
-            let Some(token) = self.read(pick) else {
-                self.bad(rows);
+    fn path(&self, rows: &mut Rows<'_>, column: usize, path: &[json::Step]) {
+        for pick in self.picks {
+            let mark = self.mark(pick);
+            if !matches!(mark.kind(), Kind::Object | Kind::Array) {
                 continue;
-            };
+            }
             let outer = json::Value {
-                kind: token.kind,
-                text: self.str(pick, token),
-                escaped: token.escaped,
+                kind: mark.kind(),
+                text: self.str(pick, mark.start(), mark.len()),
+                escaped: false,
             };
-            let is_nested = matches!(token.kind, Kind::Object | Kind::Array);
-            let Some(inner) = json::get_path(outer, path).filter(|_| is_nested) else {
+            let Some(inner) = json::get_path(outer, path) else {
                 continue;
             };
-            let start = token.start + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
-            let token = Token {
-                kind: inner.kind,
-                start,
-                end: start + inner.text.len(),
-                escaped: inner.escaped,
-            };
-            self.other(rows, pick, token, Place::Column(column));
+            let start =
+                mark.start() + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
+            let end = start + inner.text.len();
+            let inner = Mark::new(inner.kind, inner.escaped, start as u32, end as u32);
+            self.other(rows, pick, inner, Place::Column(column));
         }
     }
 
     /// One value for a column of any type.
-    fn other(&self, rows: &mut Rows<'_>, pick: &Pick, token: Token, place: Place) {
-        let (row, text) = (pick.row as usize, self.str(pick, token));
-        if token.escaped {
+    fn other(&self, rows: &mut Rows<'_>, pick: &Pick, mark: Mark, place: Place) {
+        let (row, text) = (pick.row as usize, self.str(pick, mark.start(), mark.len()));
+        if mark.is_escaped() {
             if !rows.set_escaped(place, row, text, self.is_first) {
-                self.bad(rows);
+                rows.stats.bad_values += u64::from(self.is_first);
             }
             return;
         }
-        let lot = &self.indexed.lot;
+        let (start, end) = (mark.start(), mark.start() + mark.len());
         let cell = Cell {
-            kind: token.kind,
+            kind: mark.kind(),
             text,
-            view: lot.view(pick.at as usize, token.start, token.end),
+            view: self.followed.lot.view(pick.at as usize, start, end),
         };
         let offset_s = rows.plan.offset_s;
         if !rows.column(place).set(row, &cell, offset_s) {
@@ -246,72 +201,21 @@ impl Values<'_, '_> {
         }
     }
 
-    #[cold]
-    fn bad(&self, rows: &mut Rows<'_>) {
-        rows.stats.bad_values += u64::from(self.is_first);
-    }
-
-    fn str(&self, pick: &Pick, token: Token) -> &str {
-        self.indexed
-            .lot
-            .text(pick.at as usize, token.start, token.end)
+    fn str(&self, pick: &Pick, start: usize, len: usize) -> &str {
+        let lot = &self.followed.lot;
+        lot.text(pick.at as usize, start, start + len)
     }
 
     /// The member's value in one record.
     #[inline(always)]
-    fn read(&self, pick: &Pick) -> Option<Token> {
-        let at = pick.at as usize;
-        let outline = &self.indexed.outlines[at];
-        let place = pick.first as usize + self.member.place as usize;
-        let ends = self.indexed.structurals[place..].first_chunk::<3>();
-        let &[start, colon, end] = ends.expect("a member lies between structural characters");
-        let (start, end) = (start as usize + self.member.skip as usize, end as usize);
-        let bytes = self.indexed.lot.bytes();
-        let Some(block) = self.indexed.lot.block(start).filter(|_| start < end) else {
-            return self.any(at, start, end);
-        };
-        let token = |kind, start, end, escaped| {
-            Some(Token {
-                kind,
-                start,
-                end,
-                escaped,
-            })
-        };
-        if block[0] == b'"' && outline.is_plain_but_escaped() && colon != NESTED {
-            let (start, end) = (start + 1, end - 1);
-            debug_assert_eq!((start <= end, bytes[end]), (true, b'"'));
-            let escaped =
-                outline.has_backslash() && memchr::memchr(b'\\', &bytes[start..end]).is_some();
-            return token(Kind::String, start, end, escaped);
-        }
-        match short_kind(block, end - start) {
-            Some(kind) => token(kind, start, end, false),
-            None => self.any(at, start, end),
-        }
-    }
-
-    /// Any value at all.
-    #[cold]
-    fn any(&self, at: usize, start: usize, end: usize) -> Option<Token> {
-        let text = self.indexed.lot.text(at, start, end);
-        let token = token::read(text)?;
-        Some(Token {
-            start: start + token.start,
-            end: start + token.end,
-            ..token
-        })
+    fn mark(&self, pick: &Pick) -> Mark {
+        self.followed.marks[pick.first as usize + self.place as usize]
     }
 }
 
-/// The kind of a short number or a literal of `len` bytes, the first of which are `block`; `None` for all others.
+/// The view of a text without escapes, unless it lies where a view takes more than a glance.
 #[inline(always)]
-pub(crate) fn short_kind(block: &[u8; 16], len: usize) -> Option<Kind> {
-    match block[0] {
-        b'0'..=b'9' if len <= number::BYTES_MAX => number::short_kind(block, len),
-        b't' if len == 4 && block.starts_with(b"true") => Some(Kind::Bool),
-        b'f' if len == 5 && block.starts_with(b"false") => Some(Kind::Bool),
-        b'n' if len == 4 && block.starts_with(b"null") => Some(Kind::Null),
-        _ => None,
-    }
+fn common_text(text: &ValidText<'_>, mark: Mark) -> Option<View> {
+    let view = text.view(mark.start(), mark.len());
+    view.filter(|_| !mark.is_escaped())
 }

@@ -42,10 +42,12 @@ mod avx512;
 mod dispatch;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod probe;
 mod scalar;
 mod stream;
 
 pub(crate) use dispatch::Indexer;
+pub(crate) use probe::{PROBE_BYTES, Probe, Task};
 
 use crate::text::Span;
 
@@ -148,6 +150,13 @@ impl Index {
         let first = outline.first as usize;
         let own = &mut self.structurals[first..first + outline.count as usize];
         (outline, own)
+    }
+
+    /// The structural characters of one record.
+    #[inline]
+    pub(crate) fn record(&self, record: usize) -> &[u32] {
+        let Outline { first, count, .. } = self.outlines[record];
+        &self.structurals[first as usize..][..count as usize]
     }
 
     /// Makes room for the structural characters of so many bytes, and a block more.

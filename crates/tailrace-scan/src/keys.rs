@@ -8,6 +8,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::layout::Wish;
+
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -120,6 +122,20 @@ impl Keys {
         (entry.targets.clone(), entry.star)
     }
 
+    /// What a member with this key would be in a layout.
+    pub(crate) fn wish(&self, name: &str) -> Wish {
+        let star = match self.names.find(name) {
+            Some(id) => self.entries[id as usize].star,
+            None if self.wants_all() => Star::Unmet,
+            None => Star::Out,
+        };
+        match star {
+            Star::Overflow => Wish::Homeless,
+            Star::Unmet if !self.has_column_for(name) => Wish::Homeless,
+            _ => Wish::Settled,
+        }
+    }
+
     /// The number of a key that was met; [`NONE`] if it is not remembered, which means that it is wanted for nothing but
     /// the overflow of `SELECT *`.
     pub(crate) fn meet(&mut self, name: &str) -> u32 {
@@ -152,13 +168,16 @@ impl Keys {
     }
 
     fn new_star(&mut self, name: &str) -> Star {
-        let fits = name.len() <= KEY_BYTES_MAX
-            && self.columns_max.is_some_and(|max| self.columns.len() < max);
-        if !fits {
+        if !self.has_column_for(name) {
             return Star::Overflow;
         }
         self.columns.push(name.into());
         Star::Column(self.columns.len() as u32 - 1)
+    }
+
+    /// Whether a key of `SELECT *` that was not met yet would get a column.
+    fn has_column_for(&self, name: &str) -> bool {
+        name.len() <= KEY_BYTES_MAX && self.columns_max.is_some_and(|max| self.columns.len() < max)
     }
 
     fn forget(&mut self) {

@@ -13,6 +13,7 @@ use tailrace_model::json::{self, Kind, Step, Unescaped};
 
 use crate::columns::{Cell, Column};
 use crate::config::Type;
+use crate::follow::Mark;
 use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
 use crate::plan::{CANDIDATES, Plan, Target};
@@ -318,9 +319,23 @@ impl<'r, 'p> Row<'r, 'p> {
         }
     }
 
-    /// Reads the value in a span of the record and gives it to all who want it.
-    pub(crate) fn take(&mut self, targets: Range<usize>, star: Star, span: (usize, usize)) {
-        let value = self.read(span);
+    /// Gives the value at a mark to all who want it.
+    pub(crate) fn take_mark(&mut self, targets: Range<usize>, star: Star, mark: Mark) {
+        let start = mark.start() - self.record.base();
+        let end = start + mark.len();
+        let value = if mark.is_escaped() {
+            let text = self.record.text();
+            self.rows.unescape(&text[start..end]).map(Value::side)
+        } else {
+            let (kind, origin) = (mark.kind(), Origin::Record { start, end });
+            Some(Value { kind, origin })
+        };
+        self.rows.stats.bad_values += u64::from(value.is_none());
+        self.give(targets, star, value);
+    }
+
+    /// Gives a value to all who want it.
+    fn give(&mut self, targets: Range<usize>, star: Star, value: Option<Value>) {
         let plan = self.rows.plan;
         for target in &plan.targets[targets] {
             self.deliver(target, value);
@@ -424,7 +439,8 @@ impl Sink for Row<'_, '_> {
         let (targets, star) = keys.wanted(id);
         let is_targeted = !targets.is_empty();
         if is_targeted || star != Star::Overflow {
-            self.take(targets, star, span);
+            let value = self.read(span);
+            self.give(targets, star, value);
         }
         if star == Star::Overflow {
             self.overflow(keys.name(id), span, is_targeted);

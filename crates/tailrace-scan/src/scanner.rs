@@ -5,17 +5,20 @@
 //! for the order of `SELECT *` columns and which keys still became columns.
 
 use crate::config::Config;
-use crate::extract::{Batch, Extractor, Indexed, Pick};
+use crate::extract::{Batch, Extractor, Followed, Outlined, Pick};
+use crate::follow::Marks;
 use crate::index::{Index, Indexer};
+use crate::keys::Keys;
+use crate::layout::Layouts;
 use crate::prefilter::Prefilter;
 use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED};
 use crate::rows::{Rows, Shape};
 use crate::scanned::{Candidates, First, Scanned};
 use crate::shape;
-use crate::text::{Buffers, Lot};
+use crate::text::{Buffers, Lot, Span};
 use crate::token::skip_whitespace;
 
-/// How many records are indexed before they are read: what they and their index take stays in the nearest cache.
+/// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
 const LOT_MAX: usize = 128;
 
 /// Turns batches of records into columns.
@@ -45,9 +48,11 @@ impl Scanner {
             prefilter: Prefilter::new(&config.prefilter),
             memory: Memory {
                 indexer: Indexer::new(config.isa),
+                layouts: Layouts::new(),
+                marks: Marks::default(),
+                rest: Vec::new(),
+                spans: Vec::new(),
                 index: Index::default(),
-                shapes: Vec::new(),
-                picks: Vec::new(),
             },
         }
     }
@@ -59,7 +64,8 @@ impl Scanner {
             records: *records,
             buffers: &buffers,
         };
-        self.memory.scan_all(&batch, &mut self.all)
+        self.start_batch();
+        self.memory.scan_all(&batch, &mut self.all, None)
     }
 
     /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.
@@ -72,7 +78,6 @@ impl Scanner {
     /// # Panics
     /// If [`Config::first`] is empty.
     pub fn first(&mut self, records: &Records<'_>) -> First {
-        let condition = self.condition.as_mut().expect("a condition reads columns");
         let prefilter = self.prefilter.as_mut();
         let rows = prefilter.and_then(|prefilter| prefilter.candidates(records));
         let candidates = rows.as_ref().map(|rows| Candidates::new(records, rows));
@@ -84,7 +89,10 @@ impl Scanner {
             records,
             buffers: &buffers,
         };
-        let Scanned { batch, stats, .. } = self.memory.scan_all(&batch, condition);
+        self.start_batch();
+        let condition = self.condition.as_mut().expect("a condition reads columns");
+        let keys = Some(self.all.keys());
+        let Scanned { batch, stats, .. } = self.memory.scan_all(&batch, condition, keys);
         First {
             rows,
             batch,
@@ -113,7 +121,6 @@ impl Scanner {
                 &places
             }
         };
-        let memory = &mut self.memory;
         let plan = self.all.plan();
         let mut made = Rows::new(&plan, rows.len(), first.buffers.side());
         self.all.start_batch();
@@ -122,101 +129,153 @@ impl Scanner {
             let from = rows[row] as usize;
             let lot = first.buffers.lot(from, LOT_MAX);
             let behind = from + lot.spans().len();
-            memory.picks.clear();
-            while let Some(&number) = rows.get(row).filter(|&&number| (number as usize) < behind) {
-                memory.picks.push(Pick {
-                    at: number - from as u32,
-                    first: memory.index.outlines()[number as usize].first,
-                    row: row as u32,
-                });
-                row += 1;
-            }
-            let indexed = Indexed {
-                lot,
-                first: from,
-                outlines: &memory.index.outlines()[from..behind],
-                shapes: &memory.shapes[from..behind],
-                structurals: memory.index.structurals(),
-            };
-            self.all.add(&batch, &indexed, &memory.picks, &mut made);
+            let count = rows[row..].partition_point(|&number| (number as usize) < behind);
+            let of_lot = rows[row..row + count].iter().zip(row as u32..);
+            let picks = of_lot.map(|(&number, row)| (number - from as u32, row));
+            self.memory
+                .add_lot(&batch, &lot, from, picks, &mut self.all, None, &mut made);
+            row += count;
         }
         made.finish(&first.buffers, self.all.keys())
     }
+
+    fn start_batch(&mut self) {
+        if self.memory.layouts.start_batch() {
+            let extractors = std::iter::once(&mut self.all).chain(&mut self.condition);
+            extractors.for_each(Extractor::forget_layouts);
+        }
+    }
 }
 
-/// What is used again for every batch, and how a batch is indexed.
+/// What is used again for every batch, and what both phases know.
 #[derive(Debug)]
 struct Memory {
     indexer: Indexer,
-    index: Index,
+    layouts: Layouts,
     /// By record of the batch.
-    shapes: Vec<Shape>,
-    picks: Vec<Pick>,
+    marks: Marks,
+    /// The records of a lot that were not followed, and where those of them lie that may be JSON.
+    rest: Vec<Pick>,
+    spans: Vec<Span>,
+    /// Of those.
+    index: Index,
 }
 
 impl Memory {
-    /// Indexes all records and extracts columns of them.
-    fn scan_all(&mut self, batch: &Batch<'_>, extractor: &mut Extractor) -> Scanned {
+    /// Follows all records and extracts columns of them. What layouts they have is told by `keys`, or else by those of the
+    /// extractor.
+    fn scan_all(
+        &mut self,
+        batch: &Batch<'_>,
+        extractor: &mut Extractor,
+        keys: Option<&Keys>,
+    ) -> Scanned {
         let count = batch.records.records.len();
         let plan = extractor.plan();
         let mut rows = Rows::new(&plan, count, batch.buffers.side());
         rows.stats.repaired = batch.buffers.repaired();
         extractor.start_batch();
-        self.index.clear();
-        self.shapes.clear();
+        self.marks.clear();
         let mut first = 0;
         while first < count {
             let lot = batch.buffers.lot(first, LOT_MAX);
-            self.index_lot(&batch.records.records[first..], &lot);
             let behind = first + lot.spans().len();
-            self.picks.clear();
-            let outlines = self.index.outlines()[first..behind].iter();
-            let numbered = (0..).zip(outlines);
-            self.picks.extend(numbered.map(|(at, outline)| Pick {
-                at,
-                first: outline.first,
-                row: first as u32 + at,
-            }));
-            let indexed = Indexed {
-                lot,
-                first,
-                outlines: &self.index.outlines()[first..behind],
-                shapes: &self.shapes[first..behind],
-                structurals: self.index.structurals(),
-            };
-            extractor.add(batch, &indexed, &self.picks, &mut rows);
+            let records = &batch.records.records[first..behind];
+            self.marks.follow(
+                self.indexer,
+                &self.layouts,
+                lot.bytes(),
+                records,
+                lot.spans(),
+            );
+            let picks = (0..).zip(first as u32..behind as u32);
+            self.add_lot(batch, &lot, first, picks, extractor, keys, &mut rows);
             first = behind;
         }
         rows.finish(batch.buffers, extractor.keys())
     }
 
-    /// Indexes the records of a lot, of which `records` are the first ones, and says what each is.
-    fn index_lot(&mut self, records: &[Record], lot: &Lot<'_>) {
-        let first = self.shapes.len();
-        let (bytes, spans) = (lot.bytes(), lot.spans());
-        let is_text = |record: &Record| record.flags & (TEXT | BROKEN) != 0;
-        if records[..spans.len()].iter().all(is_text) {
-            spans.iter().for_each(|_| self.index.push_empty());
-        } else {
-            self.indexer.index(bytes, spans, &mut self.index);
+    /// Sets rows for some records of a lot that were followed; its first one is number `first` of the batch.
+    fn add_lot(
+        &mut self,
+        batch: &Batch<'_>,
+        lot: &Lot<'_>,
+        first: usize,
+        picks: impl Iterator<Item = (u32, u32)>,
+        extractor: &mut Extractor,
+        keys: Option<&Keys>,
+        rows: &mut Rows<'_>,
+    ) {
+        let followed = Followed {
+            lot: *lot,
+            first,
+            found: &self.marks.found()[first..first + lot.spans().len()],
+            marks: self.marks.marks(),
+        };
+        self.rest.clear();
+        extractor.add(batch, &followed, &self.layouts, picks, rows, &mut self.rest);
+        if !self.rest.is_empty() {
+            self.add_rest(batch, lot, first, extractor, keys, rows);
         }
-        for (i, (record, &span)) in records.iter().zip(spans).enumerate() {
-            let (outline, structurals) = self.index.record_mut(first + i);
-            let shape = if record.flags & BROKEN != 0 {
-                Shape::Malformed
-            } else if record.flags & TEXT != 0 {
-                Shape::Text
-            } else if shape::is_object(bytes, span, outline, structurals) {
-                Shape::Object
-            } else if record.flags & TEXT_ALLOWED != 0
-                && bytes[..span.end()].get(skip_whitespace(&bytes[..span.end()], span.start()))
-                    != Some(&b'{')
-            {
-                Shape::Text
-            } else {
-                Shape::Malformed
+    }
+
+    /// Sets rows for the records of a lot that were not followed, and learns their layouts.
+    fn add_rest(
+        &mut self,
+        batch: &Batch<'_>,
+        lot: &Lot<'_>,
+        first: usize,
+        extractor: &mut Extractor,
+        keys: Option<&Keys>,
+        rows: &mut Rows<'_>,
+    ) {
+        let bytes = lot.bytes();
+        let of_lot = &batch.records.records[first..];
+        let may_be_json = |pick: &&Pick| of_lot[pick.at as usize].flags & (TEXT | BROKEN) == 0;
+        let json = self.rest.iter().filter(may_be_json);
+        self.spans.clear();
+        self.spans
+            .extend(json.map(|pick| lot.spans()[pick.at as usize]));
+        self.index.clear();
+        self.indexer.index(bytes, &self.spans, &mut self.index);
+        let mut indexed = 0;
+        for pick in &self.rest {
+            let record = &of_lot[pick.at as usize];
+            let mut outlined = Outlined {
+                shape: Shape::Text,
+                structurals: &[],
             };
-            self.shapes.push(shape);
+            if may_be_json(&pick) {
+                let (span, number) = (self.spans[indexed], indexed);
+                indexed += 1;
+                outlined.shape = shape_of(bytes, span, record, &mut self.index, number);
+                outlined.structurals = self.index.record(number);
+            } else if record.flags & BROKEN != 0 {
+                outlined.shape = Shape::Malformed;
+            }
+            let number = first + pick.at as usize;
+            extractor.add_outlined(batch, &outlined, number, pick.row as usize, rows);
+            if outlined.shape == Shape::Object {
+                let keys = keys.unwrap_or(extractor.keys());
+                let wish = |name: &str| keys.wish(name);
+                self.layouts.learn(bytes, outlined.structurals, wish);
+            }
         }
+    }
+}
+
+/// What the indexed record with this number is.
+fn shape_of(bytes: &[u8], span: Span, record: &Record, index: &mut Index, number: usize) -> Shape {
+    let (outline, structurals) = index.record_mut(number);
+    if shape::is_object(bytes, span, outline, structurals) {
+        return Shape::Object;
+    }
+    let text = &bytes[..span.end()];
+    let is_text = record.flags & TEXT_ALLOWED != 0
+        && text.get(skip_whitespace(text, span.start())) != Some(&b'{');
+    if is_text {
+        Shape::Text
+    } else {
+        Shape::Malformed
     }
 }

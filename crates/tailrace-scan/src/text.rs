@@ -66,6 +66,12 @@ impl Span {
         self.end as usize
     }
 
+    /// Bytes.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
     /// A span of bytes that are nobody's text.
     #[cfg(test)]
     pub(crate) fn of(start: usize, end: usize) -> Span {
@@ -288,40 +294,10 @@ impl<'a> Lot<'a> {
     pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
         let (start, end) = self.valid?;
         Some(ValidText {
-            bytes: &self.bytes[start..end],
+            bytes: &self.bytes[..end],
             start,
             buffer: self.buffer,
         })
-    }
-
-    /// A view of what stands between the quotes at byte `start` and before byte `end` of the buffer, in record `i`; `None`
-    /// if it is not found at once that this is valid text.
-    #[inline(always)]
-    pub(crate) fn view_in_quotes(&self, i: usize, start: usize, end: usize) -> Option<View> {
-        let (low, high) = self.valid_around(i);
-        let block = self.bytes.get(start..start + 17)?;
-        let (from, to) = (start + 1, end.wrapping_sub(1));
-        // A place beside an ASCII character cuts none.
-        let is_text = block[0] < 0x80
-            && *self.bytes.get(to)? < 0x80
-            && low <= start
-            && from <= to
-            && to <= high;
-        let text = block[1..].first_chunk()?;
-        is_text.then(|| View::of_block(text, to - from, self.buffer, from as u32))
-    }
-
-    /// A view of bytes `start..end` of the buffer, in record `i`; `None` if it is not found at once that this is valid text.
-    #[inline(always)]
-    pub(crate) fn view_of_ascii(&self, i: usize, start: usize, end: usize) -> Option<View> {
-        let (low, high) = self.valid_around(i);
-        let block = self.block(start)?;
-        let is_text = block[0] < 0x80
-            && *self.bytes.get(end)? < 0x80
-            && low <= start
-            && start <= end
-            && end <= high;
-        is_text.then(|| View::of_block(block, end - start, self.buffer, start as u32))
     }
 
     /// A part of record `i` of the lot.
@@ -345,15 +321,6 @@ impl<'a> Lot<'a> {
         View::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
     }
 
-    /// A range around record `i` that is valid.
-    #[inline(always)]
-    fn valid_around(&self, i: usize) -> (usize, usize) {
-        self.valid.unwrap_or_else(|| {
-            let span = &self.spans[i];
-            (span.start(), span.end())
-        })
-    }
-
     #[inline(always)]
     fn assert_text(&self, i: usize, start: usize, end: usize) {
         let span = &self.spans[i];
@@ -366,53 +333,38 @@ impl<'a> Lot<'a> {
     }
 }
 
-/// A part of a buffer that is valid text from its first byte to its last. Places are counted from the buffer's start.
+/// A part of a buffer that is valid text. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValidText<'a> {
+    /// The buffer up to where it is known to be valid, and from where on.
     bytes: &'a [u8],
     start: usize,
     buffer: u32,
 }
 
 impl ValidText<'_> {
-    /// A view of what stands between a quote at byte `start` and a quote before byte `end`; `None` if those are none, or
-    /// lie within sixteen bytes of the text's ends.
+    /// A view of `len` bytes from byte `start` on; `None` if that cuts a character, or lies near the text's ends.
     #[inline(always)]
-    pub(crate) fn view_in_quotes(&self, start: usize, end: usize) -> Option<View> {
-        let at = start.wrapping_sub(self.start);
-        let last = end.wrapping_sub(self.start).wrapping_sub(1);
-        let block = self.bytes.get(at.wrapping_sub(3)..)?.first_chunk::<16>()?;
-        // A place beside a quote cuts no character.
-        if block[3] != b'"' || *self.bytes.get(last)? != b'"' {
+    pub(crate) fn view(&self, start: usize, len: usize) -> Option<View> {
+        // With the four bytes before it, which make room for the length.
+        let from = start.wrapping_sub(4);
+        let block = self
+            .bytes
+            .get(from..from.wrapping_add(16))?
+            .first_chunk::<16>()?;
+        let behind = *self.bytes.get(start.wrapping_add(len))?;
+        if start < self.start || is_inside(block[4]) || is_inside(behind) {
             return None;
         }
-        let len = last.checked_sub(at + 1)?;
         let [head, tail] = words(block);
-        Some(View::of_words(
-            head,
-            tail,
-            len,
-            self.buffer,
-            start as u32 + 1,
-        ))
+        Some(View::of_words(head, tail, len, self.buffer, start as u32))
     }
+}
 
-    /// The sixteen bytes from byte `start` on, if the text has so many.
-    #[inline(always)]
-    pub(crate) fn block(&self, start: usize) -> Option<&[u8; 16]> {
-        let at = start.wrapping_sub(self.start);
-        self.bytes.get(at..)?.first_chunk::<16>()
-    }
-
-    /// A view of bytes `start..end`, of which `block` are the first ones; `None` if one of the two ends lies beside a
-    /// character that is not ASCII.
-    #[inline(always)]
-    pub(crate) fn view_of_block(&self, block: &[u8; 16], start: usize, end: usize) -> Option<View> {
-        let behind = *self.bytes.get(end.wrapping_sub(self.start))?;
-        let len = end.checked_sub(start)?;
-        let is_text = block[0] < 0x80 && behind < 0x80;
-        is_text.then(|| View::of_block(block, len, self.buffer, start as u32))
-    }
+/// Whether the byte is one of a character's that is not its first.
+#[inline(always)]
+fn is_inside(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
 }
 
 /// The text of one record, and where it lies.

@@ -12,10 +12,10 @@ use std::arch::x86_64::{
     __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
     _mm_setr_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
     _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
-    _mm256_slli_epi16,
+    _mm256_slli_epi16, _mm256_sub_epi8,
 };
 
-use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
+use super::{BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, Task, build};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.
@@ -40,12 +40,82 @@ impl Avx2 {
         // SAFETY: `self` exists, so `new` found every feature that `build_avx2` is compiled for.
         unsafe { build_avx2(self, buffer, spans, index) }
     }
+
+    /// Does the task with these instructions.
+    #[inline]
+    pub(super) fn run<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: `self` exists, so `new` found every feature that `run_avx2` is compiled for.
+        unsafe { run_avx2(self, task) }
+    }
 }
 
 /// The generic loop, compiled with the features that let everything below be inlined into it.
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
 fn build_avx2(isa: Avx2, buffer: &[u8], spans: &[Span], index: &mut Index) {
     build(isa, buffer, spans, index);
+}
+
+/// A task, compiled with the features that let everything below be inlined into it.
+#[target_feature(enable = "avx2,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx2<T: Task>(isa: Avx2, task: T) -> T::Output {
+    task.run(isa)
+}
+
+/// The same, never inlined.
+#[target_feature(enable = "avx2,pclmulqdq,bmi1,bmi2,lzcnt,popcnt")]
+#[cold]
+#[inline(never)]
+fn run_apart<T: Task>(isa: Avx2, task: T) -> T::Output {
+    task.run(isa)
+}
+
+impl Probe for Avx2 {
+    #[inline(always)]
+    fn string_ends(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { string_ends(load(bytes)) }
+    }
+
+    #[inline(always)]
+    fn not_digits(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { not_digits(load(bytes)) }
+    }
+
+    #[inline(always)]
+    fn differences(self, bytes: &[u8; PROBE_BYTES], other: &[u8; PROBE_BYTES]) -> u32 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { !(_mm256_movemask_epi8(_mm256_cmpeq_epi8(load(bytes), load(other))) as u32) }
+    }
+
+    #[inline(always)]
+    fn apart<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: `self` exists, so `new` found every feature that `run_apart` is compiled for.
+        unsafe { run_apart(self, task) }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load(bytes: &[u8; PROBE_BYTES]) -> __m256i {
+    // SAFETY: an unaligned load of a 32-byte array.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn string_ends(bytes: __m256i) -> u32 {
+    let ends = _mm256_or_si256(equal(bytes, b'"'), equal(bytes, b'\\'));
+    _mm256_movemask_epi8(_mm256_or_si256(ends, controls(bytes))) as u32
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn not_digits(bytes: __m256i) -> u32 {
+    // A digit is 0 to 9 now, and its own minimum with 9.
+    let values = _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8));
+    let digits = _mm256_cmpeq_epi8(_mm256_min_epu8(values, _mm256_set1_epi8(9)), values);
+    !(_mm256_movemask_epi8(digits) as u32)
 }
 
 impl BlockMasks for Avx2 {

@@ -3,7 +3,7 @@
 //! Takes the wish of the caller, asks the machine, gives a value that indexes. Never asks again per record.
 
 use super::scalar::Scalar;
-use super::{Index, build};
+use super::{Index, Probe, Task, build};
 use crate::config::Isa;
 use crate::text::Span;
 
@@ -12,6 +12,11 @@ use super::{avx2::Avx2, avx512::Avx512};
 
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
+
+impl Probe for Scalar {}
+
+#[cfg(target_arch = "aarch64")]
+impl Probe for Neon {}
 
 /// The chosen index.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +28,7 @@ enum Choice {
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
-    Avx512(Avx512),
+    Avx512(Avx512, Avx2),
     #[cfg(target_arch = "aarch64")]
     Neon(Neon),
 }
@@ -38,13 +43,11 @@ impl Indexer {
                 Isa::Auto => is_x86_feature_detected!("avx512vbmi2"),
                 _ => isa == Isa::Avx512,
             };
-            if is_wanted && let Some(avx512) = Avx512::new() {
-                return Indexer(Choice::Avx512(avx512));
-            }
             if isa != Isa::Scalar
                 && let Some(avx2) = Avx2::new()
             {
-                return Indexer(Choice::Avx2(avx2));
+                let avx512 = is_wanted.then(Avx512::new).flatten();
+                return Indexer(avx512.map_or(Choice::Avx2(avx2), |it| Choice::Avx512(it, avx2)));
             }
         }
         #[cfg(target_arch = "aarch64")]
@@ -63,9 +66,22 @@ impl Indexer {
             #[cfg(target_arch = "x86_64")]
             Choice::Avx2(avx2) => avx2.build(buffer, spans, index),
             #[cfg(target_arch = "x86_64")]
-            Choice::Avx512(avx512) => avx512.build(buffer, spans, index),
+            Choice::Avx512(avx512, _) => avx512.build(buffer, spans, index),
             #[cfg(target_arch = "aarch64")]
             Choice::Neon(neon) => build(neon, buffer, spans, index),
+        }
+    }
+
+    /// Does a task with the best probe there is.
+    #[inline]
+    pub(crate) fn run<T: Task>(self, task: T) -> T::Output {
+        match self.0 {
+            Choice::Scalar(scalar) => task.run(scalar),
+            // What is looked at is rarely longer than 32 bytes.
+            #[cfg(target_arch = "x86_64")]
+            Choice::Avx2(avx2) | Choice::Avx512(_, avx2) => avx2.run(task),
+            #[cfg(target_arch = "aarch64")]
+            Choice::Neon(neon) => task.run(neon),
         }
     }
 

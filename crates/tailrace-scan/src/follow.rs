@@ -1,0 +1,303 @@
+//! Following records along the layouts that are known, without an index.
+//!
+//! Takes records and the tree of layouts, gives for each the layout it has and where the values of its wanted members
+//! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
+//! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
+//! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in its strings.
+//! Never decides anything of a record that it cannot follow.
+
+mod nested;
+mod value;
+
+use value::VALUE_BYTES;
+
+use tailrace_model::json::Kind;
+
+use crate::columns::state;
+use crate::index::{Indexer, Probe, Task};
+use crate::layout::{Layout, Layouts, NONE, Node, Piece, WINDOW_BYTES};
+use crate::records::{BROKEN, Record, TEXT};
+use crate::text::Span;
+use crate::token::is_whitespace;
+
+/// Records that are longer are not followed: a value's length has 24 bits.
+const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
+
+/// A value of a record, which lies between 0 and 4 GiB in its buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    start: u32,
+    /// From bit 8 on the length; bit 7 says that a string holds a backslash; below is what a column holds beside the value.
+    about: u32,
+}
+
+const ESCAPED: u32 = 0x80;
+
+impl Mark {
+    /// Of the text from `start` to `end`.
+    #[inline(always)]
+    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> Mark {
+        let Mark { about, .. } = Mark::of_len(kind, start, end.wrapping_sub(start));
+        Mark {
+            start,
+            about: about | u32::from(escaped) * ESCAPED,
+        }
+    }
+
+    #[inline(always)]
+    fn of_len(kind: Kind, start: u32, len: u32) -> Mark {
+        Mark {
+            start,
+            about: len << 8 | u32::from(state(kind)),
+        }
+    }
+
+    /// First byte of the text: of a string what stands between the quotes.
+    #[inline(always)]
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// Bytes of the text.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        (self.about >> 8) as usize
+    }
+
+    /// A string with a backslash: how its escapes are written nobody has checked.
+    #[inline(always)]
+    pub(crate) fn is_escaped(self) -> bool {
+        self.about & ESCAPED != 0
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn kind(self) -> Kind {
+        Kind::from_u8((self.about as u8 & 7).wrapping_sub(1)).unwrap_or(Kind::Null)
+    }
+
+    /// What a column holds beside such a value, unless it is escaped.
+    #[inline(always)]
+    pub(crate) fn state(self) -> u8 {
+        self.about as u8
+    }
+}
+
+/// What following a record found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Its layout, or [`NONE`].
+    pub(crate) layout: u32,
+    /// Its first mark, by number.
+    pub(crate) first: u32,
+}
+
+/// What following the records of a batch found. Reused from batch to batch.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// The first `count` count; what follows is left over.
+    marks: Vec<Mark>,
+    count: usize,
+    found: Vec<Found>,
+}
+
+impl Marks {
+    /// Forgets all records, and gives back memory that only an extraordinary batch needed.
+    pub(crate) fn clear(&mut self) {
+        const KEPT: usize = 256 * 1024;
+        if self.marks.len() > KEPT && self.count < KEPT / 2 {
+            self.marks.truncate(KEPT);
+            self.marks.shrink_to_fit();
+        }
+        self.count = 0;
+        self.found.clear();
+    }
+
+    /// The marks of all records, those of one record in the order of its layout.
+    #[inline]
+    pub(crate) fn marks(&self) -> &[Mark] {
+        &self.marks[..self.count]
+    }
+
+    /// By record, in the order in which they were followed.
+    #[inline]
+    pub(crate) fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Follows records of the buffer `bytes`, which lie in these spans.
+    pub(crate) fn follow(
+        &mut self,
+        indexer: Indexer,
+        layouts: &Layouts,
+        bytes: &[u8],
+        records: &[Record],
+        spans: &[Span],
+    ) {
+        indexer.run(Follow {
+            bytes,
+            records,
+            spans,
+            layouts,
+            marks: self,
+        });
+    }
+}
+
+struct Follow<'f> {
+    bytes: &'f [u8],
+    records: &'f [Record],
+    spans: &'f [Span],
+    layouts: &'f Layouts,
+    marks: &'f mut Marks,
+}
+
+impl Task for Follow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) {
+        let Follow { bytes, layouts, .. } = self;
+        let Marks {
+            marks,
+            count,
+            found,
+        } = self.marks;
+        let room = 2 * layouts.members_max();
+        let is_json = |record: &Record, span: &Span| {
+            record.flags & (TEXT | BROKEN) == 0 && span.len() <= RECORD_BYTES_MAX
+        };
+        // The layout that the last two records had: the next ones are likely to have it too.
+        let (mut last, mut repeated) = (NONE, None);
+        let mut rest = self.records.iter().zip(self.spans);
+        while let Some((record, span)) = rest.next() {
+            let first = *count;
+            if marks.len() < first + room {
+                marks.resize((first + room).next_power_of_two(), Mark::default());
+            }
+            let slots = &mut marks[first..first + room];
+            let mut layout = NONE;
+            if is_json(record, span) {
+                if let Some(repeated) = repeated
+                    && let mut two = rest.clone()
+                    && let Some((next, next_span)) = two.next()
+                    && is_json(next, next_span)
+                    && along(probe, bytes, [span, next_span], repeated, slots).is_some()
+                {
+                    let len = repeated.pieces.len();
+                    let place = |first| Found {
+                        layout: last,
+                        first: first as u32,
+                    };
+                    found.extend([place(first), place(first + len)]);
+                    *count += 2 * len;
+                    rest = two;
+                    continue;
+                }
+                layout = through(probe, bytes, span, layouts.nodes(), slots).unwrap_or(NONE);
+            }
+            let first = first as u32;
+            found.push(Found { layout, first });
+            repeated = None;
+            if layout != NONE {
+                let known = layouts.get(layout as usize);
+                repeated = Some(known).filter(|_| layout == last);
+                *count += known.pieces.len();
+            }
+            last = layout;
+        }
+    }
+}
+
+/// Follows two records along one layout, step by step together: neither waits for what the other one looks up.
+#[inline(always)]
+fn along<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    spans: [&Span; 2],
+    layout: &Layout,
+    marks: &mut [Mark],
+) -> Option<()> {
+    let mut at = spans.map(|span| span.start() as u32);
+    let (first, second) = marks.split_at_mut(layout.pieces.len());
+    for ((piece, first), second) in layout.pieces.iter().zip(first).zip(second) {
+        (*first, at[0]) = step(probe, bytes, piece, at[0])?;
+        (*second, at[1]) = step(probe, bytes, piece, at[1])?;
+    }
+    let is_end = |i: usize| ends_at(bytes, at[i] as usize, spans[i].end());
+    (is_end(0) && is_end(1)).then_some(())
+}
+
+/// The value behind the piece of text at `at`, and the place behind it.
+#[inline(always)]
+fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mark, u32)> {
+    let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
+    // A longer piece is not known to the end.
+    let block = window.get(piece.len as usize..piece.len as usize + VALUE_BYTES)?;
+    if !piece.starts(probe, window) {
+        return None;
+    }
+    value::read(probe, bytes, block.first_chunk()?, at + piece.len)
+}
+
+/// Follows the record in this span through the tree of all layouts; gives the one it has.
+#[inline(always)]
+fn through<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    span: &Span,
+    nodes: &[Node],
+    marks: &mut [Mark],
+) -> Option<u32> {
+    let mut at = span.start() as u32;
+    let mut node = nodes.first()?;
+    let mut marks = marks.iter_mut();
+    loop {
+        let window = window(bytes, at)?;
+        let Some(next) = next(probe, nodes, node.child, bytes, window, at) else {
+            let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
+            return is_end.then_some(node.layout);
+        };
+        node = next;
+        let start = at + node.piece.len;
+        let block = bytes.get(start as usize..start as usize + VALUE_BYTES)?;
+        let (mark, behind) = value::read(probe, bytes, block.first_chunk()?, start)?;
+        *marks.next()? = mark;
+        at = behind;
+    }
+}
+
+/// The node, this one or one that may stand in its place, whose text stands at `at`.
+#[inline(always)]
+fn next<'n, P: Probe>(
+    probe: P,
+    nodes: &'n [Node],
+    number: u32,
+    bytes: &[u8],
+    window: &[u8; WINDOW_BYTES],
+    at: u32,
+) -> Option<&'n Node> {
+    let mut node = nodes.get(number as usize)?;
+    while !(node.piece.starts(probe, window) && node.goes_on(bytes, at as usize)) {
+        node = nodes.get(node.sibling as usize)?;
+    }
+    Some(node)
+}
+
+#[inline(always)]
+fn window(bytes: &[u8], at: u32) -> Option<&[u8; WINDOW_BYTES]> {
+    bytes
+        .get(at as usize..at as usize + WINDOW_BYTES)?
+        .first_chunk()
+}
+
+/// Whether the brace that ends a record stands at `at`, with nothing but whitespace behind it.
+#[inline(always)]
+fn ends_at(bytes: &[u8], at: usize, end: usize) -> bool {
+    at < end && bytes[at] == b'}' && (at + 1 == end || is_blank(&bytes[at + 1..end]))
+}
+
+#[cold]
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| is_whitespace(byte))
+}

@@ -1,0 +1,161 @@
+//! Where a value ends, and what it is.
+//!
+//! Takes the place where a value starts, gives its mark and the place behind it. Strings up to 31 bytes, short numbers and
+//! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except that a
+//! number takes all bytes that belong to it; never looks at what an escape at the top level means.
+
+use tailrace_model::json::Kind;
+
+use super::{Mark, nested};
+use crate::index::{PROBE_BYTES, Probe, Task};
+use crate::token;
+
+/// What a value is, and the place behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    kind: Kind,
+    escaped: bool,
+    pub(super) behind: u32,
+}
+
+/// How many of a value's first bytes are looked at: one that tells what it is, and those behind it.
+pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
+
+/// The value that starts at `start`, the first bytes of which are `block`, and the place behind it; `None` if it is none,
+/// or near the buffer's end.
+#[inline(always)]
+pub(super) fn read<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    block: &[u8; VALUE_BYTES],
+    start: u32,
+) -> Option<(Mark, u32)> {
+    if block[0] == b'"' {
+        let text = block[1..].first_chunk::<PROBE_BYTES>()?;
+        let ends = probe.string_ends(text);
+        let len = ends.trailing_zeros();
+        if ends != 0 && text[len as usize % PROBE_BYTES] == b'"' {
+            let text = start + 1;
+            return Some((Mark::of_len(Kind::String, text, len), text + len + 1));
+        }
+    } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
+        return Some((Mark::of_len(kind, start, len), start + len));
+    }
+    let value = probe.apart(Any { bytes, start })?;
+    let quote = u32::from(value.kind == Kind::String);
+    let mark = Mark::new(
+        value.kind,
+        value.escaped,
+        start + quote,
+        value.behind - quote,
+    );
+    Some((mark, value.behind))
+}
+
+/// The kind and the length of a short number or a literal.
+#[inline(always)]
+fn short<P: Probe>(probe: P, block: &[u8; PROBE_BYTES]) -> Option<(Kind, u32)> {
+    if !block[0].is_ascii_digit() {
+        return match block[0] {
+            b't' if block.starts_with(b"true") => Some((Kind::Bool, 4)),
+            b'f' if block.starts_with(b"false") => Some((Kind::Bool, 5)),
+            b'n' if block.starts_with(b"null") => Some((Kind::Null, 4)),
+            _ => None,
+        };
+    }
+    let others = probe.not_digits(block);
+    let whole = others.trailing_zeros();
+    if block[0] == b'0' && whole != 1 {
+        return None;
+    }
+    let behind = *block.get(whole as usize)?;
+    if is_end(behind) {
+        return Some((Kind::Integer, whole));
+    }
+    let len = (others & others.wrapping_sub(1)).trailing_zeros();
+    let is_float = behind == b'.' && len > whole + 1 && is_end(*block.get(len as usize)?);
+    is_float.then_some((Kind::Float, len))
+}
+
+/// Whether the byte stands behind a value. Where another one of them is right, nothing follows that is expected there.
+#[inline(always)]
+fn is_end(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']')
+}
+
+/// Any value at all.
+struct Any<'a> {
+    bytes: &'a [u8],
+    start: u32,
+}
+
+impl Task for Any<'_> {
+    type Output = Option<Value>;
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Option<Value> {
+        let (bytes, start) = (self.bytes, self.start as usize);
+        let value = |kind, escaped, behind| {
+            Some(Value {
+                kind,
+                escaped,
+                behind: u32::try_from(behind).ok()?,
+            })
+        };
+        match *bytes.get(start)? {
+            b'"' => {
+                let (end, escaped) = string_end(probe, bytes, start + 1)?;
+                value(Kind::String, escaped, end + 1)
+            }
+            b'{' => value(Kind::Object, false, nested::end(probe, bytes, start)?),
+            b'[' => value(Kind::Array, false, nested::end(probe, bytes, start)?),
+            b'-' | b'0'..=b'9' => any_number(bytes, start),
+            _ => None,
+        }
+    }
+}
+
+/// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it.
+#[inline(always)]
+pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<(usize, bool)> {
+    let mut at = at;
+    let mut escaped = false;
+    loop {
+        let ends = probe.string_ends(bytes.get(at..at + PROBE_BYTES)?.first_chunk()?);
+        at += ends.trailing_zeros() as usize;
+        if ends == 0 {
+            continue;
+        }
+        match *bytes.get(at)? {
+            b'"' => return Some((at, escaped)),
+            b'\\' => {
+                escaped = true;
+                at += 2;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The place behind the number or literal inside an object or array that starts at `at`.
+#[inline(always)]
+pub(super) fn behind_scalar<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
+    let block = bytes.get(at..at + PROBE_BYTES)?.first_chunk()?;
+    match short(probe, block) {
+        Some((_, len)) => Some(at + len as usize),
+        None => Some(any_number(bytes, at)?.behind as usize),
+    }
+}
+
+/// Any number at all, a byte at a time.
+#[inline(never)]
+fn any_number(bytes: &[u8], start: usize) -> Option<Value> {
+    let rest = bytes.get(start..)?;
+    let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let len = rest.iter().take_while(is_part).count();
+    Some(Value {
+        kind: token::number_kind(&rest[..len])?,
+        escaped: false,
+        behind: u32::try_from(start + len).ok()?,
+    })
+}

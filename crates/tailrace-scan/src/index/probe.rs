@@ -1,0 +1,50 @@
+//! A look at 32 bytes, and work that takes many of them.
+//!
+//! Takes 32 bytes, gives masks of which are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every
+//! machine; an instruction set may do better. Never reads beyond the bytes.
+
+/// How many bytes are looked at.
+pub(crate) const PROBE_BYTES: usize = 32;
+
+/// One instruction set. A value of the type proves that the machine has it.
+pub(crate) trait Probe: Copy {
+    /// The bytes that end a string, or must not stand in one as they are: `"`, `\` and those below 0x20.
+    #[inline(always)]
+    fn string_ends(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
+        mask(bytes, |_, byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+    }
+
+    /// The bytes that are not `0` to `9`.
+    #[inline(always)]
+    fn not_digits(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
+        mask(bytes, |_, byte| !byte.is_ascii_digit())
+    }
+
+    /// The bytes that are not those of `other`.
+    #[inline(always)]
+    fn differences(self, bytes: &[u8; PROBE_BYTES], other: &[u8; PROBE_BYTES]) -> u32 {
+        mask(bytes, |i, byte| byte != other[i])
+    }
+
+    /// Does work that is rare in a function of its own.
+    #[cold]
+    #[inline(never)]
+    fn apart<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
+    }
+}
+
+#[inline(always)]
+fn mask(bytes: &[u8; PROBE_BYTES], is_one: impl Fn(usize, u8) -> bool) -> u32 {
+    let bits = bytes.iter().enumerate();
+    bits.fold(0, |mask, (i, &byte)| mask | u32::from(is_one(i, byte)) << i)
+}
+
+/// Work that is compiled once for each instruction set.
+pub(crate) trait Task {
+    /// What it gives.
+    type Output;
+
+    /// Does it. To be inlined always: only then is it compiled for the instruction set.
+    fn run<P: Probe>(self, probe: P) -> Self::Output;
+}
