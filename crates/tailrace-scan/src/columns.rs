@@ -27,12 +27,14 @@ pub(crate) struct Cell<'a> {
     pub(crate) view: View,
 }
 
-/// One column of a batch.
+/// One column of a batch. Values and states are as long as the rows that were reached so far: what is written first as
+/// zeros and then as values lies in the nearest cache in between.
 #[derive(Debug)]
 pub(crate) struct Column {
     values: Values,
     /// Per row 0 for absent, else the kind's tag plus 1. Where that is 1 (JSON null) the value is NULL.
     states: Vec<u8>,
+    rows: usize,
 }
 
 #[derive(Debug)]
@@ -45,26 +47,50 @@ enum Values {
     Timestamp(Vec<i64>),
 }
 
+/// How many rows a column grows by at least.
+const GROWTH: usize = 128;
+
 impl Column {
     /// A column of this type for `rows` records.
     pub(crate) fn new(ty: Type, rows: usize) -> Column {
         let values = match ty {
             Type::Open => Values::Open(Views::new(rows)),
             Type::Text => Values::Text(Views::new(rows)),
-            Type::Int64 => Values::Int64(vec![0; rows]),
-            Type::Float64 => Values::Float64(vec![0.0; rows]),
-            Type::Boolean => Values::Boolean(vec![false; rows]),
-            Type::Timestamp => Values::Timestamp(vec![0; rows]),
+            Type::Int64 => Values::Int64(Vec::with_capacity(rows)),
+            Type::Float64 => Values::Float64(Vec::with_capacity(rows)),
+            Type::Boolean => Values::Boolean(Vec::with_capacity(rows)),
+            Type::Timestamp => Values::Timestamp(Vec::with_capacity(rows)),
         };
         Column {
             values,
-            states: vec![0; rows],
+            states: Vec::with_capacity(rows),
+            rows,
+        }
+    }
+
+    /// Makes room for the rows before `end`.
+    #[inline]
+    fn reach(&mut self, end: usize) {
+        if self.states.len() < end {
+            self.grow(end.next_multiple_of(GROWTH).min(self.rows));
+        }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, len: usize) {
+        self.states.resize(len, 0);
+        match &mut self.values {
+            Values::Open(views) | Values::Text(views) => views.grow(len),
+            Values::Int64(values) | Values::Timestamp(values) => values.resize(len, 0),
+            Values::Float64(values) => values.resize(len, 0.0),
+            Values::Boolean(values) => values.resize(len, false),
         }
     }
 
     /// Sets a row. False if the value does not fit the column's type: then it stays NULL.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, cell: &Cell<'_>, offset_s: i32) -> bool {
+        self.reach(row + 1);
         if cell.kind == Kind::Null {
             self.states[row] = state(Kind::Null);
             return true;
@@ -105,15 +131,17 @@ impl Column {
     /// Sets a row of a Float64 column.
     #[inline]
     pub(crate) fn set_float(&mut self, row: usize, value: f64) {
+        self.reach(row + 1);
         if let Values::Float64(values) = &mut self.values {
             values[row] = value;
             self.states[row] = state(Kind::Float);
         }
     }
 
-    /// The slots of a column of text: its views, and the states beside them.
+    /// The slots of a column of text for the rows before `end`: its views, and the states beside them.
     #[inline]
-    pub(crate) fn text_slots(&mut self) -> Option<(&mut Views, &mut [u8])> {
+    pub(crate) fn text_slots(&mut self, end: usize) -> Option<(&mut Views, &mut [u8])> {
+        self.reach(end);
         match &mut self.values {
             Values::Open(views) | Values::Text(views) => Some((views, &mut self.states)),
             _ => None,
@@ -122,6 +150,7 @@ impl Column {
 
     /// Sets a row of a Timestamp column.
     pub(crate) fn set_timestamp(&mut self, row: usize, time_ns: i64) {
+        self.reach(row + 1);
         if let Values::Timestamp(values) = &mut self.values {
             values[row] = time_ns;
             self.states[row] = state(Kind::Integer);
@@ -134,7 +163,8 @@ impl Column {
     }
 
     /// The array and, of an open column, the kinds.
-    pub(crate) fn finish(self, buffers: &Finished) -> (ArrayRef, Option<UInt8Array>) {
+    pub(crate) fn finish(mut self, buffers: &Finished) -> (ArrayRef, Option<UInt8Array>) {
+        self.reach(self.rows);
         let nulls = nulls_below(&self.states, state(Kind::Null) + 1);
         match self.values {
             Values::Open(views) => (
@@ -162,7 +192,11 @@ impl Column {
     }
 
     /// The array and the kinds of an open column.
-    pub(crate) fn finish_open(self, buffers: &Finished) -> Option<(StringViewArray, UInt8Array)> {
+    pub(crate) fn finish_open(
+        mut self,
+        buffers: &Finished,
+    ) -> Option<(StringViewArray, UInt8Array)> {
+        self.reach(self.rows);
         let Values::Open(views) = self.values else {
             return None;
         };
@@ -171,7 +205,8 @@ impl Column {
     }
 
     /// The array of a text column.
-    pub(crate) fn finish_text(self, buffers: &Finished) -> Option<StringViewArray> {
+    pub(crate) fn finish_text(mut self, buffers: &Finished) -> Option<StringViewArray> {
+        self.reach(self.rows);
         let Values::Text(views) = self.values else {
             return None;
         };

@@ -73,10 +73,14 @@ impl Values<'_, '_> {
     /// A column of text: quickly up to a value that is uncommon, then that one, and on.
     fn texts(&self, rows: &mut Rows<'_>, place: Place) {
         let text = self.followed.lot.valid_text();
+        let end = self.picks.last().map_or(0, |pick| pick.row as usize + 1);
         let mut from = 0;
         while from < self.picks.len() {
             if let Some(text) = &text {
-                let slots = rows.column(place).text_slots().expect("a column of text");
+                let slots = rows
+                    .column(place)
+                    .text_slots(end)
+                    .expect("a column of text");
                 from = self.common_texts(text, from, slots);
             }
             if let Some(pick) = self.picks.get(from) {

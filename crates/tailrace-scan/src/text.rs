@@ -26,7 +26,7 @@ use arrow::array::{Array, StringViewArray};
 use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
 
-use crate::records::Records;
+use crate::records::{Record, Records};
 
 mod view;
 
@@ -132,32 +132,24 @@ impl Buffers {
             }
             let (run, behind) = rest.split_at(count);
             rest = behind;
-            let run_is_valid =
+            let is_text =
                 simdutf8::basic::from_utf8(&bytes[first.start as usize..end as usize]).is_ok();
-            is_one_text = run_is_valid && run.len() == records.records.len();
-            for record in run {
-                let text = &bytes[record.start as usize..record.end as usize];
-                let is_valid = if run_is_valid {
-                    // A range of valid text is valid if it does not cut a character at either end.
-                    let cuts = |at: u32| {
-                        bytes
-                            .get(at as usize)
-                            .is_some_and(|byte| byte & 0xc0 == 0x80)
-                    };
-                    text.is_empty()
-                        || !(cuts(record.start) || cuts(record.end) && record.end != end)
-                } else {
-                    simdutf8::basic::from_utf8(text).is_ok()
-                };
-                checked.push(if is_valid {
-                    Span {
-                        buffer: record.buffer,
-                        start: record.start,
-                        end: record.end,
-                    }
-                } else {
-                    repair.push(text)
-                });
+            // A range of valid text is valid if it does not cut a character at either end.
+            let cuts = |at: u32| bytes.get(at as usize).is_some_and(|&byte| is_inside(byte));
+            let cuts_none = |record: &Record| {
+                let is_whole = !cuts(record.start) && (!cuts(record.end) || record.end == end);
+                is_whole || record.start == record.end
+            };
+            let is_valid = is_text && run.iter().all(cuts_none);
+            is_one_text = is_valid && run.len() == records.records.len();
+            checked.extend(run.iter().map(|record| Span {
+                buffer: record.buffer,
+                start: record.start,
+                end: record.end,
+            }));
+            if !is_valid {
+                let spans = &mut checked[records.records.len() - rest.len() - count..];
+                repair.check(bytes, spans);
             }
         }
         buffers.push(repair.bytes.into());
@@ -236,6 +228,16 @@ struct Repair {
 }
 
 impl Repair {
+    /// Repairs those of the spans whose bytes are no text.
+    fn check(&mut self, bytes: &[u8], spans: &mut [Span]) {
+        for span in spans {
+            let text = &bytes[span.start()..span.end()];
+            if simdutf8::basic::from_utf8(text).is_err() {
+                *span = self.push(text);
+            }
+        }
+    }
+
     fn push(&mut self, text: &[u8]) -> Span {
         self.count += 1;
         let start = self.bytes.len();

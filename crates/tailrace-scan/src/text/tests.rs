@@ -61,6 +61,7 @@ fn views_of_every_length() {
         .chain([(0, 21), (19, 21)])
         .collect();
     let mut views = Views::new(2 * ranges.len());
+    views.grow(2 * ranges.len());
     for (row, &(start, end)) in ranges
         .iter()
         .filter(|(start, end)| start <= end)

@@ -117,9 +117,14 @@ impl Slot<'_> {
 pub(crate) struct Views(Vec<u128>);
 
 impl Views {
-    /// Slots for `rows` records.
-    pub(crate) fn new(rows: usize) -> Views {
-        Views(vec![0; rows])
+    /// Room for so many slots, none of them there.
+    pub(crate) fn new(slots: usize) -> Views {
+        Views(Vec::with_capacity(slots))
+    }
+
+    /// So many slots.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        self.0.resize(slots, 0);
     }
 
     /// The slots of so many rows from row `row` on.
