@@ -128,14 +128,16 @@ impl Column {
         }
     }
 
-    /// Sets a row of a Float64 column.
+    /// Sets a row of a column of numbers to an integer below 2^53.
     #[inline]
-    pub(crate) fn set_float(&mut self, row: usize, value: f64) {
+    pub(crate) fn set_number(&mut self, row: usize, value: u64) {
         self.reach(row + 1);
-        if let Values::Float64(values) = &mut self.values {
-            values[row] = value;
-            self.states[row] = state(Kind::Float);
+        match &mut self.values {
+            Values::Float64(values) => values[row] = value as f64,
+            Values::Int64(values) => values[row] = value as i64,
+            _ => return,
         }
+        self.states[row] = state(Kind::Integer);
     }
 
     /// The slots of a column of text for the rows before `end`: its views, and the states beside them.

@@ -61,7 +61,7 @@ impl Values<'_, '_> {
     fn column(&self, rows: &mut Rows<'_>, place: Place) {
         match rows.column(place).ty() {
             Type::Open | Type::Text => self.texts(rows, place),
-            Type::Float64 => self.floats(rows, place),
+            Type::Float64 | Type::Int64 => self.numbers(rows, place),
             _ => {
                 for pick in self.picks {
                     self.other(rows, pick, self.mark(pick), place);
@@ -143,8 +143,8 @@ impl Values<'_, '_> {
         is_even.then_some(marks)
     }
 
-    /// A column of floats.
-    fn floats(&self, rows: &mut Rows<'_>, place: Place) {
+    /// A column of numbers: quickly where a value is short and plain.
+    fn numbers(&self, rows: &mut Rows<'_>, place: Place) {
         for pick in self.picks {
             let mark = self.mark(pick);
             // Up to 15 digits an integer is a float exactly.
@@ -153,8 +153,8 @@ impl Values<'_, '_> {
                 && let Some(block) = self.followed.lot.block(mark.start())
                 && block[0] != b'-'
             {
-                let value = number::digits(block, mark.len()) as f64;
-                rows.column(place).set_float(pick.row as usize, value);
+                let value = number::digits(block, mark.len());
+                rows.column(place).set_number(pick.row as usize, value);
             } else {
                 self.other(rows, pick, mark, place);
             }

@@ -8,14 +8,10 @@
 //!
 //! ```text
 //! for record in records:
-//!     escaped = in_string = closed = false
+//!     escaped = in_string = false
 //!     for (i, byte) in record:
-//!         if closed and byte not in "{}[]:,": odd = true
-//!         closed = false
-//!         if not escaped and byte == '"': in_string = !in_string; closed = !in_string
-//!         if in_string and byte < 0x20: odd = true
+//!         if not escaped and byte == '"': in_string = !in_string
 //!         if not in_string and byte in "{}[]:,": structurals.push(i)
-//!         if byte == '\': backslash = true
 //!         escaped = not escaped and byte == '\'
 //!     unclosed = in_string
 //! ```
@@ -28,10 +24,8 @@
 //!    parity of its length. The carry out of the block is carried over.
 //! 2. *In-string.* The xor of all quote bits at or below an offset, by one carry-less multiplication with all ones (or
 //!    six shifts and xors), and the state the last block ended with.
-//! 3. *Borders.* Blocks follow each other from the run's first byte on, whatever records they belong to; bytes between
-//!    records are masked off. If a record ends inside a string, the run is done again, and where a block holds a border
-//!    each record's part of it is done by itself, with nothing carried over. At a buffer's
-//!    end the last bytes are copied into a block of spaces.
+//! 3. *Borders.* Blocks follow each other whatever records they belong to; where a block holds a border each record's part
+//!    of it is done by itself, with nothing carried over. At a buffer's end the last bytes are copied into a block of spaces.
 //! 4. *Bits to offsets.* More at a time than there are, without a branch for each; what is written beyond the count is
 //!    overwritten by the next block.
 
@@ -44,7 +38,6 @@ mod dispatch;
 mod neon;
 mod probe;
 mod scalar;
-mod stream;
 
 pub(crate) use dispatch::Indexer;
 pub(crate) use probe::{PROBE_BYTES, Probe, Task};
@@ -61,7 +54,6 @@ pub(crate) struct Index {
     structurals: Vec<u32>,
     count: usize,
     outlines: Vec<Outline>,
-    blocks: stream::Blocks,
 }
 
 /// What the index tells of one record.
@@ -72,42 +64,8 @@ pub(crate) struct Outline {
     pub(crate) count: u32,
     /// Braces and brackets outside strings.
     pub(crate) brackets: u32,
-    /// [`ODD`], [`BACKSLASH`], [`UNCLOSED`].
-    flags: u8,
-}
-
-/// A string of it is followed by something else than `{ } [ ] : ,`, or holds a byte below 0x20.
-const ODD: u8 = 1;
-/// It holds a backslash.
-const BACKSLASH: u8 = 2;
-/// It ends inside a string.
-const UNCLOSED: u8 = 4;
-
-impl Outline {
-    /// Whether there is no backslash, no control character in a string, and a structural character behind every string. A
-    /// string between a colon and a comma that has no structural character between them then ends at the comma.
-    #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.flags == 0
-    }
-
-    /// The same, but for backslashes: the string may hold escapes.
-    #[inline(always)]
-    pub(crate) fn is_plain_but_escaped(&self) -> bool {
-        self.flags & !BACKSLASH == 0
-    }
-
-    /// Whether it holds a backslash.
-    #[inline(always)]
-    pub(crate) fn has_backslash(&self) -> bool {
-        self.flags & BACKSLASH != 0
-    }
-
-    /// Whether it ends inside a string.
-    #[inline(always)]
-    pub(crate) fn is_unclosed(&self) -> bool {
-        self.flags & UNCLOSED != 0
-    }
+    /// It ends inside a string.
+    pub(crate) is_unclosed: bool,
 }
 
 impl Index {
@@ -133,14 +91,6 @@ impl Index {
     #[inline]
     pub(crate) fn structurals(&self) -> &[u32] {
         &self.structurals[..self.count]
-    }
-
-    /// Adds a record without structural characters.
-    pub(crate) fn push_empty(&mut self) {
-        self.outlines.push(Outline {
-            first: self.count as u32,
-            ..Outline::default()
-        });
     }
 
     /// The outline and the structural characters of one record, to be thinned out.
@@ -179,8 +129,6 @@ struct Masks {
     structural: u64,
     /// Of those, `{ } [ ]`; what it says of other bytes does not matter.
     bracket: u64,
-    /// Bytes below 0x20.
-    control: u64,
 }
 
 /// One instruction set. A value of the type proves that the machine has it.
@@ -208,19 +156,6 @@ trait BlockMasks: Copy {
 /// Adds records whose spans ascend and do not overlap; all of them lie in `buffer`.
 #[inline(always)]
 fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
-    let mut spans = spans;
-    while !spans.is_empty() {
-        let (run, rest) = spans.split_at(stream::run_len(spans));
-        if !stream::build(isa, buffer, run, index) {
-            build_by_record(isa, buffer, run, index);
-        }
-        spans = rest;
-    }
-}
-
-/// The same, block by block in parts where records end: for records that end inside a string.
-#[inline(always)]
-fn build_by_record<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index: &mut Index) {
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
         return;
     };
@@ -289,10 +224,6 @@ struct Open {
     escapes_next: u64,
     /// All ones inside a string, else 0.
     in_string: u64,
-    /// 1 if the last byte closed a string.
-    closed: u64,
-    backslash: u64,
-    odd: u64,
 }
 
 impl Open {
@@ -303,9 +234,6 @@ impl Open {
             brackets: 0,
             escapes_next: 0,
             in_string: 0,
-            closed: 0,
-            backslash: 0,
-            odd: 0,
         }
     }
 
@@ -324,14 +252,8 @@ impl Open {
         let in_string = isa.prefix_xor(quotes) ^ self.in_string;
         self.in_string = ((in_string as i64) >> 63) as u64;
 
-        let outside = valid & !in_string;
-        let structurals = masks.structural & outside;
-        let closing = quotes & outside;
-        let closed = (closing << 1) | self.closed;
-        self.closed = closing >> 63;
+        let structurals = masks.structural & valid & !in_string;
         self.brackets += (masks.bracket & structurals).count_ones();
-        self.backslash |= backslash;
-        self.odd |= ((masks.control & in_string) | (closed & !structurals)) & valid;
 
         let slots = offsets.slots[offsets.count..].first_chunk_mut();
         isa.write_offsets(
@@ -350,9 +272,7 @@ impl Open {
             first: self.first as u32,
             count: (offsets.count - self.first) as u32,
             brackets: self.brackets,
-            flags: (u8::from(self.odd != 0) * ODD)
-                | (u8::from(self.backslash != 0) * BACKSLASH)
-                | (u8::from(self.in_string != 0) * UNCLOSED),
+            is_unclosed: self.in_string != 0,
         };
         *self = Open::new(offsets);
         outline

@@ -28,7 +28,7 @@ pub(crate) fn is_object(
     let (first, last) = (first as usize, last as usize);
     let is_blank =
         |start: usize, end: usize| bytes[start..end].iter().all(|&byte| is_whitespace(byte));
-    if outline.is_unclosed()
+    if outline.is_unclosed
         || bytes[first] != b'{'
         || bytes[last] != b'}'
         || !is_blank(span.start(), first)

@@ -10,9 +10,9 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm_setr_epi8, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-    _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
-    _mm256_slli_epi16, _mm256_sub_epi8,
+    _mm_setr_epi8, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, Task, build};
@@ -171,14 +171,12 @@ fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
         let low = block.as_ptr().cast::<__m256i>();
         (_mm256_loadu_si256(low), _mm256_loadu_si256(low.add(1)))
     };
-    let control = bits(controls(low), controls(high));
     Masks {
         quote: bits(equal(low, b'"'), equal(high, b'"')),
         backslash: bits(equal(low, b'\\'), equal(high, b'\\')),
-        structural: bits(structurals(low), structurals(high)) & !control,
+        structural: bits(structurals(low), structurals(high)),
         // Bit 6, moved to where a mask is taken from.
         bracket: bits(_mm256_slli_epi16::<1>(low), _mm256_slli_epi16::<1>(high)),
-        control,
     }
 }
 
@@ -202,7 +200,7 @@ fn equal(bytes: __m256i, byte: u8) -> __m256i {
     _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8))
 }
 
-/// `{ [ } ] : ,`, and the control characters that bit 5 makes one of them: a table, by the low four bits of a byte, holds
+/// `{ [ } ] : ,`, without the control characters that bit 5 makes one of them: a table, by the low four bits of a byte, holds
 /// the character that it would have to be, a bracket as the brace that bit 5 makes of it. One compare instead of six,
 /// whose union the compiler takes apart into bytes. A byte above 0x7f looks up 0, which is never equal.
 #[target_feature(enable = "avx2")]
@@ -212,7 +210,8 @@ fn structurals(bytes: __m256i) -> __m256i {
     let wanted = _mm_setr_epi8(
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b':' as i8, b'{' as i8, b',' as i8, b'}' as i8, 0, 0,
     );
-    _mm256_cmpeq_epi8(braces, lookup(wanted, bytes))
+    let found = _mm256_cmpeq_epi8(braces, lookup(wanted, bytes));
+    _mm256_andnot_si256(controls(bytes), found)
 }
 
 /// For each byte the table's entry by its low four bits; 0 for bytes above 0x7f.

@@ -87,7 +87,6 @@ fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
         backslash: equal(bytes, b'\\'),
         structural: _mm512_cmpeq_epi8_mask(braces, _mm512_shuffle_epi8(wanted, bytes)) & !control,
         bracket: _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(0x40)),
-        control,
     }
 }
 

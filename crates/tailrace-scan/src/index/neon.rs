@@ -8,8 +8,8 @@
 )]
 
 use std::arch::aarch64::{
-    uint8x16_t, vandq_u8, vceqq_u8, vcltq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8,
-    vpaddq_u8, vreinterpretq_u64_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8,
+    vreinterpretq_u64_u8,
 };
 
 use super::{BLOCK_BYTES, BlockMasks, Masks};
@@ -36,7 +36,6 @@ impl BlockMasks for Neon {
                 backslash: equal(bytes, b'\\'),
                 structural: bracket | equal(bytes, b':') | equal(bytes, b','),
                 bracket,
-                control: bits(bytes.map(|part| vcltq_u8(part, vdupq_n_u8(0x20)))),
             }
         }
     }

@@ -16,7 +16,6 @@ impl BlockMasks for Scalar {
             backslash: 0,
             structural: 0,
             bracket: 0,
-            control: 0,
         };
         for (i, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(*bytes);
@@ -27,7 +26,6 @@ impl BlockMasks for Scalar {
             let bracket = equal(braces, b'{') | equal(braces, b'}');
             masks.bracket |= gather(bracket) << at;
             masks.structural |= gather(bracket | equal(word, b':') | equal(word, b',')) << at;
-            masks.control |= gather(zeros(word & splat(0xe0))) << at;
         }
         masks
     }

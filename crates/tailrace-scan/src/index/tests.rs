@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Index, Indexer, ODD};
+use super::{Index, Indexer};
 use crate::config::Isa;
 use crate::tests::ISAS;
 use crate::text::Span;
@@ -11,31 +11,24 @@ use crate::text::Span;
 struct Expect {
     structurals: Vec<u32>,
     brackets: u32,
-    backslash: bool,
-    odd: bool,
     unclosed: bool,
 }
 
 /// The loop of the module's text.
 fn naive(buffer: &[u8], span: Span) -> Expect {
     let mut expect = Expect::default();
-    let (mut escaped, mut in_string, mut closed) = (false, false, false);
+    let (mut escaped, mut in_string) = (false, false);
     let record = &buffer[span.start()..span.end()];
     for (i, &byte) in (span.start()..).zip(record) {
-        expect.odd |= closed && !b"{}[]:,".contains(&byte);
-        closed = false;
         if byte == b'"' && !escaped {
             in_string = !in_string;
-            closed = !in_string;
         }
-        expect.odd |= in_string && byte < 0x20;
         if !in_string {
             expect.brackets += u32::from(b"{}[]".contains(&byte));
             if b"{}[]:,".contains(&byte) {
                 expect.structurals.push(i as u32);
             }
         }
-        expect.backslash |= byte == b'\\';
         escaped = byte == b'\\' && !escaped;
     }
     expect.unclosed = in_string;
@@ -47,9 +40,7 @@ fn indexed(index: &mut Index, record: usize) -> Expect {
     Expect {
         structurals: structurals.to_vec(),
         brackets: outline.brackets,
-        backslash: outline.has_backslash(),
-        odd: outline.flags & ODD != 0,
-        unclosed: outline.is_unclosed(),
+        unclosed: outline.is_unclosed,
     }
 }
 
