@@ -76,8 +76,6 @@ pub(crate) struct Batch<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Followed<'a> {
     pub(crate) lot: Lot<'a>,
-    /// The number of the lot's first record in the batch.
-    pub(crate) first: usize,
     pub(crate) found: &'a [Found],
     pub(crate) marks: &'a [Mark],
 }
@@ -151,7 +149,7 @@ impl Extractor {
     ) {
         self.picks.resize_with(layouts.len(), Vec::new);
         for (at, row) in picks {
-            if batch.records.records[followed.first + at as usize].flags & TRUNCATED != 0 {
+            if batch.records.records[followed.lot.first() + at as usize].flags & TRUNCATED != 0 {
                 rows.mark_truncated(row as usize);
             }
             let Found { layout, first } = followed.found[at as usize];
@@ -242,7 +240,7 @@ impl Extractor {
             return;
         }
         for pick in picks {
-            let number = followed.first + pick.at as usize;
+            let number = followed.lot.first() + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
             for member in &members.wanted {
@@ -256,7 +254,7 @@ impl Extractor {
 
 /// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
 fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
-    let member = |(place, name): (u32, &Box<str>)| {
+    let member = |(place, name): (u32, _)| {
         let Some(id) = keys.find(name) else {
             return (!keys.wants_all()).then_some(None);
         };
@@ -272,7 +270,8 @@ fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
             }),
         )
     };
-    let members: Option<Vec<_>> = (0..).zip(&layout.keys).map(member).collect();
+    let names = layout.keys.iter().map(|key| &**key);
+    let members: Option<Vec<_>> = (0..).zip(names).map(member).collect();
     Some(Members {
         count: layout.keys.len(),
         wanted: members?.into_iter().flatten().collect(),

@@ -6,14 +6,14 @@
 //! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in its strings.
 //! Never decides anything of a record that it cannot follow.
 
+mod mark;
 mod nested;
 mod value;
 
+pub(crate) use mark::{Found, Mark, Marks};
+
 use value::VALUE_BYTES;
 
-use tailrace_model::json::Kind;
-
-use crate::columns::state;
 use crate::index::{Indexer, Probe, Task};
 use crate::layout::{Layout, Layouts, NONE, Node, Piece, WINDOW_BYTES};
 use crate::records::{BROKEN, Record, TEXT};
@@ -23,108 +23,7 @@ use crate::token::is_whitespace;
 /// Records that are longer are not followed: a value's length has 24 bits.
 const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
 
-/// A value of a record, which lies between 0 and 4 GiB in its buffer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
-    start: u32,
-    /// From bit 8 on the length; bit 7 says that a string holds a backslash; below is what a column holds beside the value.
-    about: u32,
-}
-
-const ESCAPED: u32 = 0x80;
-
-impl Mark {
-    /// Of the text from `start` to `end`.
-    #[inline(always)]
-    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> Mark {
-        let Mark { about, .. } = Mark::of_len(kind, start, end.wrapping_sub(start));
-        Mark {
-            start,
-            about: about | u32::from(escaped) * ESCAPED,
-        }
-    }
-
-    #[inline(always)]
-    fn of_len(kind: Kind, start: u32, len: u32) -> Mark {
-        Mark {
-            start,
-            about: len << 8 | u32::from(state(kind)),
-        }
-    }
-
-    /// First byte of the text: of a string what stands between the quotes.
-    #[inline(always)]
-    pub(crate) fn start(self) -> usize {
-        self.start as usize
-    }
-
-    /// Bytes of the text.
-    #[inline(always)]
-    pub(crate) fn len(self) -> usize {
-        (self.about >> 8) as usize
-    }
-
-    /// A string with a backslash: how its escapes are written nobody has checked.
-    #[inline(always)]
-    pub(crate) fn is_escaped(self) -> bool {
-        self.about & ESCAPED != 0
-    }
-
-    /// What it is.
-    #[inline(always)]
-    pub(crate) fn kind(self) -> Kind {
-        Kind::from_u8((self.about as u8 & 7).wrapping_sub(1)).unwrap_or(Kind::Null)
-    }
-
-    /// What a column holds beside such a value, unless it is escaped.
-    #[inline(always)]
-    pub(crate) fn state(self) -> u8 {
-        self.about as u8
-    }
-}
-
-/// What following a record found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    /// Its layout, or [`NONE`].
-    pub(crate) layout: u32,
-    /// Its first mark, by number.
-    pub(crate) first: u32,
-}
-
-/// What following the records of a batch found. Reused from batch to batch.
-#[derive(Debug, Default)]
-pub(crate) struct Marks {
-    /// The first `count` count; what follows is left over.
-    marks: Vec<Mark>,
-    count: usize,
-    found: Vec<Found>,
-}
-
 impl Marks {
-    /// Forgets all records, and gives back memory that only an extraordinary batch needed.
-    pub(crate) fn clear(&mut self) {
-        const KEPT: usize = 256 * 1024;
-        if self.marks.len() > KEPT && self.count < KEPT / 2 {
-            self.marks.truncate(KEPT);
-            self.marks.shrink_to_fit();
-        }
-        self.count = 0;
-        self.found.clear();
-    }
-
-    /// The marks of all records, those of one record in the order of its layout.
-    #[inline]
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks[..self.count]
-    }
-
-    /// By record, in the order in which they were followed.
-    #[inline]
-    pub(crate) fn found(&self) -> &[Found] {
-        &self.found
-    }
-
     /// Follows records of the buffer `bytes`, which lie in these spans.
     pub(crate) fn follow(
         &mut self,

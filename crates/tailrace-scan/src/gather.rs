@@ -13,7 +13,7 @@ use crate::keys::Star;
 use crate::number;
 use crate::plan::Target;
 use crate::rows::{Place, Rows};
-use crate::text::{ValidText, View, Views};
+use crate::text::{Slot, ValidText, View, Views};
 
 /// Sets all columns of one member of records that have `stride` members each.
 pub(crate) fn gather(
@@ -99,35 +99,22 @@ impl Values<'_, '_> {
         (views, states): (&mut Views, &mut [u8]),
     ) -> usize {
         let picks = &self.picks[from..];
-        let mut done = from;
         if let Some(marks) = self.even(picks) {
             let row = picks[0].row as usize;
             let slots = views.slots(row, picks.len());
-            let mut at = 0;
-            for (slot, state) in slots.zip(&mut states[row..row + picks.len()]) {
-                let Some(mark) = marks.get(at) else {
-                    break;
-                };
-                let Some(view) = common_text(text, *mark) else {
-                    break;
-                };
-                slot.set(view);
-                *state = mark.state();
-                at += self.stride;
-                done += 1;
-            }
-        } else {
-            for pick in picks {
-                let mark = self.mark(pick);
-                let Some(view) = common_text(text, mark) else {
-                    break;
-                };
-                views.set(pick.row as usize, view);
-                states[pick.row as usize] = mark.state();
-                done += 1;
-            }
+            let states = &mut states[row..row + picks.len()];
+            return from + set_even(text, marks, self.stride, slots, states);
         }
-        done
+        let set = |pick: &&Pick| {
+            let mark = self.mark(pick);
+            let Some(view) = common_text(text, mark) else {
+                return false;
+            };
+            views.set(pick.row as usize, view);
+            states[pick.row as usize] = mark.state();
+            true
+        };
+        from + picks.iter().take_while(set).count()
     }
 
     /// The marks from the member's first one on, if the records follow each other, in their buffer as in the rows: of one
@@ -217,9 +204,32 @@ impl Values<'_, '_> {
     }
 }
 
+/// Sets the slots and states to the values at every `stride`th mark, up to one that is uncommon; says how many it set.
+#[inline(never)]
+fn set_even<'s>(
+    text: &ValidText<'_>,
+    marks: &[Mark],
+    stride: usize,
+    slots: impl ExactSizeIterator<Item = Slot<'s>>,
+    states: &mut [u8],
+) -> usize {
+    let mut at = 0;
+    let mut places = slots.zip(states);
+    let count = places.len();
+    while let Some(&mark) = marks.get(at)
+        && let Some(view) = common_text(text, mark)
+        && let Some((slot, state)) = places.next()
+    {
+        slot.set(view);
+        *state = mark.state();
+        at += stride;
+    }
+    count - places.len()
+}
+
 /// The view of a text without escapes, unless it lies where a view takes more than a glance.
 #[inline(always)]
 fn common_text(text: &ValidText<'_>, mark: Mark) -> Option<View> {
-    let view = text.view(mark.start(), mark.len());
+    let view = text.view(mark.start() as u32, mark.len() as u32);
     view.filter(|_| !mark.is_escaped())
 }

@@ -81,18 +81,6 @@ impl Index {
         self.outlines.clear();
     }
 
-    /// The records' outlines, in the order in which they were indexed.
-    #[inline]
-    pub(crate) fn outlines(&self) -> &[Outline] {
-        &self.outlines
-    }
-
-    /// The structural characters of all records.
-    #[inline]
-    pub(crate) fn structurals(&self) -> &[u32] {
-        &self.structurals[..self.count]
-    }
-
     /// The outline and the structural characters of one record, to be thinned out.
     #[inline]
     pub(crate) fn record_mut(&mut self, record: usize) -> (&mut Outline, &mut [u32]) {

@@ -31,6 +31,7 @@ mod follow;
 mod gather;
 mod keys;
 mod layout;
+mod lots;
 mod number;
 mod plan;
 mod prefilter;

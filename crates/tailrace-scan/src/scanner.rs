@@ -5,21 +5,13 @@
 //! for the order of `SELECT *` columns and which keys still became columns.
 
 use crate::config::Config;
-use crate::extract::{Batch, Extractor, Followed, Outlined, Pick};
-use crate::follow::Marks;
-use crate::index::{Index, Indexer};
-use crate::keys::Keys;
-use crate::layout::Layouts;
+use crate::extract::{Batch, Extractor};
+use crate::lots::{LOT_MAX, Lots};
 use crate::prefilter::Prefilter;
-use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED};
-use crate::rows::{Rows, Shape};
+use crate::records::Records;
+use crate::rows::Rows;
 use crate::scanned::{Candidates, First, Scanned};
-use crate::shape;
-use crate::text::{Buffers, Lot, Span};
-use crate::token::skip_whitespace;
-
-/// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
-const LOT_MAX: usize = 128;
+use crate::text::Buffers;
 
 /// Turns batches of records into columns.
 #[derive(Debug)]
@@ -28,7 +20,7 @@ pub struct Scanner {
     /// The columns that a condition reads.
     condition: Option<Extractor>,
     prefilter: Option<Prefilter>,
-    memory: Memory,
+    lots: Lots,
 }
 
 impl Scanner {
@@ -46,14 +38,7 @@ impl Scanner {
             all: Extractor::new(&config),
             condition,
             prefilter: Prefilter::new(&config.prefilter),
-            memory: Memory {
-                indexer: Indexer::new(config.isa),
-                layouts: Layouts::new(),
-                marks: Marks::default(),
-                rest: Vec::new(),
-                spans: Vec::new(),
-                index: Index::default(),
-            },
+            lots: Lots::new(config.isa),
         }
     }
 
@@ -65,7 +50,7 @@ impl Scanner {
             buffers: &buffers,
         };
         self.start_batch();
-        self.memory.scan_all(&batch, &mut self.all, None)
+        self.lots.scan_all(&batch, &mut self.all, None)
     }
 
     /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.
@@ -92,7 +77,7 @@ impl Scanner {
         self.start_batch();
         let condition = self.condition.as_mut().expect("a condition reads columns");
         let keys = Some(self.all.keys());
-        let Scanned { batch, stats, .. } = self.memory.scan_all(&batch, condition, keys);
+        let Scanned { batch, stats, .. } = self.lots.scan_all(&batch, condition, keys);
         First {
             rows,
             batch,
@@ -132,150 +117,17 @@ impl Scanner {
             let count = rows[row..].partition_point(|&number| (number as usize) < behind);
             let of_lot = rows[row..row + count].iter().zip(row as u32..);
             let picks = of_lot.map(|(&number, row)| (number - from as u32, row));
-            self.memory
-                .add_lot(&batch, &lot, from, picks, &mut self.all, None, &mut made);
+            self.lots
+                .add(&batch, &lot, picks, &mut self.all, None, &mut made);
             row += count;
         }
         made.finish(&first.buffers, self.all.keys())
     }
 
     fn start_batch(&mut self) {
-        if self.memory.layouts.start_batch() {
+        if self.lots.start_batch() {
             let extractors = std::iter::once(&mut self.all).chain(&mut self.condition);
             extractors.for_each(Extractor::forget_layouts);
         }
-    }
-}
-
-/// What is used again for every batch, and what both phases know.
-#[derive(Debug)]
-struct Memory {
-    indexer: Indexer,
-    layouts: Layouts,
-    /// By record of the batch.
-    marks: Marks,
-    /// The records of a lot that were not followed, and where those of them lie that may be JSON.
-    rest: Vec<Pick>,
-    spans: Vec<Span>,
-    /// Of those.
-    index: Index,
-}
-
-impl Memory {
-    /// Follows all records and extracts columns of them. What layouts they have is told by `keys`, or else by those of the
-    /// extractor.
-    fn scan_all(
-        &mut self,
-        batch: &Batch<'_>,
-        extractor: &mut Extractor,
-        keys: Option<&Keys>,
-    ) -> Scanned {
-        let count = batch.records.records.len();
-        let plan = extractor.plan();
-        let mut rows = Rows::new(&plan, count, batch.buffers.side());
-        rows.stats.repaired = batch.buffers.repaired();
-        extractor.start_batch();
-        self.marks.clear();
-        let mut first = 0;
-        while first < count {
-            let lot = batch.buffers.lot(first, LOT_MAX);
-            let behind = first + lot.spans().len();
-            let records = &batch.records.records[first..behind];
-            self.marks.follow(
-                self.indexer,
-                &self.layouts,
-                lot.bytes(),
-                records,
-                lot.spans(),
-            );
-            let picks = (0..).zip(first as u32..behind as u32);
-            self.add_lot(batch, &lot, first, picks, extractor, keys, &mut rows);
-            first = behind;
-        }
-        rows.finish(batch.buffers, extractor.keys())
-    }
-
-    /// Sets rows for some records of a lot that were followed; its first one is number `first` of the batch.
-    fn add_lot(
-        &mut self,
-        batch: &Batch<'_>,
-        lot: &Lot<'_>,
-        first: usize,
-        picks: impl Iterator<Item = (u32, u32)>,
-        extractor: &mut Extractor,
-        keys: Option<&Keys>,
-        rows: &mut Rows<'_>,
-    ) {
-        let followed = Followed {
-            lot: *lot,
-            first,
-            found: &self.marks.found()[first..first + lot.spans().len()],
-            marks: self.marks.marks(),
-        };
-        self.rest.clear();
-        extractor.add(batch, &followed, &self.layouts, picks, rows, &mut self.rest);
-        if !self.rest.is_empty() {
-            self.add_rest(batch, lot, first, extractor, keys, rows);
-        }
-    }
-
-    /// Sets rows for the records of a lot that were not followed, and learns their layouts.
-    fn add_rest(
-        &mut self,
-        batch: &Batch<'_>,
-        lot: &Lot<'_>,
-        first: usize,
-        extractor: &mut Extractor,
-        keys: Option<&Keys>,
-        rows: &mut Rows<'_>,
-    ) {
-        let bytes = lot.bytes();
-        let of_lot = &batch.records.records[first..];
-        let may_be_json = |pick: &&Pick| of_lot[pick.at as usize].flags & (TEXT | BROKEN) == 0;
-        let json = self.rest.iter().filter(may_be_json);
-        self.spans.clear();
-        self.spans
-            .extend(json.map(|pick| lot.spans()[pick.at as usize]));
-        self.index.clear();
-        self.indexer.index(bytes, &self.spans, &mut self.index);
-        let mut indexed = 0;
-        for pick in &self.rest {
-            let record = &of_lot[pick.at as usize];
-            let mut outlined = Outlined {
-                shape: Shape::Text,
-                structurals: &[],
-            };
-            if may_be_json(&pick) {
-                let (span, number) = (self.spans[indexed], indexed);
-                indexed += 1;
-                outlined.shape = shape_of(bytes, span, record, &mut self.index, number);
-                outlined.structurals = self.index.record(number);
-            } else if record.flags & BROKEN != 0 {
-                outlined.shape = Shape::Malformed;
-            }
-            let number = first + pick.at as usize;
-            extractor.add_outlined(batch, &outlined, number, pick.row as usize, rows);
-            if outlined.shape == Shape::Object {
-                let keys = keys.unwrap_or(extractor.keys());
-                let wish = |name: &str| keys.wish(name);
-                self.layouts.learn(bytes, outlined.structurals, wish);
-            }
-        }
-    }
-}
-
-/// What the indexed record with this number is.
-fn shape_of(bytes: &[u8], span: Span, record: &Record, index: &mut Index, number: usize) -> Shape {
-    let (outline, structurals) = index.record_mut(number);
-    if shape::is_object(bytes, span, outline, structurals) {
-        return Shape::Object;
-    }
-    let text = &bytes[..span.end()];
-    let is_text = record.flags & TEXT_ALLOWED != 0
-        && text.get(skip_whitespace(text, span.start())) != Some(&b'{');
-    if is_text {
-        Shape::Text
-    } else {
-        Shape::Malformed
     }
 }

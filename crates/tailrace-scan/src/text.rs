@@ -31,7 +31,7 @@ use crate::records::{Record, Records};
 mod view;
 
 use view::words;
-pub(crate) use view::{View, Views};
+pub(crate) use view::{Slot, View, Views};
 
 /// The buffers of one batch: the caller's and the repaired text.
 #[derive(Debug)]
@@ -181,6 +181,7 @@ impl Buffers {
             _ => None,
         };
         Lot {
+            first: from,
             bytes: &self.buffers[first.buffer as usize],
             buffer: first.buffer,
             spans: &spans[..count],
@@ -265,6 +266,7 @@ impl Repair {
 /// Records of one buffer, one behind the other. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lot<'a> {
+    first: usize,
     bytes: &'a [u8],
     buffer: u32,
     spans: &'a [Span],
@@ -273,6 +275,12 @@ pub(crate) struct Lot<'a> {
 }
 
 impl<'a> Lot<'a> {
+    /// The number of the first record in the batch.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> usize {
+        self.first
+    }
+
     /// The whole buffer.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -295,11 +303,7 @@ impl<'a> Lot<'a> {
     #[inline]
     pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
         let (start, end) = self.valid?;
-        Some(ValidText {
-            bytes: &self.bytes[..end],
-            start,
-            buffer: self.buffer,
-        })
+        Some(ValidText::new(self.bytes, self.buffer, start, end))
     }
 
     /// A part of record `i` of the lot.
@@ -338,28 +342,35 @@ impl<'a> Lot<'a> {
 /// A part of a buffer that is valid text. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValidText<'a> {
-    /// The buffer up to where it is known to be valid, and from where on.
+    /// The text, and four bytes before it, which make room for the length in a view.
     bytes: &'a [u8],
+    /// Where the text starts.
     start: usize,
     buffer: u32,
 }
 
-impl ValidText<'_> {
+impl<'a> ValidText<'a> {
+    /// The bytes from `start` to `end` of a buffer, which are valid.
+    fn new(bytes: &'a [u8], buffer: u32, start: usize, end: usize) -> ValidText<'a> {
+        let start = start.max(4).min(end);
+        ValidText {
+            bytes: &bytes[start.saturating_sub(4)..end],
+            start,
+            buffer,
+        }
+    }
+
     /// A view of `len` bytes from byte `start` on; `None` if that cuts a character, or lies near the text's ends.
     #[inline(always)]
-    pub(crate) fn view(&self, start: usize, len: usize) -> Option<View> {
-        // With the four bytes before it, which make room for the length.
-        let from = start.wrapping_sub(4);
-        let block = self
-            .bytes
-            .get(from..from.wrapping_add(16))?
-            .first_chunk::<16>()?;
-        let behind = *self.bytes.get(start.wrapping_add(len))?;
-        if start < self.start || is_inside(block[4]) || is_inside(behind) {
+    pub(crate) fn view(&self, start: u32, len: u32) -> Option<View> {
+        let at = (start as usize).checked_sub(self.start)?;
+        let block = self.bytes.get(at..at + 16)?.first_chunk::<16>()?;
+        let behind = *self.bytes.get(at + 4 + len as usize)?;
+        if is_inside(block[4]) || is_inside(behind) {
             return None;
         }
         let [head, tail] = words(block);
-        Some(View::of_words(head, tail, len, self.buffer, start as u32))
+        Some(View::of_words(head, tail, len as usize, self.buffer, start))
     }
 }
 

@@ -129,7 +129,11 @@ impl Views {
 
     /// The slots of so many rows from row `row` on.
     #[inline]
-    pub(crate) fn slots(&mut self, row: usize, count: usize) -> impl Iterator<Item = Slot<'_>> {
+    pub(crate) fn slots(
+        &mut self,
+        row: usize,
+        count: usize,
+    ) -> impl ExactSizeIterator<Item = Slot<'_>> {
         self.0[row..row + count].iter_mut().map(Slot)
     }
 
