@@ -1,6 +1,6 @@
 //! Following records along the layouts that are known, without an index.
 //!
-//! Takes records and the tree of layouts, gives for each the layout it has and where the values of its wanted members
+//! Takes records and the tree of layouts, gives for each the layout it has and where the values of its members
 //! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
 //! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
 //! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in its strings.
@@ -131,12 +131,18 @@ fn along<P: Probe>(
 #[inline(always)]
 fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mark, u32)> {
     let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
-    // A longer piece is not known to the end.
-    let block = window.get(piece.len as usize..piece.len as usize + VALUE_BYTES)?;
     if !piece.starts(probe, window) {
         return None;
     }
-    value::read(probe, bytes, block.first_chunk()?, at + piece.len)
+    let start = at + piece.len;
+    let block = match window.get(piece.len as usize..piece.len as usize + VALUE_BYTES) {
+        Some(block) => block,
+        None if piece.goes_on(bytes, at) => {
+            bytes.get(start as usize..start as usize + VALUE_BYTES)?
+        }
+        None => return None,
+    };
+    value::read(probe, bytes, block.first_chunk()?, start)
 }
 
 /// Follows the record in this span through the tree of all layouts; gives the one it has.
@@ -177,7 +183,7 @@ fn next<'n, P: Probe>(
     at: u32,
 ) -> Option<&'n Node> {
     let mut node = nodes.get(number as usize)?;
-    while !(node.piece.starts(probe, window) && node.goes_on(bytes, at as usize)) {
+    while !(node.piece.starts(probe, window) && node.piece.goes_on(bytes, at)) {
         node = nodes.get(node.sibling as usize)?;
     }
     Some(node)

@@ -46,14 +46,15 @@ pub(crate) struct Layout {
     pub(crate) keys: Vec<Box<str>>,
 }
 
-/// The beginning of a piece of text between two values.
-#[derive(Clone, Copy, Debug)]
+/// A piece of text between two values.
+#[derive(Clone, Debug)]
 pub(crate) struct Piece {
     /// Its first bytes, and which of them count.
     head: [u8; PROBE_BYTES],
     used: u32,
     /// The whole piece's length.
     pub(crate) len: u32,
+    text: Box<[u8]>,
 }
 
 /// A place in the tree of layouts: a piece of text, with a value behind it.
@@ -65,7 +66,6 @@ pub(crate) struct Node {
     pub(crate) sibling: u32,
     /// The layout of a record that ends behind its value.
     pub(crate) layout: u32,
-    text: Box<[u8]>,
 }
 
 /// What a key is to whoever learns a layout.
@@ -153,7 +153,7 @@ impl Layouts {
         let mut number = self.nodes[parent].child;
         let mut last = None;
         while let Some(node) = self.nodes.get(number as usize) {
-            if *node.text == *text {
+            if *node.piece.text == *text {
                 return number as usize;
             }
             last = Some(number as usize);
@@ -176,14 +176,7 @@ impl Node {
             child: NONE,
             sibling: NONE,
             layout: NONE,
-            text: text.into(),
         }
-    }
-
-    /// Whether what is behind the beginning of its text also stands there: all of it stands at `at`.
-    #[inline(always)]
-    pub(crate) fn goes_on(&self, bytes: &[u8], at: usize) -> bool {
-        self.piece.len as usize <= PROBE_BYTES || bytes[at..].starts_with(&self.text)
     }
 }
 
@@ -196,7 +189,14 @@ impl Piece {
             head,
             used: ((1_u64 << len) - 1) as u32,
             len: text.len() as u32,
+            text: text.into(),
         }
+    }
+
+    /// Whether all of it stands at `at`, where its beginning stands.
+    #[inline(always)]
+    pub(crate) fn goes_on(&self, bytes: &[u8], at: u32) -> bool {
+        self.len as usize <= PROBE_BYTES || bytes[at as usize..].starts_with(&self.text)
     }
 
     /// Whether what is looked at starts with the beginning of the piece.

@@ -170,12 +170,18 @@ impl Buffers {
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
         let spans = &self.spans[from..self.spans.len().min(from + max)];
         let first = spans[0];
-        let follows = |pair: &[Span]| {
-            pair[0].buffer == pair[1].buffer
-                && pair[0].end <= pair[1].start
-                && pair[1].end - first.start <= LOT_BYTES_MAX
+        let fits = |last: &Span| last.end - first.start <= LOT_BYTES_MAX;
+        let count = if self.is_one_text && spans.last().is_some_and(fits) {
+            spans.len()
+        } else {
+            let follows = |pair: &[Span; 2]| {
+                pair[0].buffer == pair[1].buffer && pair[0].end <= pair[1].start && fits(&pair[1])
+            };
+            1 + spans
+                .array_windows()
+                .take_while(|pair| follows(pair))
+                .count()
         };
-        let count = 1 + spans.windows(2).take_while(|pair| follows(pair)).count();
         let valid = match (self.is_one_text, self.spans.first(), self.spans.last()) {
             (true, Some(first), Some(last)) => Some((first.start(), last.end())),
             _ => None,
