@@ -41,8 +41,17 @@ pub(crate) struct Buffers {
     /// Where each record lies.
     spans: Vec<Span>,
     repaired: u64,
-    /// All records lie in one buffer one behind the other, and what lies between the first and the last is valid too.
-    is_one_text: bool,
+    /// Which records lie one behind the other.
+    runs: Vec<Run>,
+}
+
+/// Records that lie in one buffer one behind the other.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The number of the record behind the last one.
+    behind: usize,
+    /// From the first one's first byte to behind the last one's last byte, if that is valid text and they cut no character.
+    text: Option<(u32, u32)>,
 }
 
 /// Where a record lies: a range of a buffer that is valid UTF-8.
@@ -99,7 +108,7 @@ impl Buffers {
             count: 0,
         };
         let mut rest = records.records;
-        let mut is_one_text = false;
+        let mut runs = Vec::new();
         while let Some(first) = rest.first() {
             // Records that follow each other in a buffer are checked at once.
             let bytes = records
@@ -128,6 +137,8 @@ impl Buffers {
                     end: 0,
                 });
                 rest = &rest[1..];
+                let behind = records.records.len() - rest.len();
+                runs.push(Run { behind, text: None });
                 continue;
             }
             let (run, behind) = rest.split_at(count);
@@ -141,7 +152,10 @@ impl Buffers {
                 is_whole || record.start == record.end
             };
             let is_valid = is_text && run.iter().all(cuts_none);
-            is_one_text = is_valid && run.len() == records.records.len();
+            runs.push(Run {
+                behind: records.records.len() - rest.len(),
+                text: is_valid.then_some((first.start, end)),
+            });
             checked.extend(run.iter().map(|record| Span {
                 buffer: record.buffer,
                 start: record.start,
@@ -156,7 +170,7 @@ impl Buffers {
         Buffers {
             buffers,
             spans: checked,
-            is_one_text: is_one_text && repair.count == 0,
+            runs,
             repaired: repair.count,
         }
     }
@@ -168,30 +182,25 @@ impl Buffers {
 
     /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
-        let spans = &self.spans[from..self.spans.len().min(from + max)];
+        let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
+        let spans = &self.spans[from..run.behind.min(from + max)];
         let first = spans[0];
         let fits = |last: &Span| last.end - first.start <= LOT_BYTES_MAX;
-        let count = if self.is_one_text && spans.last().is_some_and(fits) {
+        let count = if run.text.is_some() && spans.last().is_some_and(fits) {
             spans.len()
         } else {
-            let follows = |pair: &[Span; 2]| {
+            // Of records that were repaired, some lie elsewhere.
+            let follows = |pair: &&[Span; 2]| {
                 pair[0].buffer == pair[1].buffer && pair[0].end <= pair[1].start && fits(&pair[1])
             };
-            1 + spans
-                .array_windows()
-                .take_while(|pair| follows(pair))
-                .count()
-        };
-        let valid = match (self.is_one_text, self.spans.first(), self.spans.last()) {
-            (true, Some(first), Some(last)) => Some((first.start(), last.end())),
-            _ => None,
+            1 + spans.array_windows().take_while(follows).count()
         };
         Lot {
             first: from,
             bytes: &self.buffers[first.buffer as usize],
             buffer: first.buffer,
             spans: &spans[..count],
-            valid,
+            text: run.text,
         }
     }
 
@@ -277,7 +286,7 @@ pub(crate) struct Lot<'a> {
     buffer: u32,
     spans: &'a [Span],
     /// From here to there the buffer is valid, the whole lot included; `None` if only each record is known to be.
-    valid: Option<(usize, usize)>,
+    text: Option<(u32, u32)>,
 }
 
 impl<'a> Lot<'a> {
@@ -308,8 +317,9 @@ impl<'a> Lot<'a> {
     /// The valid text that the lot is a part of; `None` if only each record is known to be valid.
     #[inline]
     pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
-        let (start, end) = self.valid?;
-        Some(ValidText::new(self.bytes, self.buffer, start, end))
+        let (start, end) = self.text?;
+        let text = ValidText::new(self.bytes, self.buffer, start as usize, end as usize);
+        Some(text)
     }
 
     /// A part of record `i` of the lot.
