@@ -93,7 +93,7 @@ section! {
     /// Records are read, scanned and encoded in batches: one is full, or old enough, then it goes on.
     pub struct Batch {
         /// Bytes of records in a batch, at most.
-        max_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("2MiB");
+        max_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("1MiB");
         /// How long the first record of a batch waits for more.
         max_wait: Duration = Time<1, { 60 * SECOND }>, default("1s");
     }

@@ -129,7 +129,7 @@ fn the_defaults() {
     assert_eq!(pipeline.transform.text, "SELECT * FROM logs");
     assert_eq!(
         (pipeline.batch.max_bytes, pipeline.batch.max_wait),
-        (2 << 20, Duration::from_secs(1))
+        (1 << 20, Duration::from_secs(1))
     );
     assert_eq!(
         (pipeline.limits.replay, pipeline.limits.columns),
