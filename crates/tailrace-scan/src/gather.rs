@@ -72,17 +72,14 @@ impl Values<'_, '_> {
 
     /// A column of text: quickly up to a value that is uncommon, then that one, and on.
     fn texts(&self, rows: &mut Rows<'_>, place: Place) {
-        let text = self.followed.lot.valid_text();
         let end = self.picks.last().map_or(0, |pick| pick.row as usize + 1);
         let mut from = 0;
         while from < self.picks.len() {
-            if let Some(text) = &text {
-                let slots = rows
-                    .column(place)
-                    .text_slots(end)
-                    .expect("a column of text");
-                from = self.common_texts(text, from, slots);
-            }
+            let slots = rows
+                .column(place)
+                .text_slots(end)
+                .expect("a column of text");
+            from = self.common_texts(from, slots);
             if let Some(pick) = self.picks.get(from) {
                 self.other(rows, pick, self.mark(pick), place);
                 from += 1;
@@ -92,14 +89,10 @@ impl Values<'_, '_> {
 
     /// Sets values of a column of text from one record on, up to one that is uncommon; gives its number, or how many records
     /// there are.
-    fn common_texts(
-        &self,
-        text: &ValidText<'_>,
-        from: usize,
-        (views, states): (&mut Views, &mut [u8]),
-    ) -> usize {
+    fn common_texts(&self, from: usize, (views, states): (&mut Views, &mut [u8])) -> usize {
         let picks = &self.picks[from..];
-        if let Some(marks) = self.even(picks) {
+        let text = self.followed.lot.valid_text();
+        if let (Some(text), Some(marks)) = (&text, self.even(picks)) {
             let row = picks[0].row as usize;
             let slots = views.slots(row, picks.len());
             let states = &mut states[row..row + picks.len()];
@@ -107,7 +100,8 @@ impl Values<'_, '_> {
         }
         let set = |pick: &&Pick| {
             let mark = self.mark(pick);
-            let Some(view) = common_text(text, mark) else {
+            let text = text.unwrap_or_else(|| self.followed.lot.valid_record(pick.at as usize));
+            let Some(view) = common_text(&text, mark) else {
                 return false;
             };
             views.set(pick.row as usize, view);

@@ -183,13 +183,13 @@ impl Buffers {
     /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
         let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
-        let spans = &self.spans[from..run.behind.min(from + max)];
+        let spans = &self.spans[from..self.spans.len().min(from + max)];
         let first = spans[0];
         let fits = |last: &Span| last.end - first.start <= LOT_BYTES_MAX;
-        let count = if run.text.is_some() && spans.last().is_some_and(fits) {
+        let is_one_run = |count: usize| run.text.is_some() && from + count <= run.behind;
+        let count = if is_one_run(spans.len()) && spans.last().is_some_and(fits) {
             spans.len()
         } else {
-            // Of records that were repaired, some lie elsewhere.
             let follows = |pair: &&[Span; 2]| {
                 pair[0].buffer == pair[1].buffer && pair[0].end <= pair[1].start && fits(&pair[1])
             };
@@ -200,7 +200,7 @@ impl Buffers {
             bytes: &self.buffers[first.buffer as usize],
             buffer: first.buffer,
             spans: &spans[..count],
-            text: run.text,
+            text: run.text.filter(|_| is_one_run(count)),
         }
     }
 
@@ -318,8 +318,25 @@ impl<'a> Lot<'a> {
     #[inline]
     pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
         let (start, end) = self.text?;
-        let text = ValidText::new(self.bytes, self.buffer, start as usize, end as usize);
-        Some(text)
+        Some(self.valid(start, end))
+    }
+
+    /// Record `i` of the lot as valid text.
+    #[inline(always)]
+    pub(crate) fn valid_record(&self, i: usize) -> ValidText<'a> {
+        let Span { start, end, .. } = self.spans[i];
+        self.valid(start, end)
+    }
+
+    #[inline(always)]
+    fn valid(&self, start: u32, end: u32) -> ValidText<'a> {
+        let start = start.max(4);
+        ValidText {
+            bytes: self.bytes.get(start as usize - 4..).unwrap_or_default(),
+            start,
+            end,
+            buffer: self.buffer,
+        }
     }
 
     /// A part of record `i` of the lot.
@@ -358,31 +375,24 @@ impl<'a> Lot<'a> {
 /// A part of a buffer that is valid text. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValidText<'a> {
-    /// The text, and four bytes before it, which make room for the length in a view.
+    /// The buffer from four bytes before the text on: they make room for the length in a view.
     bytes: &'a [u8],
-    /// Where the text starts.
-    start: usize,
+    /// Where the text starts and ends.
+    start: u32,
+    end: u32,
     buffer: u32,
 }
 
-impl<'a> ValidText<'a> {
-    /// The bytes from `start` to `end` of a buffer, which are valid.
-    fn new(bytes: &'a [u8], buffer: u32, start: usize, end: usize) -> ValidText<'a> {
-        let start = start.max(4).min(end);
-        ValidText {
-            bytes: &bytes[start.saturating_sub(4)..end],
-            start,
-            buffer,
-        }
-    }
-
-    /// A view of `len` bytes from byte `start` on; `None` if that cuts a character, or lies near the text's ends.
+impl ValidText<'_> {
+    /// A view of `len` bytes from byte `start` on; `None` if that is not a part of the text, cuts a character,
+    /// or lies near the buffer's ends.
     #[inline(always)]
     pub(crate) fn view(&self, start: u32, len: u32) -> Option<View> {
-        let at = (start as usize).checked_sub(self.start)?;
+        let at = start.checked_sub(self.start)? as usize;
         let block = self.bytes.get(at..at + 16)?.first_chunk::<16>()?;
         let behind = *self.bytes.get(at + 4 + len as usize)?;
-        if is_inside(block[4]) || is_inside(behind) {
+        let is_part = u64::from(start) + u64::from(len) <= u64::from(self.end);
+        if !is_part || is_inside(block[4]) || is_inside(behind) {
             return None;
         }
         let [head, tail] = words(block);
