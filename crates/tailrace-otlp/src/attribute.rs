@@ -9,7 +9,7 @@ use tailrace_model::json::Kind;
 
 use crate::any::{BOOL, DOUBLE, INT, STRING, Values};
 use crate::cell::Cell;
-use crate::open::{ABSENT, OpenColumn, Place};
+use crate::open::{OpenColumn, Place};
 use crate::wire::{Buffer, ROOM, bytes_tag, spread_varint, varint_len};
 
 /// The bytes before the value of a column's attributes, as far as all have them alike.
@@ -55,7 +55,7 @@ impl Head {
 const COPY_MAX: usize = 64;
 
 impl Values {
-    /// The attribute of one row; nothing where its value is absent.
+    /// The attribute of one row in which the column has a value.
     #[inline]
     pub(crate) fn open_attribute(&mut self, head: &Head, column: &OpenColumn<'_>, at: usize) {
         const NULL: u8 = Kind::Null as u8;
@@ -63,7 +63,7 @@ impl Values {
         const INTEGER: u8 = Kind::Integer as u8;
         const FLOAT: u8 = Kind::Float as u8;
         const BOOL_KIND: u8 = Kind::Bool as u8;
-        let state = column.state(at);
+        let state = column.kind(at);
         if state == STRING_KIND {
             return self.out.text_attribute(head, column.place(at));
         }
@@ -86,7 +86,6 @@ impl Values {
                 content[..2].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
             }
             NULL => _ = self.out.short_attribute(head, 0),
-            ABSENT => {}
             _ => {
                 let cell: Cell<'_> = column.cell(at);
                 self.attribute(head.bytes[0], head.prefix(), cell);

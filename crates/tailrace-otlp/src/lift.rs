@@ -1,332 +1,358 @@
-//! Lifting columns into the fields of a LogRecord, row by row.
+//! Lifting columns into the fields of LogRecords, field by field for all rows of a part.
 //!
-//! Takes a part and the mapping, gives per row which columns are lifted and what the fields hold. A
-//! JSON null is never lifted. Of the candidates for a field the first with a value decides: if its
-//! value cannot be the field's it stays an attribute and is counted. Never writes a byte of output.
+//! Takes a part's plan and which columns each record has, gives for each row what the fields hold and which columns
+//! remain as attributes. A JSON null is never lifted. Of the candidates for a field the first with a value decides: if
+//! its value cannot be the field's it stays an attribute and is counted. Never writes a byte of output.
 
-use std::collections::HashMap;
-
-use arrow::buffer::NullBuffer;
 use tailrace_model::json::Kind;
+use tailrace_model::time::UsualTimes;
 use tailrace_model::{severity, time};
 
-use crate::any::push_prefix;
-use crate::attribute::Head;
-use crate::cell::{Cell, Reader, Text};
-use crate::field::{FIELDS, Field, Mapping};
-use crate::open::{ABSENT, OpenColumn, Place};
-use crate::part::{Column, Envelope, Index, Part, Stats};
-use crate::value::LOG_RECORD_ATTRIBUTES;
-use crate::wire::bytes_tag;
+use crate::cell::{Cell, Text};
+use crate::field::Field;
+use crate::open::Place;
+use crate::part::{Envelope, Part, Stats};
+use crate::plan::{NONE, PartPlan};
+use crate::presence::Presence;
 
-/// A part with everything decided that does not depend on the row.
-pub(crate) struct PartPlan<'a> {
-    pub(crate) columns: Vec<ColumnPlan<'a>>,
-    /// For each field its candidates, in order of precedence.
-    candidates: [Vec<u32>; FIELDS],
-    /// Some trace id, span id, or flags may be lifted.
-    has_ids: bool,
-    /// The first column of each name.
-    first: HashMap<&'a str, u32>,
-    pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
+/// The rows of a part.
+#[derive(Clone, Copy)]
+struct Rows<'r> {
+    plan: &'r PartPlan<'r>,
+    presence: &'r Presence,
+    envelope: &'r Envelope<'r>,
+    /// The record of each; `None` is every record once.
+    records: Option<&'r [u32]>,
 }
-
-pub(crate) struct ColumnPlan<'a> {
-    pub(crate) name: &'a str,
-    reader: Reader<'a>,
-    /// Of an open column what all its attributes start with.
-    head: Option<Head>,
-    by_row: bool,
-    /// The column of the same name before this one, or [`NONE`].
-    before: u32,
-    /// Where the attribute's prefix lies in [`Prefixes`].
-    prefix: (u32, u32),
-}
-
-/// The prefixes of all columns' attributes, one behind the other; memory that is kept between
-/// calls.
-pub(crate) type Prefixes = Vec<u8>;
-
-/// [`Kind::Null`] as an open column has it.
-const NULL: u8 = Kind::Null as u8;
-
-/// No column.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// What a row's fields hold. Texts and bodies are read from the column again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lifted {
-    /// Of each field the column that was lifted, or [`NONE`].
-    columns: [u32; FIELDS],
     /// Nanoseconds since the epoch, 0 for unknown.
     pub(crate) time_ns: u64,
+    /// The column that is the severity's text, or [`NONE`].
+    severity: u32,
+    /// The column that is the body, or [`NONE`].
+    body: u32,
     pub(crate) severity_number: u8,
-    pub(crate) flags: u32,
-    pub(crate) trace_id: [u8; 16],
-    pub(crate) span_id: [u8; 8],
 }
+
+/// What a row's fields hold that few parts have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rare {
+    pub(crate) event_name: Option<u32>,
+    pub(crate) trace_id: Option<[u8; 16]>,
+    pub(crate) span_id: Option<[u8; 8]>,
+    pub(crate) flags: u8,
+}
+
+/// A column that may become a field of a row.
+#[derive(Clone, Copy)]
+struct Found<'r> {
+    row: usize,
+    record: usize,
+    column: usize,
+    /// Where its text is, if it is a string in a lane.
+    text: Option<Place<'r>>,
+}
+
+/// [`Kind::Null`] and [`Kind::String`] as an open column has them.
+const NULL: u8 = Kind::Null as u8;
+const STRING: u8 = Kind::String as u8;
 
 impl Lifted {
-    /// Nothing is lifted.
-    pub(crate) const NOTHING: Lifted = Lifted {
-        columns: [NONE; FIELDS],
-        time_ns: 0,
-        severity_number: 0,
-        flags: 0,
-        trace_id: [0; 16],
-        span_id: [0; 8],
-    };
-
-    /// Makes the column of a field an attribute again.
-    pub(crate) fn give_back(&mut self, field: Field) {
-        self.columns[field as usize] = NONE;
+    pub(crate) fn severity(&self) -> Option<usize> {
+        (self.severity != NONE).then_some(self.severity as usize)
     }
 
-    /// The lifted columns from `64 * word` on, a bit for each.
-    #[inline]
-    pub(crate) fn bits(&self, word: usize) -> u64 {
-        let bit = |column: &u32| u64::from((column >> 6) as usize == word) << (column & 63);
-        self.columns.iter().map(bit).fold(0, |all, bit| all | bit)
-    }
-
-    /// The column lifted into a field.
-    #[inline]
-    pub(crate) fn column(&self, field: Field) -> Option<usize> {
-        let column = self.columns[field as usize];
-        (column != NONE).then_some(column as usize)
+    pub(crate) fn body(&self) -> Option<usize> {
+        (self.body != NONE).then_some(self.body as usize)
     }
 }
 
-impl<'a> PartPlan<'a> {
-    pub(crate) fn new(part: &Part<'a>, mapping: &Mapping, prefixes: &mut Prefixes) -> PartPlan<'a> {
-        let mut plan = PartPlan {
-            columns: Vec::with_capacity(part.columns.len()),
-            candidates: Default::default(),
-            has_ids: false,
-            first: HashMap::with_capacity(part.columns.len()),
-            overflow: part.overflow,
-        };
-        let mut last: HashMap<&str, u32> = HashMap::new();
-        for (at, column) in part.columns.iter().enumerate() {
-            let at = at as u32;
-            plan.first.entry(column.name).or_insert(at);
-            let before = last.insert(column.name, at).unwrap_or(NONE);
-            plan.columns.push(ColumnPlan::new(column, before, prefixes));
-        }
-        for (field, candidates) in Field::ALL.into_iter().zip(&mut plan.candidates) {
-            let ranked = |(at, column): (usize, &Column<'_>)| {
-                Some((mapping.rank(field, column.name)?, at as u32))
-            };
-            let mut ranks: Vec<_> = part.columns.iter().enumerate().filter_map(ranked).collect();
-            ranks.sort_unstable();
-            candidates.extend(ranks.into_iter().map(|(_, at)| at));
-        }
-        plan.has_ids = [Field::TraceId, Field::SpanId, Field::TraceFlags]
-            .iter()
-            .any(|field| !plan.candidates[*field as usize].is_empty());
-        plan
+impl<'r> Rows<'r> {
+    fn len(&self) -> usize {
+        let every = self.envelope.records as usize;
+        self.records.map_or(every, <[u32]>::len)
     }
 
-    /// The value of a column.
     #[inline]
-    pub(crate) fn cell(&self, column: usize, row: usize, record: usize) -> Cell<'_> {
-        let column = &self.columns[column];
-        column.reader.cell(column.at(row, record))
+    fn record(&self, row: usize) -> usize {
+        self.records.map_or(row, |records| records[row] as usize)
     }
 
-    /// The value of a column as the row's attribute: absent where an earlier column of the name is
-    /// present, or where the column was lifted.
-    #[inline]
-    pub(crate) fn attribute(
-        &self,
-        column: usize,
-        row: usize,
-        record: usize,
-        lifted: &Lifted,
-    ) -> Cell<'_> {
-        let is_lifted = lifted.columns.contains(&(column as u32));
-        if is_lifted || self.is_shadowed(column, row, record) {
-            return Cell::Absent;
-        }
-        self.cell(column, row, record)
+    fn cell(&self, found: &Found<'_>) -> Cell<'r> {
+        self.plan.cell(found.column, found.row, found.record)
     }
 
-    /// Whether a column of this name would be an attribute of the row.
-    pub(crate) fn has_attribute(
-        &self,
-        name: &str,
-        row: usize,
-        record: usize,
-        lifted: &Lifted,
-    ) -> bool {
-        let Some(&first) = self.first.get(name) else {
-            return false;
-        };
-        // Columns of one name are rare; the first present one counts.
-        (first as usize..self.columns.len())
-            .filter(|column| self.columns[*column].name == name)
-            .any(|column| !self.attribute(column, row, record, lifted).is_absent())
-    }
-
-    /// Whether a column of this name is present in the row, lifted or not.
-    pub(crate) fn has_column(&self, name: &str, row: usize, record: usize) -> bool {
-        let Some(&first) = self.first.get(name) else {
-            return false;
-        };
-        (first as usize..self.columns.len()).any(|column| {
-            self.columns[column].name == name && !self.cell(column, row, record).is_absent()
-        })
-    }
-
-    /// Whether any column has this name.
-    pub(crate) fn names(&self, name: &str) -> bool {
-        self.first.contains_key(name)
-    }
-
-    pub(crate) fn prefix<'p>(&self, column: usize, prefixes: &'p Prefixes) -> &'p [u8] {
-        let (start, end) = self.columns[column].prefix;
-        &prefixes[start as usize..end as usize]
-    }
-
-    /// Whether an earlier column of the same name is present.
-    #[inline]
-    pub(crate) fn is_shadowed(&self, column: usize, row: usize, record: usize) -> bool {
-        let mut before = self.columns[column].before;
-        while before != NONE {
-            if !self.cell(before as usize, row, record).is_absent() {
-                return true;
+    /// Calls `each` with the column that decides about a field in each row that has one.
+    #[inline(always)]
+    fn for_each_found(&self, field: Field, mut each: impl FnMut(Found<'r>)) {
+        match *self.plan.candidates[field as usize].columns {
+            [] => {}
+            [column] => (0..self.len())
+                .filter_map(|row| self.found(column as usize, row, self.record(row)))
+                .for_each(each),
+            _ => {
+                for row in 0..self.len() {
+                    if let Some(found) = self.first_found(field, row) {
+                        each(found);
+                    }
+                }
             }
-            before = self.columns[before as usize].before;
         }
-        false
     }
 
     /// The first candidate with a value.
     #[inline]
-    fn candidate(&self, field: Field, row: usize, record: usize) -> Option<u32> {
-        let candidates = self.candidates[field as usize].iter().copied();
-        candidates.into_iter().find(|column| {
-            self.columns[*column as usize].has_value(row, record)
-                && !self.is_shadowed(*column as usize, row, record)
+    fn first_found(&self, field: Field, row: usize) -> Option<Found<'r>> {
+        let candidates = &self.plan.candidates[field as usize];
+        let record = self.record(row);
+        if let Some(lanes) = candidates.lanes {
+            let present = lanes & self.presence.of(record)[0];
+            if present == 0 {
+                return None;
+            }
+            if present & (present - 1) == 0 {
+                return self.found(present.trailing_zeros() as usize, row, record);
+            }
+        }
+        let mut columns = candidates.columns.iter();
+        columns.find_map(|column| self.found(*column as usize, row, record))
+    }
+
+    /// A column, if it has a value that is not null and decides for its name.
+    #[inline]
+    fn found(&self, column: usize, row: usize, record: usize) -> Option<Found<'r>> {
+        let text = match &self.plan.columns[column].lane {
+            Some(lane) if self.presence.has(record, column) => match lane.column.kind(record) {
+                NULL => return None,
+                STRING => Some(lane.column.place(record)),
+                _ => None,
+            },
+            Some(_) => return None,
+            None => {
+                let cell = self.plan.deciding_cell(column, row, record);
+                cell.has_value().then_some(None)?
+            }
+        };
+        Some(Found {
+            row,
+            record,
+            column,
+            text,
         })
     }
+}
 
-    /// As [`Self::candidate`], with its value.
+/// What became of the rows of all parts; holds the memory.
+#[derive(Debug, Default)]
+pub(crate) struct Lifts {
+    presence: Presence,
+    parts: Vec<Lift>,
+    /// What may become one of the rare fields stays an attribute.
+    without_rare: bool,
+}
+
+impl Lifts {
+    pub(crate) fn without_rare() -> Lifts {
+        Lifts {
+            without_rare: true,
+            ..Lifts::default()
+        }
+    }
+
+    /// Decides the fields of all rows.
+    pub(crate) fn fill(
+        &mut self,
+        plans: &[PartPlan<'_>],
+        parts: &[Part<'_>],
+        envelope: &Envelope<'_>,
+        offset_s: i32,
+        stats: &mut Stats,
+    ) {
+        self.parts.resize_with(parts.len(), Lift::default);
+        for ((lift, plan), part) in self.parts.iter_mut().zip(plans).zip(parts) {
+            self.presence
+                .fill(plan, part.rows, envelope.records as usize);
+            let rows = Rows {
+                plan,
+                presence: &self.presence,
+                envelope,
+                records: part.rows,
+            };
+            lift.fill(&rows, offset_s, stats);
+            if plan.has_rare {
+                let kept = self.without_rare.then(|| lift.attributes.clone());
+                lift.fill_rare(&rows, stats);
+                lift.attributes = kept.unwrap_or(std::mem::take(&mut lift.attributes));
+            }
+        }
+    }
+
     #[inline]
-    fn candidate_cell(&self, field: Field, row: usize, record: usize) -> Option<(u32, Cell<'_>)> {
-        let column = self.candidate(field, row, record)?;
-        Some((column, self.cell(column as usize, row, record)))
+    pub(crate) fn part(&self, part: usize) -> &Lift {
+        &self.parts[part]
     }
 }
 
-impl<'a> ColumnPlan<'a> {
-    fn new(column: &Column<'a>, before: u32, prefixes: &mut Prefixes) -> ColumnPlan<'a> {
-        let start = prefixes.len() as u32;
-        push_prefix(prefixes, column.name);
-        let prefix = &prefixes[start as usize..];
-        ColumnPlan {
-            name: column.name,
-            reader: Reader::new(column.values, column.kinds),
-            head: Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix),
-            by_row: column.index == Index::Row,
-            before,
-            prefix: (start, prefixes.len() as u32),
-        }
-    }
-
-    /// The column and what its attributes start with, if it is open and its name is not long.
-    #[inline]
-    pub(crate) fn as_open(&self) -> Option<(&Head, &OpenColumn<'a>)> {
-        match (&self.head, &self.reader) {
-            (Some(head), Reader::Open(column)) => Some((head, column)),
-            _ => None,
-        }
-    }
-
-    /// The nulls of an open column with a value per record.
-    pub(crate) fn nulls_by_record(&self) -> Option<&'a NullBuffer> {
-        match &self.reader {
-            Reader::Open(column) if !self.by_row => column.nulls(),
-            _ => None,
-        }
-    }
-
-    /// Where the text of a string in an open column is; nothing of other values and columns.
-    #[inline]
-    pub(crate) fn string(&self, row: usize, record: usize) -> Option<Place<'a>> {
-        match &self.reader {
-            Reader::Open(column) => column.string(self.at(row, record)),
-            _ => None,
-        }
-    }
-
-    #[inline]
-    fn has_value(&self, row: usize, record: usize) -> bool {
-        let at = self.at(row, record);
-        match &self.reader {
-            Reader::Open(column) => !matches!(column.state(at), ABSENT | NULL),
-            reader => reader.cell(at).has_value(),
-        }
-    }
-
-    /// Where the value of a row is.
-    #[inline]
-    pub(crate) fn at(&self, row: usize, record: usize) -> usize {
-        if self.by_row { row } else { record }
-    }
-}
-
-/// Lifts rows; holds the memory for numbers that must become text first.
+/// What became of the rows of a part.
 #[derive(Debug, Default)]
 pub(crate) struct Lift {
+    rows: Vec<Lifted>,
+    /// Empty, or by row.
+    rare: Vec<Rare>,
+    /// Per row a bit for each column that may be an attribute.
+    attributes: Vec<u64>,
+    /// Of these so many for a row.
+    words: usize,
+    times: UsualTimes,
     text: Vec<u8>,
 }
 
 impl Lift {
-    /// Decides the fields of one row.
-    pub(crate) fn row(
-        &mut self,
-        plan: &PartPlan<'_>,
+    fn fill(&mut self, rows: &Rows<'_>, offset_s: i32, stats: &mut Stats) {
+        self.start(rows);
+        self.fill_times(rows, offset_s, stats);
+        self.fill_severities(rows, stats);
+        rows.for_each_found(Field::Body, |found| {
+            self.rows[found.row].body = found.column as u32;
+            self.take(&found);
+        });
+    }
+
+    pub(crate) fn row(&self, row: usize) -> &Lifted {
+        &self.rows[row]
+    }
+
+    pub(crate) fn rare(&self, row: usize) -> Option<&Rare> {
+        self.rare.get(row)
+    }
+
+    /// The bits of the columns that may be attributes of a row, 64 columns a word.
+    #[inline]
+    pub(crate) fn attributes(&self, row: usize) -> &[u64] {
+        &self.attributes[row * self.words..][..self.words]
+    }
+
+    /// The value of a column as the row's attribute: absent where it was lifted, or an earlier column of the name is
+    /// present.
+    pub(crate) fn attribute<'p>(
+        &self,
+        plan: &'p PartPlan<'_>,
+        column: usize,
         row: usize,
         record: usize,
-        envelope: &Envelope<'_>,
-        offset_s: i32,
-        stats: &mut Stats,
-    ) -> Lifted {
-        let mut lifted = Lifted {
-            time_ns: u64::try_from(envelope.time(record)).unwrap_or(0),
-            ..Lifted::NOTHING
-        };
-        if let Some(column) = plan.candidate(Field::Timestamp, row, record) {
-            let usual = match plan.columns[column as usize].string(row, record) {
-                Some(Place::Buffer(text, len)) => time::parse_usual(&text[..len]),
+    ) -> Cell<'p> {
+        if self.attributes(row)[column / 64] >> (column % 64) & 1 == 0 {
+            return Cell::Absent;
+        }
+        plan.deciding_cell(column, row, record)
+    }
+
+    /// Nothing is lifted yet.
+    fn start(&mut self, rows: &Rows<'_>) {
+        self.rows.clear();
+        self.attributes.clear();
+        self.rare.clear();
+        self.words = rows.presence.words();
+        for row in 0..rows.len() {
+            let record = rows.record(row);
+            self.rows.push(Lifted {
+                time_ns: u64::try_from(rows.envelope.time(record)).unwrap_or(0),
+                severity: NONE,
+                body: NONE,
+                severity_number: 0,
+            });
+            self.attributes.extend_from_slice(rows.presence.of(record));
+        }
+        if rows.plan.has_rare {
+            self.rare.resize(rows.len(), Rare::default());
+        }
+    }
+
+    /// A column is no attribute of a row.
+    #[inline]
+    fn take(&mut self, found: &Found<'_>) {
+        let word = found.row * self.words + found.column / 64;
+        self.attributes[word] &= !(1 << (found.column % 64));
+    }
+
+    fn fill_times(&mut self, rows: &Rows<'_>, offset_s: i32, stats: &mut Stats) {
+        rows.for_each_found(Field::Timestamp, |found| {
+            let usual = match found.text {
+                Some(Place::Buffer(text, len)) => self.times.parse(&text[..len]),
                 _ => None,
             };
             let time_ns = match usual {
                 Some(ns) => after_epoch(ns),
-                None => self.time(plan.cell(column as usize, row, record), offset_s),
+                None => self.time(rows.cell(&found), offset_s),
             };
             match time_ns {
                 Some(time_ns) => {
-                    lifted.time_ns = time_ns;
-                    lifted.columns[Field::Timestamp as usize] = column;
+                    self.rows[found.row].time_ns = time_ns;
+                    self.take(&found);
                 }
                 None => stats.unparsable_timestamps += 1,
             }
+        });
+    }
+
+    fn fill_severities(&mut self, rows: &Rows<'_>, stats: &mut Stats) {
+        rows.for_each_found(Field::Severity, |found| {
+            let usual = match found.text {
+                Some(Place::Inline(text, len)) => severity::number_of_short(text as u64, len),
+                _ => None,
+            };
+            if let Some(number) = usual.or_else(|| self.severity_of(rows.cell(&found))) {
+                self.rows[found.row].severity_number = number;
+                self.rows[found.row].severity = found.column as u32;
+                self.take(&found);
+            }
+        });
+        rows.for_each_found(Field::SeverityNumber, |found| {
+            match severity_number(rows.cell(&found)) {
+                Some(number) => {
+                    self.rows[found.row].severity_number = number;
+                    self.take(&found);
+                }
+                None => stats.unparsable_fields += 1,
+            }
+        });
+    }
+
+    /// The event's name, and the ids and flags of a trace.
+    fn fill_rare(&mut self, rows: &Rows<'_>, stats: &mut Stats) {
+        rows.for_each_found(Field::EventName, |found| {
+            if let Cell::Str(text) = rows.cell(&found)
+                && !text.is_empty()
+            {
+                self.rare[found.row].event_name = Some(found.column as u32);
+                self.take(&found);
+            }
+        });
+        rows.for_each_found(Field::TraceId, |found| {
+            let id = id(rows.cell(&found));
+            self.rare[found.row].trace_id = id;
+            self.take_if(id.is_some(), &found, stats);
+        });
+        rows.for_each_found(Field::SpanId, |found| {
+            let id = id(rows.cell(&found));
+            self.rare[found.row].span_id = id;
+            self.take_if(id.is_some(), &found, stats);
+        });
+        rows.for_each_found(Field::TraceFlags, |found| {
+            let flags = trace_flags(rows.cell(&found));
+            self.rare[found.row].flags = flags.unwrap_or(0);
+            self.take_if(flags.is_some(), &found, stats);
+        });
+    }
+
+    fn take_if(&mut self, is_field: bool, found: &Found<'_>, stats: &mut Stats) {
+        match is_field {
+            true => self.take(found),
+            false => stats.unparsable_fields += 1,
         }
-        self.severity(plan, row, record, &mut lifted, stats);
-        if let Some(column) = plan.candidate(Field::Body, row, record) {
-            lifted.columns[Field::Body as usize] = column;
-        }
-        if let Some((column, Cell::Str(text))) = plan.candidate_cell(Field::EventName, row, record)
-            && !text.is_empty()
-        {
-            lifted.columns[Field::EventName as usize] = column;
-        }
-        if plan.has_ids {
-            lift_ids(plan, row, record, &mut lifted, stats);
-        }
-        lifted
     }
 
     /// The time a value means, if it is one after the epoch.
@@ -339,39 +365,6 @@ impl Lift {
             _ => None,
         };
         ns.and_then(after_epoch)
-    }
-
-    fn severity(
-        &mut self,
-        plan: &PartPlan<'_>,
-        row: usize,
-        record: usize,
-        lifted: &mut Lifted,
-        stats: &mut Stats,
-    ) {
-        if let Some(column) = plan.candidate(Field::Severity, row, record) {
-            let usual = match plan.columns[column as usize].string(row, record) {
-                Some(Place::Inline(text, len)) => {
-                    severity::number_of_usual(&text.to_le_bytes()[..len])
-                }
-                _ => None,
-            };
-            let number =
-                usual.or_else(|| self.severity_of(plan.cell(column as usize, row, record)));
-            if let Some(number) = number {
-                lifted.severity_number = number;
-                lifted.columns[Field::Severity as usize] = column;
-            }
-        }
-        if let Some((column, cell)) = plan.candidate_cell(Field::SeverityNumber, row, record) {
-            match severity_number(cell) {
-                Some(number) => {
-                    lifted.severity_number = number;
-                    lifted.columns[Field::SeverityNumber as usize] = column;
-                }
-                None => stats.unparsable_fields += 1,
-            }
-        }
     }
 
     /// The number of a severity by its text; nothing if the value is neither text nor a number.
@@ -402,42 +395,6 @@ impl Lift {
 
 fn after_epoch(ns: i64) -> Option<u64> {
     u64::try_from(ns).ok().filter(|ns| *ns > 0)
-}
-
-fn lift_ids(
-    plan: &PartPlan<'_>,
-    row: usize,
-    record: usize,
-    lifted: &mut Lifted,
-    stats: &mut Stats,
-) {
-    if let Some((column, cell)) = plan.candidate_cell(Field::TraceId, row, record) {
-        match id(cell) {
-            Some(bytes) => {
-                lifted.trace_id = bytes;
-                lifted.columns[Field::TraceId as usize] = column;
-            }
-            None => stats.unparsable_fields += 1,
-        }
-    }
-    if let Some((column, cell)) = plan.candidate_cell(Field::SpanId, row, record) {
-        match id(cell) {
-            Some(bytes) => {
-                lifted.span_id = bytes;
-                lifted.columns[Field::SpanId as usize] = column;
-            }
-            None => stats.unparsable_fields += 1,
-        }
-    }
-    if let Some((column, cell)) = plan.candidate_cell(Field::TraceFlags, row, record) {
-        match trace_flags(cell) {
-            Some(flags) => {
-                lifted.flags = flags.into();
-                lifted.columns[Field::TraceFlags as usize] = column;
-            }
-            None => stats.unparsable_fields += 1,
-        }
-    }
 }
 
 /// 1 to 24.

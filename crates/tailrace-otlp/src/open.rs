@@ -45,6 +45,12 @@ impl<'a> OpenColumn<'a> {
         }
     }
 
+    /// The kind of a value that is present.
+    #[inline]
+    pub(crate) fn kind(&self, at: usize) -> u8 {
+        self.kinds[at]
+    }
+
     /// The kind of a value, or [`ABSENT`].
     #[inline]
     pub(crate) fn state(&self, at: usize) -> u8 {
@@ -58,9 +64,22 @@ impl<'a> OpenColumn<'a> {
         kind
     }
 
-    /// Where values are absent, as far as the kinds say.
-    pub(crate) fn nulls(&self) -> Option<&'a NullBuffer> {
-        self.kind_nulls
+    /// Whether a value may be absent.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.kind_nulls.is_some() || self.text_nulls.is_some()
+    }
+
+    /// 64 values at a time: where a kind is, and where of these no text is.
+    pub(crate) fn validity(&self) -> impl Iterator<Item = (u64, u64)> {
+        let len = self.kinds.len();
+        let inside = move |word: usize| match len - 64 * word {
+            left @ 0..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        };
+        let words = (0..len.div_ceil(64)).map(inside);
+        words
+            .zip(words_of(self.kind_nulls).zip(words_of(self.text_nulls)))
+            .map(|(inside, (kinds, texts))| (kinds & inside, kinds & inside & !texts))
     }
 
     /// Where the text of a string is; nothing of another value.
@@ -127,4 +146,11 @@ impl<'a> OpenColumn<'a> {
             _ => Cell::Str(self.text(at)),
         }
     }
+}
+
+/// The bits of `nulls`, 64 a word, and set bits without end behind them.
+fn words_of(nulls: Option<&NullBuffer>) -> impl Iterator<Item = u64> {
+    let chunks = nulls.map(|nulls| nulls.inner().bit_chunks());
+    let words = chunks.map(|chunks| chunks.iter().chain([chunks.remainder_bits()]));
+    words.into_iter().flatten().chain(std::iter::repeat(u64::MAX))
 }

@@ -130,6 +130,19 @@ impl Buffer {
             .expect("there is room for so many")
     }
 
+    /// The [`ROOM`] bytes behind what is written.
+    #[inline]
+    pub(crate) fn ahead(&mut self) -> &mut [u8; ROOM] {
+        self.advance_in_room(0)
+    }
+
+    /// Counts so many of the bytes [`Self::ahead`] as written.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        debug_assert!(count <= ROOM && self.at + count <= self.bytes.len());
+        self.at += count;
+    }
+
     #[inline]
     pub(crate) fn byte(&mut self, byte: u8) {
         self.room(1)[0] = byte;
