@@ -10,9 +10,9 @@ use tailrace_model::{severity, time};
 
 use crate::cell::{Cell, Text};
 use crate::field::Field;
-use crate::open::Place;
+use crate::open::{OpenColumn, Place};
 use crate::part::{Envelope, Part, Stats};
-use crate::plan::{NONE, PartPlan};
+use crate::plan::{Candidates, NONE, PartPlan};
 use crate::presence::Presence;
 
 /// The rows of a part.
@@ -88,25 +88,30 @@ impl<'r> Rows<'r> {
     /// Calls `each` with the column that decides about a field in each row that has one.
     #[inline(always)]
     fn for_each_found(&self, field: Field, mut each: impl FnMut(Found<'r>)) {
-        match *self.plan.candidates[field as usize].columns {
-            [] => {}
-            [column] => (0..self.len())
-                .filter_map(|row| self.found(column as usize, row, self.record(row)))
-                .for_each(each),
-            _ => {
-                for row in 0..self.len() {
-                    if let Some(found) = self.first_found(field, row) {
-                        each(found);
-                    }
+        let candidates = &self.plan.candidates[field as usize];
+        if let [column] = *candidates.columns
+            && let Some(lane) = &self.plan.columns[column as usize].lane
+        {
+            let (column, open) = (column as usize, lane.column);
+            let is_sparse = open.is_sparse();
+            for row in 0..self.len() {
+                let record = self.record(row);
+                if (!is_sparse || self.presence.has(record, column))
+                    && let Some(found) = Found::in_lane(&open, column, row, record)
+                {
+                    each(found);
                 }
             }
+        } else if !candidates.columns.is_empty() {
+            (0..self.len())
+                .filter_map(|row| self.first_found(candidates, row))
+                .for_each(each);
         }
     }
 
     /// The first candidate with a value.
     #[inline]
-    fn first_found(&self, field: Field, row: usize) -> Option<Found<'r>> {
-        let candidates = &self.plan.candidates[field as usize];
+    fn first_found(&self, candidates: &Candidates, row: usize) -> Option<Found<'r>> {
         let record = self.record(row);
         if let Some(lanes) = candidates.lanes {
             let present = lanes & self.presence.of(record)[0];
@@ -124,17 +129,33 @@ impl<'r> Rows<'r> {
     /// A column, if it has a value that is not null and decides for its name.
     #[inline]
     fn found(&self, column: usize, row: usize, record: usize) -> Option<Found<'r>> {
-        let text = match &self.plan.columns[column].lane {
-            Some(lane) if self.presence.has(record, column) => match lane.column.kind(record) {
-                NULL => return None,
-                STRING => Some(lane.column.place(record)),
-                _ => None,
-            },
-            Some(_) => return None,
-            None => {
-                let cell = self.plan.deciding_cell(column, row, record);
-                cell.has_value().then_some(None)?
-            }
+        if let Some(lane) = &self.plan.columns[column].lane {
+            let is_present = self.presence.has(record, column);
+            return is_present.then(|| Found::in_lane(&lane.column, column, row, record))?;
+        }
+        let cell = self.plan.deciding_cell(column, row, record);
+        cell.has_value().then_some(Found {
+            row,
+            record,
+            column,
+            text: None,
+        })
+    }
+}
+
+impl<'r> Found<'r> {
+    /// A value that is present in a lane, but for null.
+    #[inline(always)]
+    fn in_lane(
+        open: &OpenColumn<'r>,
+        column: usize,
+        row: usize,
+        record: usize,
+    ) -> Option<Found<'r>> {
+        let text = match open.kind(record) {
+            NULL => return None,
+            STRING => Some(open.place(record)),
+            _ => None,
         };
         Some(Found {
             row,
@@ -256,15 +277,27 @@ impl Lift {
         self.attributes.clear();
         self.rare.clear();
         self.words = rows.presence.words();
-        for row in 0..rows.len() {
-            let record = rows.record(row);
-            self.rows.push(Lifted {
-                time_ns: u64::try_from(rows.envelope.time(record)).unwrap_or(0),
-                severity: NONE,
-                body: NONE,
-                severity_number: 0,
-            });
-            self.attributes.extend_from_slice(rows.presence.of(record));
+        let nothing = Lifted {
+            time_ns: 0,
+            severity: NONE,
+            body: NONE,
+            severity_number: 0,
+        };
+        self.rows.resize(rows.len(), nothing);
+        if !rows.envelope.times.is_empty() {
+            for (row, lifted) in self.rows.iter_mut().enumerate() {
+                let time_ns = rows.envelope.time(rows.record(row));
+                lifted.time_ns = u64::try_from(time_ns).unwrap_or(0);
+            }
+        }
+        match rows.presence.of_all() {
+            Some(&[word]) => self.attributes.resize(rows.len(), word),
+            _ => {
+                for row in 0..rows.len() {
+                    let bits = rows.presence.of(rows.record(row));
+                    self.attributes.extend(bits);
+                }
+            }
         }
         if rows.plan.has_rare {
             self.rare.resize(rows.len(), Rare::default());

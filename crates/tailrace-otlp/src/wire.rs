@@ -244,6 +244,20 @@ impl Buffer {
     /// Ends a field: everything written since [`Self::open`] is its content.
     #[inline]
     pub(crate) fn close(&mut self, open: Open) -> Shift {
+        let len = self.content_len(open);
+        match (open.width, len) {
+            (1, ..0x80) => self.bytes[open.at] = len as u8,
+            (2, 0x80..0x4000) => {
+                let bytes = [len as u8 | 0x80, (len >> 7) as u8];
+                self.bytes[open.at..open.at + 2].copy_from_slice(&bytes);
+            }
+            _ => return self.close_any(open),
+        }
+        0
+    }
+
+    #[inline(never)]
+    fn close_any(&mut self, open: Open) -> Shift {
         let start = open.at + open.width;
         let len = self.at - start;
         let width = varint_len(len as u64);
@@ -258,6 +272,7 @@ impl Buffer {
     }
 
     /// Length of the content written since [`Self::open`].
+    #[inline]
     pub(crate) fn content_len(&self, open: Open) -> usize {
         self.at - open.at - open.width
     }
