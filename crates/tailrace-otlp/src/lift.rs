@@ -448,13 +448,15 @@ fn severity_number(cell: Cell<'_>) -> Option<u8> {
 fn id<const N: usize>(cell: Cell<'_>) -> Option<[u8; N]> {
     let id = match cell {
         Cell::Str(text) => {
+            let (groups, []) = text.as_bytes().as_chunks::<8>() else {
+                return None;
+            };
             let mut id = [0; N];
-            let digits = text.as_bytes();
-            if digits.len() != 2 * N {
+            if groups.len() != N / 4 {
                 return None;
             }
-            for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-                *byte = hex(pair[0])? << 4 | hex(pair[1])?;
+            for (bytes, digits) in id.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
+                *bytes = eight_hex_digits(u64::from_le_bytes(*digits))?;
             }
             id
         }
@@ -477,6 +479,28 @@ fn trace_flags(cell: Cell<'_>) -> Option<u8> {
         Cell::Uint(flags) => flags.try_into().ok(),
         _ => None,
     }
+}
+
+/// The bytes that eight hex digits in any case are, the first of them in the lowest byte.
+#[inline]
+fn eight_hex_digits(text: u64) -> Option<[u8; 4]> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    if text & HIGHS != 0 {
+        return None;
+    }
+    // The highest bit of each byte says whether it is at least so much; no byte carries into the next.
+    let at_least = |text: u64, bound: u8| text + ONES * u64::from(0x80 - bound);
+    let small = text | ONES * 0x20;
+    let letters = at_least(small, b'a') & !at_least(small, b'g') & HIGHS;
+    let digits = at_least(text, b'0') & !at_least(text, b':') & HIGHS;
+    if letters | digits != HIGHS {
+        return None;
+    }
+    let values = (text & (ONES * 0x0f)) + 9 * (letters >> 7);
+    let pairs = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some(((fours | fours >> 16) as u32).to_le_bytes())
 }
 
 fn hex(digit: u8) -> Option<u8> {

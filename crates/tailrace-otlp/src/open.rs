@@ -82,12 +82,6 @@ impl<'a> OpenColumn<'a> {
             .map(|(inside, (kinds, texts))| (kinds & inside, kinds & inside & !texts))
     }
 
-    /// Where the text of a string is; nothing of another value.
-    #[inline]
-    pub(crate) fn string(&self, at: usize) -> Option<Place<'a>> {
-        (self.state(at) == Kind::String as u8).then(|| self.place(at))
-    }
-
     /// Where the text of a value is that is neither absent nor null.
     #[inline]
     pub(crate) fn place(&self, at: usize) -> Place<'a> {

@@ -45,12 +45,12 @@ pub(crate) struct ColumnPlan<'a> {
     prefix: (u32, u32),
 }
 
-/// An open column with a value per record and no other column of its name before it. [`Presence`] says in which records
+/// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`] says in which records
 /// it has a value.
 pub(crate) struct Lane<'a> {
     pub(crate) column: OpenColumn<'a>,
-    /// What its attributes start with, if that is short.
-    pub(crate) head: Option<Head>,
+    /// What its attributes start with.
+    pub(crate) head: Head,
 }
 
 /// The columns that may become a field.
@@ -166,11 +166,12 @@ impl<'a> ColumnPlan<'a> {
         let prefix = &prefixes[start as usize..];
         let reader = Reader::new(column.values, column.kinds);
         let by_row = column.index == Index::Row;
-        let lane = match &reader {
-            Reader::Open(open) if !by_row && before == NONE => Some(Lane {
-                column: *open,
-                head: Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix),
-            }),
+        let head = Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix);
+        let lane = match (&reader, head) {
+            (Reader::Open(open), Some(head)) if !by_row && before == NONE => {
+                let column = *open;
+                Some(Lane { column, head })
+            }
             _ => None,
         };
         ColumnPlan {

@@ -112,7 +112,7 @@ impl Buffer {
 
     #[cold]
     fn grow(&mut self, count: usize) {
-        const STEP: usize = 64 * 1024;
+        const STEP: usize = 16 * 1024;
         self.bytes.resize(self.at + count.max(STEP), 0);
     }
 
@@ -120,14 +120,14 @@ impl Buffer {
     #[inline]
     pub(crate) fn advance_in_room(&mut self, count: usize) -> &mut [u8; ROOM] {
         debug_assert!(count <= ROOM);
-        if self.bytes.len() - self.at < ROOM {
+        let start = self.at;
+        if self.bytes.len() < start + ROOM {
             self.grow(ROOM);
         }
-        let start = self.at;
-        self.at += count;
-        self.bytes[start..]
-            .first_chunk_mut()
-            .expect("there is room for so many")
+        self.at = start + count;
+        (&mut self.bytes[start..start + ROOM])
+            .try_into()
+            .expect("it is as long")
     }
 
     /// The [`ROOM`] bytes behind what is written.
@@ -167,14 +167,6 @@ impl Buffer {
         room[0] = fixed64_tag(field);
         room[1..9].copy_from_slice(&value.to_le_bytes());
         self.at += 9;
-    }
-
-    #[inline]
-    pub(crate) fn fixed32(&mut self, field: u8, value: u32) {
-        let room = self.room(5);
-        room[0] = fixed32_tag(field);
-        room[1..5].copy_from_slice(&value.to_le_bytes());
-        self.at += 5;
     }
 
     /// A whole length-delimited field.

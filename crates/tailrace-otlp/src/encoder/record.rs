@@ -184,16 +184,14 @@ impl Values {
                 let at = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 match &row.plan.columns[at].lane {
-                    Some(lane) if let Some(head) = &lane.head => {
-                        self.open_attribute(head, &lane.column, row.record);
-                    }
-                    _ => self.column(row, at, prefixes),
+                    Some(lane) => self.open_attribute(&lane.head, &lane.column, row.record),
+                    None => self.column(row, at, prefixes),
                 }
             }
         }
     }
 
-    /// A column that is no lane, or has a long name.
+    /// A column that is no lane.
     #[inline(never)]
     fn column(&mut self, row: &Row<'_>, at: usize, prefixes: &Prefixes) {
         let plan = row.plan;
