@@ -12,7 +12,7 @@ use tailrace_model::time::write_rfc3339;
 
 use crate::cell::{Cell, of_json};
 use crate::field::Mapping;
-use crate::lift::{Lift, Lifts};
+use crate::lift::{Batch, Lift, Lifts};
 use crate::ndjson::{Lines, write_value};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
 use crate::plan::{PartPlan, Prefixes};
@@ -73,17 +73,21 @@ impl ConsoleEncoder {
             .iter()
             .map(|part| PartPlan::new(part, mapping, &mut prefixes))
             .collect();
-        let mut stats = Stats::default();
-        self.lifts
-            .fill(&plans, parts, envelope, mapping.offset_s, &mut stats);
-        let (lifts, text, colour) = (&self.lifts, &mut self.text, self.config.colour);
+        let batch = Batch {
+            envelope,
+            parts,
+            plans: &plans,
+            offset_s: mapping.offset_s,
+        };
+        let (lifts, text, colour) = (&mut self.lifts, &mut self.text, self.config.colour);
+        lifts.start(&batch);
         merge_rows(parts, envelope.records, |part, row, record| {
             self.lines.line(record, emit, |out, stats| {
                 Line {
                     plan: &plans[part],
                     row,
                     record,
-                    lift: lifts.part(part),
+                    lift: lifts.at(&batch, part, row, stats),
                     colour,
                     text,
                     out,
@@ -92,8 +96,7 @@ impl ConsoleEncoder {
                 .write(envelope);
             });
         });
-        stats += self.lines.finish(emit);
-        stats
+        self.lines.finish(emit)
     }
 }
 

@@ -12,7 +12,7 @@ mod sources;
 
 use crate::any::Values;
 use crate::field::Mapping;
-use crate::lift::Lifts;
+use crate::lift::{Batch, Lifts};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
 use crate::plan::{PartPlan, Prefixes};
 use crate::value::{SCHEMA_URL, SCHEMA_URL_FIELD, SourceFacts};
@@ -143,8 +143,13 @@ impl Encoder {
             .map(|part| PartPlan::new(part, &self.config.mapping, &mut prefixes))
             .collect();
         let mut lifts = std::mem::take(&mut self.lifts);
-        let (offset_s, stats) = (self.config.mapping.offset_s, &mut self.values.stats);
-        lifts.fill(&plans, parts, envelope, offset_s, stats);
+        let batch = Batch {
+            envelope,
+            parts,
+            plans: &plans,
+            offset_s: self.config.mapping.offset_s,
+        };
+        lifts.start(&batch);
         self.has_extras = Extras::are_in(envelope, &self.config);
         let none = SourceFacts::default();
         let mut sources = Sources::new(envelope.runs, &none);
@@ -159,7 +164,7 @@ impl Encoder {
             let start = self.values.out.len();
             let of_row = Row {
                 plan: &plans[part],
-                lift: lifts.part(part),
+                lift: lifts.at(&batch, part, row, &mut self.values.stats),
                 row,
                 record,
             };

@@ -15,14 +15,16 @@ use crate::part::{Envelope, Part, Stats};
 use crate::plan::{Candidates, NONE, PartPlan};
 use crate::presence::Presence;
 
-/// The rows of a part.
+/// Some rows of a part, one behind the other.
 #[derive(Clone, Copy)]
 struct Rows<'r> {
     plan: &'r PartPlan<'r>,
     presence: &'r Presence,
     envelope: &'r Envelope<'r>,
-    /// The record of each; `None` is every record once.
+    /// The record of each of the part's rows; `None` is every record once.
     records: Option<&'r [u32]>,
+    start: usize,
+    end: usize,
 }
 
 /// What a row's fields hold. Texts and bodies are read from the column again.
@@ -71,11 +73,6 @@ impl Lifted {
 }
 
 impl<'r> Rows<'r> {
-    fn len(&self) -> usize {
-        let every = self.envelope.records as usize;
-        self.records.map_or(every, <[u32]>::len)
-    }
-
     #[inline]
     fn record(&self, row: usize) -> usize {
         self.records.map_or(row, |records| records[row] as usize)
@@ -83,6 +80,13 @@ impl<'r> Rows<'r> {
 
     fn cell(&self, found: &Found<'_>) -> Cell<'r> {
         self.plan.cell(found.column, found.row, found.record)
+    }
+
+    fn id<const N: usize>(&self, found: &Found<'_>) -> Option<[u8; N]> {
+        match found.text {
+            Some(Place::Buffer(text, len)) => id_of_text(&text[..len]),
+            _ => id(self.cell(found)),
+        }
     }
 
     /// Calls `each` with the column that decides about a field in each row that has one.
@@ -94,7 +98,7 @@ impl<'r> Rows<'r> {
         {
             let (column, open) = (column as usize, lane.column);
             let is_sparse = open.is_sparse();
-            for row in 0..self.len() {
+            for row in self.start..self.end {
                 let record = self.record(row);
                 if (!is_sparse || self.presence.has(record, column))
                     && let Some(found) = Found::in_lane(&open, column, row, record)
@@ -103,7 +107,7 @@ impl<'r> Rows<'r> {
                 }
             }
         } else if !candidates.columns.is_empty() {
-            (0..self.len())
+            (self.start..self.end)
                 .filter_map(|row| self.first_found(candidates, row))
                 .for_each(each);
         }
@@ -169,7 +173,6 @@ impl<'r> Found<'r> {
 /// What became of the rows of all parts; holds the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Lifts {
-    presence: Presence,
     parts: Vec<Lift>,
     /// What may become one of the rare fields stays an attribute.
     without_rare: bool,
@@ -183,43 +186,74 @@ impl Lifts {
         }
     }
 
-    /// Decides the fields of all rows.
-    pub(crate) fn fill(
-        &mut self,
-        plans: &[PartPlan<'_>],
-        parts: &[Part<'_>],
-        envelope: &Envelope<'_>,
-        offset_s: i32,
-        stats: &mut Stats,
-    ) {
-        self.parts.resize_with(parts.len(), Lift::default);
-        for ((lift, plan), part) in self.parts.iter_mut().zip(plans).zip(parts) {
-            self.presence
-                .fill(plan, part.rows, envelope.records as usize);
-            let rows = Rows {
-                plan,
-                presence: &self.presence,
-                envelope,
-                records: part.rows,
-            };
-            lift.fill(&rows, offset_s, stats);
-            if plan.has_rare {
-                let kept = self.without_rare.then(|| lift.attributes.clone());
-                lift.fill_rare(&rows, stats);
-                lift.attributes = kept.unwrap_or(std::mem::take(&mut lift.attributes));
-            }
+    /// Looks at a batch. Rows are asked for in ascending order then.
+    pub(crate) fn start(&mut self, batch: &Batch<'_>) {
+        self.parts.resize_with(batch.parts.len(), Lift::default);
+        for ((lift, plan), part) in self.parts.iter_mut().zip(batch.plans).zip(batch.parts) {
+            let records = batch.envelope.records as usize;
+            lift.presence.fill(plan, part.rows, records);
+            (lift.start, lift.end) = (0, 0);
         }
     }
 
+    /// What became of a row, and of some around it.
     #[inline]
-    pub(crate) fn part(&self, part: usize) -> &Lift {
+    pub(crate) fn at(
+        &mut self,
+        batch: &Batch<'_>,
+        part: usize,
+        row: usize,
+        stats: &mut Stats,
+    ) -> &Lift {
+        if row >= self.parts[part].end {
+            self.fill(batch, part, row, stats);
+        }
         &self.parts[part]
+    }
+
+    #[inline(never)]
+    fn fill(&mut self, batch: &Batch<'_>, part: usize, start: usize, stats: &mut Stats) {
+        let (lift, plan) = (&mut self.parts[part], &batch.plans[part]);
+        let records = batch.parts[part].rows;
+        let len = records.map_or(batch.envelope.records as usize, <[u32]>::len);
+        let presence = std::mem::take(&mut lift.presence);
+        let rows = Rows {
+            plan,
+            presence: &presence,
+            envelope: batch.envelope,
+            records,
+            start,
+            end: len.min(start + BLOCK_ROWS),
+        };
+        lift.fill(&rows, batch.offset_s, stats);
+        if plan.has_rare {
+            let kept = self.without_rare.then(|| lift.attributes.clone());
+            lift.fill_rare(&rows, stats);
+            lift.attributes = kept.unwrap_or(std::mem::take(&mut lift.attributes));
+        }
+        lift.presence = presence;
     }
 }
 
-/// What became of the rows of a part.
+/// So many rows are lifted at a time: they are still in the cache when they are written.
+const BLOCK_ROWS: usize = 32;
+
+/// What is lifted from.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'b> {
+    pub(crate) envelope: &'b Envelope<'b>,
+    pub(crate) parts: &'b [Part<'b>],
+    pub(crate) plans: &'b [PartPlan<'b>],
+    pub(crate) offset_s: i32,
+}
+
+/// What became of some rows of a part, one behind the other.
 #[derive(Debug, Default)]
 pub(crate) struct Lift {
+    /// Of the whole part.
+    presence: Presence,
+    start: usize,
+    end: usize,
     rows: Vec<Lifted>,
     /// Empty, or by row.
     rare: Vec<Rare>,
@@ -233,27 +267,29 @@ pub(crate) struct Lift {
 
 impl Lift {
     fn fill(&mut self, rows: &Rows<'_>, offset_s: i32, stats: &mut Stats) {
-        self.start(rows);
+        self.clear(rows);
         self.fill_times(rows, offset_s, stats);
         self.fill_severities(rows, stats);
         rows.for_each_found(Field::Body, |found| {
-            self.rows[found.row].body = found.column as u32;
+            self.rows[found.row - self.start].body = found.column as u32;
             self.take(&found);
         });
     }
 
+    #[inline]
     pub(crate) fn row(&self, row: usize) -> &Lifted {
-        &self.rows[row]
+        &self.rows[row - self.start]
     }
 
+    #[inline]
     pub(crate) fn rare(&self, row: usize) -> Option<&Rare> {
-        self.rare.get(row)
+        self.rare.get(row - self.start)
     }
 
     /// The bits of the columns that may be attributes of a row, 64 columns a word.
     #[inline]
     pub(crate) fn attributes(&self, row: usize) -> &[u64] {
-        &self.attributes[row * self.words..][..self.words]
+        &self.attributes[(row - self.start) * self.words..][..self.words]
     }
 
     /// The value of a column as the row's attribute: absent where it was lifted, or an earlier column of the name is
@@ -272,42 +308,39 @@ impl Lift {
     }
 
     /// Nothing is lifted yet.
-    fn start(&mut self, rows: &Rows<'_>) {
-        self.rows.clear();
-        self.attributes.clear();
-        self.rare.clear();
-        self.words = rows.presence.words();
-        let nothing = Lifted {
+    fn clear(&mut self, rows: &Rows<'_>) {
+        const NOTHING: Lifted = Lifted {
             time_ns: 0,
             severity: NONE,
             body: NONE,
             severity_number: 0,
         };
-        self.rows.resize(rows.len(), nothing);
+        (self.start, self.end) = (rows.start, rows.end);
+        let len = rows.end - rows.start;
+        self.rows.clear();
+        self.rows.resize(len, NOTHING);
         if !rows.envelope.times.is_empty() {
-            for (row, lifted) in self.rows.iter_mut().enumerate() {
+            for (row, lifted) in (rows.start..).zip(&mut self.rows) {
                 let time_ns = rows.envelope.time(rows.record(row));
                 lifted.time_ns = u64::try_from(time_ns).unwrap_or(0);
             }
         }
-        match rows.presence.of_all() {
-            Some(&[word]) => self.attributes.resize(rows.len(), word),
-            _ => {
-                for row in 0..rows.len() {
-                    let bits = rows.presence.of(rows.record(row));
-                    self.attributes.extend(bits);
-                }
-            }
-        }
+        self.rare.clear();
         if rows.plan.has_rare {
-            self.rare.resize(rows.len(), Rare::default());
+            self.rare.resize(len, Rare::default());
+        }
+        self.words = rows.presence.words();
+        self.attributes.clear();
+        for row in rows.start..rows.end {
+            let bits = rows.presence.of(rows.record(row));
+            bits.iter().for_each(|word| self.attributes.push(*word));
         }
     }
 
     /// A column is no attribute of a row.
     #[inline]
     fn take(&mut self, found: &Found<'_>) {
-        let word = found.row * self.words + found.column / 64;
+        let word = (found.row - self.start) * self.words + found.column / 64;
         self.attributes[word] &= !(1 << (found.column % 64));
     }
 
@@ -323,7 +356,7 @@ impl Lift {
             };
             match time_ns {
                 Some(time_ns) => {
-                    self.rows[found.row].time_ns = time_ns;
+                    self.rows[found.row - self.start].time_ns = time_ns;
                     self.take(&found);
                 }
                 None => stats.unparsable_timestamps += 1,
@@ -338,15 +371,15 @@ impl Lift {
                 _ => None,
             };
             if let Some(number) = usual.or_else(|| self.severity_of(rows.cell(&found))) {
-                self.rows[found.row].severity_number = number;
-                self.rows[found.row].severity = found.column as u32;
+                self.rows[found.row - self.start].severity_number = number;
+                self.rows[found.row - self.start].severity = found.column as u32;
                 self.take(&found);
             }
         });
         rows.for_each_found(Field::SeverityNumber, |found| {
             match severity_number(rows.cell(&found)) {
                 Some(number) => {
-                    self.rows[found.row].severity_number = number;
+                    self.rows[found.row - self.start].severity_number = number;
                     self.take(&found);
                 }
                 None => stats.unparsable_fields += 1,
@@ -360,23 +393,23 @@ impl Lift {
             if let Cell::Str(text) = rows.cell(&found)
                 && !text.is_empty()
             {
-                self.rare[found.row].event_name = Some(found.column as u32);
+                self.rare[found.row - self.start].event_name = Some(found.column as u32);
                 self.take(&found);
             }
         });
         rows.for_each_found(Field::TraceId, |found| {
-            let id = id(rows.cell(&found));
-            self.rare[found.row].trace_id = id;
+            let id = rows.id(&found);
+            self.rare[found.row - self.start].trace_id = id;
             self.take_if(id.is_some(), &found, stats);
         });
         rows.for_each_found(Field::SpanId, |found| {
-            let id = id(rows.cell(&found));
-            self.rare[found.row].span_id = id;
+            let id = rows.id(&found);
+            self.rare[found.row - self.start].span_id = id;
             self.take_if(id.is_some(), &found, stats);
         });
         rows.for_each_found(Field::TraceFlags, |found| {
             let flags = trace_flags(rows.cell(&found));
-            self.rare[found.row].flags = flags.unwrap_or(0);
+            self.rare[found.row - self.start].flags = flags.unwrap_or(0);
             self.take_if(flags.is_some(), &found, stats);
         });
     }
@@ -446,23 +479,22 @@ fn severity_number(cell: Cell<'_>) -> Option<u8> {
 
 /// An id as hex digits in any case, or as bytes; not all zero.
 fn id<const N: usize>(cell: Cell<'_>) -> Option<[u8; N]> {
-    let id = match cell {
-        Cell::Str(text) => {
-            let (groups, []) = text.as_bytes().as_chunks::<8>() else {
-                return None;
-            };
-            let mut id = [0; N];
-            if groups.len() != N / 4 {
-                return None;
-            }
-            for (bytes, digits) in id.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
-                *bytes = eight_hex_digits(u64::from_le_bytes(*digits))?;
-            }
-            id
-        }
-        Cell::Bytes(bytes) => bytes.try_into().ok()?,
-        _ => return None,
-    };
+    match cell {
+        Cell::Str(text) => id_of_text(text.as_bytes()),
+        Cell::Bytes(bytes) => bytes.try_into().ok().filter(|id| *id != [0; N]),
+        _ => None,
+    }
+}
+
+fn id_of_text<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let (groups, rest) = text.as_chunks::<8>();
+    if groups.len() != N / 4 || !rest.is_empty() {
+        return None;
+    }
+    let mut id = [0; N];
+    for (bytes, digits) in id.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
+        *bytes = eight_hex_digits(u64::from_le_bytes(*digits))?;
+    }
     (id != [0; N]).then_some(id)
 }
 

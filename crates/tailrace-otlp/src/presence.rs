@@ -64,11 +64,6 @@ impl Presence {
         self.bits[record * self.stride + column / 64] >> (column % 64) & 1 == 1
     }
 
-    /// The bits of every record, where all have the same.
-    pub(crate) fn of_all(&self) -> Option<&[u64]> {
-        (self.stride == 0).then_some(&self.bits)
-    }
-
     /// The bits of a record, 64 columns a word.
     #[inline]
     pub(crate) fn of(&self, record: usize) -> &[u64] {
