@@ -74,6 +74,8 @@ impl Values {
         const INTEGER: u8 = Kind::Integer as u8;
         const FLOAT: u8 = Kind::Float as u8;
         const BOOL_KIND: u8 = Kind::Bool as u8;
+        const OBJECT: u8 = Kind::Object as u8;
+        const ARRAY: u8 = Kind::Array as u8;
         match column.kind(at) {
             STRING_KIND => self.out.text_attribute(head, column.place(at)),
             INTEGER => match column.integer(at) {
@@ -94,7 +96,8 @@ impl Values {
                 value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
             }
             NULL => _ = self.out.short_attribute(head, 0),
-            _ => self.attribute(head.bytes[0], head.prefix(), column.cell(at)),
+            OBJECT | ARRAY => self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0),
+            _ => self.out.text_attribute(head, column.place(at)),
         }
     }
 }

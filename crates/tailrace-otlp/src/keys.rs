@@ -83,6 +83,15 @@ impl Keys {
         self.insert_written(object, start)
     }
 
+    /// Adds a key with escapes.
+    pub(crate) fn insert_escaped(&mut self, object: Object, key: &str) -> Option<Span> {
+        let start = self.text.len();
+        if unescape(key, &mut self.text) == Unescaped::Invalid {
+            self.text.extend_from_slice(key.as_bytes());
+        }
+        self.insert_written(object, start)
+    }
+
     /// Adds a key as it is.
     pub(crate) fn insert_text(&mut self, object: Object, key: &[u8]) -> Option<Span> {
         let start = self.text.len();
