@@ -22,7 +22,9 @@ mod walk;
 
 pub use digits::eight_digits;
 pub use path::{Step, get_path};
-pub use string::{Unescaped, string_equals, unescape, unescaped, write_string};
+pub use string::{
+    Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string,
+};
 pub use walk::{Elements, Members};
 
 /// The deepest nesting that is followed: a value inside more than this many objects and arrays is no value here.
@@ -119,7 +121,7 @@ pub fn value_end(text: &[u8], at: usize, depth_max: usize) -> Option<usize> {
 /// How many of eight bytes stand before the first quote, backslash or control character.
 #[inline]
 pub fn plain_len(text: [u8; 8]) -> usize {
-    grammar::plain_len(text)
+    grammar::special(text).trailing_zeros() as usize / 8
 }
 
 /// The offset of the first byte of `text` at or behind `at` that is not whitespace.

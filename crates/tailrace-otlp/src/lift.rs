@@ -10,7 +10,7 @@ use tailrace_model::{severity, time};
 
 use crate::cell::{Cell, Text};
 use crate::field::Field;
-use crate::open::{OpenColumn, Place};
+use crate::open::Place;
 use crate::part::{Envelope, Part, Stats};
 use crate::plan::{Candidates, NONE, PartPlan};
 use crate::presence::Presence;
@@ -93,80 +93,59 @@ impl<'r> Rows<'r> {
     #[inline(always)]
     fn for_each_found(&self, field: Field, mut each: impl FnMut(Found<'r>)) {
         let candidates = &self.plan.candidates[field as usize];
-        if let [column] = *candidates.columns
-            && let Some(lane) = &self.plan.columns[column as usize].lane
-        {
-            let (column, open) = (column as usize, lane.column);
-            let is_sparse = open.is_sparse();
-            for row in self.start..self.end {
-                let record = self.record(row);
-                if (!is_sparse || self.presence.has(record, column))
-                    && let Some(found) = Found::in_lane(&open, column, row, record)
-                {
-                    each(found);
-                }
-            }
-        } else if !candidates.columns.is_empty() {
-            (self.start..self.end)
-                .filter_map(|row| self.first_found(candidates, row))
-                .for_each(each);
+        if candidates.columns.is_empty() {
+            return;
+        }
+        for row in self.start..self.end {
+            let record = self.record(row);
+            let Some(column) = self.candidate(candidates, row, record) else {
+                continue;
+            };
+            let text = match &self.plan.columns[column].lane {
+                Some(lane) => match lane.column.kind(record) {
+                    NULL => continue,
+                    STRING => Some(lane.column.place(record)),
+                    _ => None,
+                },
+                None => None,
+            };
+            each(Found {
+                row,
+                record,
+                column,
+                text,
+            });
         }
     }
 
-    /// The first candidate with a value.
+    /// The first candidate with a value; a JSON null if there is only that.
     #[inline]
-    fn first_found(&self, candidates: &Candidates, row: usize) -> Option<Found<'r>> {
-        let record = self.record(row);
+    fn candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
         if let Some(lanes) = candidates.lanes {
             let present = lanes & self.presence.of(record)[0];
             if present == 0 {
                 return None;
             }
             if present & (present - 1) == 0 {
-                return self.found(present.trailing_zeros() as usize, row, record);
+                return Some(present.trailing_zeros() as usize);
             }
         }
-        let mut columns = candidates.columns.iter();
-        columns.find_map(|column| self.found(*column as usize, row, record))
+        self.any_candidate(candidates, row, record)
     }
 
-    /// A column, if it has a value that is not null and decides for its name.
-    #[inline]
-    fn found(&self, column: usize, row: usize, record: usize) -> Option<Found<'r>> {
-        if let Some(lane) = &self.plan.columns[column].lane {
-            let is_present = self.presence.has(record, column);
-            return is_present.then(|| Found::in_lane(&lane.column, column, row, record))?;
-        }
-        let cell = self.plan.deciding_cell(column, row, record);
-        cell.has_value().then_some(Found {
-            row,
-            record,
-            column,
-            text: None,
-        })
-    }
-}
-
-impl<'r> Found<'r> {
-    /// A value that is present in a lane, but for null.
-    #[inline(always)]
-    fn in_lane(
-        open: &OpenColumn<'r>,
-        column: usize,
-        row: usize,
-        record: usize,
-    ) -> Option<Found<'r>> {
-        let text = match open.kind(record) {
-            NULL => return None,
-            STRING => Some(open.place(record)),
-            _ => None,
+    #[inline(never)]
+    fn any_candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
+        let has_value = |column: &usize| match &self.plan.columns[*column].lane {
+            Some(lane) => {
+                self.presence.has(record, *column) && lane.column.kind(record) != NULL
+            }
+            None => self
+                .plan
+                .deciding_cell(*column, row, record)
+                .has_value(),
         };
-        Some(Found {
-            row,
-            record,
-            column,
-            text,
-        })
+        let mut columns = candidates.columns.iter().map(|column| *column as usize);
+        columns.find(has_value)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::open::Place;
 use crate::wire::{Open, varint_len};
 pub(crate) use names::Places;
 use names::Names;
+use scalar::{Scalar, unescape};
 use walk::Walk;
 
 /// A text that a view holds itself is walked with so many bytes behind it.
@@ -51,7 +52,7 @@ impl Values {
         let mut walk = Walk::new(text, len, DEPTH_MAX);
         let is_whole = match walk.peek() {
             Some(b'{' | b'[') => {
-                let end = self.container(&mut walk, depth, len);
+                let end = self.container(&mut walk, depth);
                 end.is_some() && walk.peek().is_none()
             }
             // A scalar that was said to be an object has no members.
@@ -96,23 +97,20 @@ impl Values {
         }
     }
 
-    /// An AnyValue with its length, of the object or array that starts here and takes about `guess` bytes.
-    fn container(&mut self, walk: &mut Walk<'_>, depth: usize, guess: usize) -> Option<()> {
+    /// An AnyValue with its length, of the object or array that starts here.
+    fn container(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
         walk.levels = walk.levels.checked_sub(1)?;
-        let any = self.out.open(guess);
-        let is_array = walk.next() == b'[';
-        self.out.byte(if is_array { ARRAY } else { KVLIST });
-        let list = self.out.open(guess);
-        let whole = if is_array {
-            self.elements(walk, depth + 1)
+        let (start, whole);
+        if walk.next() == b'[' {
+            start = self.out.open_list(ARRAY);
+            whole = self.elements(walk, depth + 1);
         } else {
+            start = self.out.open_list(KVLIST);
             let mut names = Names::start(&self.names);
-            let whole = self.object(walk, depth + 1, &mut names);
+            whole = self.object(walk, depth + 1, &mut names);
             names.end(&mut self.names, &mut self.keys);
-            whole
-        };
-        self.out.close(list);
-        self.out.close(any);
+        }
+        self.out.close_list(start);
         walk.levels += 1;
         whole
     }
@@ -128,10 +126,18 @@ impl Values {
                     self.out.byte(VALUES);
                     self.child(walk, depth)?;
                 }
-                first => {
-                    let scalar = walk.scalar(first, &mut self.text)?;
-                    self.out.element(scalar.of(&self.text));
+                b'"' => {
+                    let text = walk.string()?;
+                    if text.escaped {
+                        let text = unescape(walk.between(text.start, text.end), &mut self.text);
+                        self.out.element(text);
+                    } else {
+                        let len = text.end - text.start;
+                        self.out
+                            .element(Scalar::Text(walk.from(text.start), len));
+                    }
                 }
+                first => self.out.element(walk.plain(first)?),
             }
             if !walk.goes_on(b']')? {
                 return Some(());
@@ -164,15 +170,24 @@ impl Values {
             self.stats.duplicate_keys += 1;
             return walk.value().map(|_| ());
         };
-        if let b'{' | b'[' = first {
-            let (key, len) = name.of(walk, &self.keys);
-            let key_value = self.out.open_member(key, len);
-            self.child(walk, depth)?;
-            self.out.close(key_value);
-        } else {
-            let scalar = walk.scalar(first, &mut self.text)?;
-            let (key, len) = name.of(walk, &self.keys);
-            self.out.member(key, len, scalar.of(&self.text));
+        let (key, len) = name.of(walk, &self.keys);
+        match first {
+            b'{' | b'[' => {
+                let key_value = self.out.open_member(key, len);
+                self.child(walk, depth)?;
+                self.out.close(key_value);
+            }
+            b'"' => {
+                let text = walk.string()?;
+                if text.escaped {
+                    let text = unescape(walk.between(text.start, text.end), &mut self.text);
+                    self.out.member(key, len, text);
+                } else {
+                    let text = Scalar::Text(walk.from(text.start), text.end - text.start);
+                    self.out.member(key, len, text);
+                }
+            }
+            _ => self.out.member(key, len, walk.plain(first)?),
         }
         Some(())
     }
@@ -181,7 +196,7 @@ impl Values {
     #[inline]
     fn child(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
         if depth < NESTING_MAX {
-            return self.container(walk, depth, 0);
+            return self.container(walk, depth);
         }
         let text = walk.value()?;
         self.stats.too_deep += 1;

@@ -263,6 +263,41 @@ impl Buffer {
         shift
     }
 
+    /// Starts an AnyValue whose only field `tag` is a message: its length, the tag, the message's length. Gives where.
+    #[inline]
+    pub(crate) fn open_list(&mut self, tag: u8) -> usize {
+        let start = self.at;
+        self.room(LIST_HEAD)[..LIST_HEAD].copy_from_slice(&[0, tag, 0]);
+        self.at += LIST_HEAD;
+        start
+    }
+
+    /// Ends what was started there.
+    #[inline]
+    pub(crate) fn close_list(&mut self, start: usize) {
+        let len = self.at - start - LIST_HEAD;
+        if len <= 125 {
+            self.bytes[start] = 2 + len as u8;
+            self.bytes[start + 2] = len as u8;
+        } else {
+            self.close_long_list(start, len);
+        }
+    }
+
+    #[inline(never)]
+    fn close_long_list(&mut self, start: usize, len: usize) {
+        let any = 1 + varint_len(len as u64) + len;
+        let end = start + varint_len(any as u64) + any;
+        self.room(2 * VARINT_LEN_MAX);
+        let content = start + LIST_HEAD;
+        self.bytes.copy_within(content..content + len, end - len);
+        let tag = self.bytes[start + 1];
+        let at = start + write_varint(&mut self.bytes[start..], any as u64);
+        self.bytes[at] = tag;
+        write_varint(&mut self.bytes[at + 1..], len as u64);
+        self.at = end;
+    }
+
     /// Length of the content written since [`Self::open`].
     #[inline]
     pub(crate) fn content_len(&self, open: Open) -> usize {
@@ -271,6 +306,8 @@ impl Buffer {
 }
 
 const VARINT_LEN_MAX: usize = 10;
+/// Bytes that [`Buffer::open_list`] writes.
+const LIST_HEAD: usize = 3;
 /// What [`Buffer::advance_in_room`] gives.
 pub(crate) const ROOM: usize = 256;
 

@@ -75,18 +75,18 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(group) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let len = plain_len(*group);
-        at += len;
-        if len < 8 {
-            return at;
+        let special = special(*group);
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
         }
+        at += 8;
     }
     at
 }
 
-/// How many of eight bytes stand before the first quote, backslash or control character.
+/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others behind it.
 #[inline]
-pub(super) fn plain_len(text: [u8; 8]) -> usize {
+pub(super) fn special(text: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     // The classic test for a zero byte. It may be wrong only in bytes above a true zero: the lowest bit is right.
@@ -95,7 +95,7 @@ pub(super) fn plain_len(text: [u8; 8]) -> usize {
     let quote = has_zero(word ^ (ONES * b'"' as u64));
     let backslash = has_zero(word ^ (ONES * b'\\' as u64));
     let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-    (quote | backslash | control).trailing_zeros() as usize / 8
+    quote | backslash | control
 }
 
 /// Anything but an object or array.

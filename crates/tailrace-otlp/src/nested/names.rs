@@ -46,7 +46,7 @@ impl Names {
     }
 
     /// Adds a key, or gives nothing if the object has it already.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(
         &mut self,
         walk: &Walk<'_>,
@@ -90,7 +90,7 @@ impl Names {
         });
         let text = walk.between(key.start, key.end);
         let span = match key.escaped {
-            true => keys.insert_escaped(object, std::str::from_utf8(text).unwrap_or_default()),
+            true => keys.insert_escaped(object, text),
             false => keys.insert_text(object, text),
         };
         span.map(Name::Kept)

@@ -19,13 +19,6 @@ pub(super) enum Scalar<'t> {
     Text(&'t [u8], usize),
 }
 
-/// What was read.
-pub(super) enum Read<'t> {
-    Scalar(Scalar<'t>),
-    /// A text of so many bytes that had to be unescaped.
-    Unescaped(usize),
-}
-
 /// No longer keys and texts are short.
 const KEY_MAX: usize = 32;
 const TEXT_MAX: usize = 64;
@@ -34,31 +27,17 @@ const NUMBER_MAX: usize = 11;
 
 const _: () = assert!(4 + KEY_MAX + 4 + TEXT_MAX <= 127 && 4 + KEY_MAX + 4 + TEXT_MAX <= ROOM);
 
-impl<'t> Read<'t> {
-    /// Unescapes what stands between two quotes.
-    #[inline(never)]
-    pub(super) fn unescape(quoted: &[u8], out: &mut Vec<u8>) -> Read<'t> {
-        out.clear();
-        let quoted = std::str::from_utf8(quoted).unwrap_or_default();
-        if json::unescape(quoted, out) == Unescaped::Invalid {
-            out.extend_from_slice(quoted.as_bytes());
-        }
-        let len = out.len();
-        // So that the text can be copied by fixed size.
-        out.resize(len + TEXT_MAX, 0);
-        Read::Unescaped(len)
+/// Unescapes what stands between two quotes.
+#[inline(never)]
+pub(super) fn unescape<'o>(quoted: &[u8], out: &'o mut Vec<u8>) -> Scalar<'o> {
+    out.clear();
+    if json::unescape_bytes(quoted, out) == Unescaped::Invalid {
+        out.extend_from_slice(quoted);
     }
-
-    #[inline]
-    pub(super) fn of<'u>(self, unescaped: &'u [u8]) -> Scalar<'u>
-    where
-        't: 'u,
-    {
-        match self {
-            Read::Scalar(scalar) => scalar,
-            Read::Unescaped(len) => Scalar::Text(unescaped, len),
-        }
-    }
+    let len = out.len();
+    // So that the text can be copied by fixed size.
+    out.resize(len + TEXT_MAX, 0);
+    Scalar::Text(out, len)
 }
 
 impl Scalar<'_> {
@@ -104,7 +83,7 @@ impl Scalar<'_> {
 
 impl Buffer {
     /// An element of an array.
-    #[inline]
+    #[inline(always)]
     pub(super) fn element(&mut self, scalar: Scalar<'_>) {
         let room = self.ahead();
         room[0] = VALUES;
@@ -121,7 +100,7 @@ impl Buffer {
     }
 
     /// A member of an object; its key is the first `len` bytes of `key`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn member(&mut self, key: &[u8], len: usize, scalar: Scalar<'_>) {
         let room = self.ahead();
         if let Some(chunk) = key.first_chunk::<KEY_MAX>()

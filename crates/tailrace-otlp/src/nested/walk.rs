@@ -5,16 +5,15 @@
 
 use tailrace_model::json;
 
-use super::scalar::{Read, Scalar};
+use super::scalar::Scalar;
 use crate::any::Flat;
 use crate::number::integer;
 
 /// JSON text, and where in it the walk is.
 pub(super) struct Walk<'t> {
-    /// The text and what is behind it.
     text: &'t [u8],
-    /// Where the text ends.
-    end: usize,
+    /// The text and what is behind it.
+    wide: &'t [u8],
     at: usize,
     /// How many levels more may be opened.
     pub(super) levels: usize,
@@ -29,10 +28,11 @@ pub(super) struct Quoted {
 }
 
 impl<'t> Walk<'t> {
-    pub(super) fn new(text: &'t [u8], len: usize, levels: usize) -> Walk<'t> {
+    /// The text is the first `len` bytes of `wide`.
+    pub(super) fn new(wide: &'t [u8], len: usize, levels: usize) -> Walk<'t> {
         Walk {
-            text,
-            end: len,
+            text: &wide[..len],
+            wide,
             at: 0,
             levels,
         }
@@ -41,7 +41,7 @@ impl<'t> Walk<'t> {
     /// The text from `start` on, and what is behind it.
     #[inline]
     pub(super) fn from(&self, start: usize) -> &'t [u8] {
-        &self.text[start..]
+        &self.wide[start..]
     }
 
     #[inline]
@@ -51,10 +51,7 @@ impl<'t> Walk<'t> {
 
     #[inline]
     fn byte(&self, at: usize) -> Option<u8> {
-        match at < self.end {
-            true => self.text.get(at).copied(),
-            false => None,
-        }
+        self.text.get(at).copied()
     }
 
     /// The first byte that is not whitespace; the walk is then before it.
@@ -104,7 +101,7 @@ impl<'t> Walk<'t> {
     /// Passes over the value of any kind that is next, gives its text.
     pub(super) fn value(&mut self) -> Option<&'t [u8]> {
         let start = self.at;
-        self.at = json::value_end(&self.text[..self.end], start, self.levels)?;
+        self.at = json::value_end(self.text, start, self.levels)?;
         Some(&self.text[start..self.at])
     }
 
@@ -112,9 +109,9 @@ impl<'t> Walk<'t> {
     #[inline]
     pub(super) fn string(&mut self) -> Option<Quoted> {
         let start = self.at + 1;
-        if let Some(group) = self.text.get(start..).and_then(<[u8]>::first_chunk) {
+        if let Some(group) = self.wide.get(start..).and_then(<[u8]>::first_chunk) {
             let end = start + json::plain_len(*group);
-            if self.byte(end) == Some(b'"') && end < start + 8 {
+            if end < start + 8 && self.byte(end) == Some(b'"') {
                 self.at = end + 1;
                 return Some(Quoted {
                     start,
@@ -123,7 +120,7 @@ impl<'t> Walk<'t> {
                 });
             }
         }
-        let (end, escaped) = json::string_end(&self.text[..self.end], self.at)?;
+        let (end, escaped) = json::string_end(self.text, self.at)?;
         self.at = end;
         Some(Quoted {
             start,
@@ -132,32 +129,22 @@ impl<'t> Walk<'t> {
         })
     }
 
-    /// Passes over a value that is no object or array and starts with the byte `first`. Text that must be unescaped is
-    /// left in `unescaped`.
+    /// Passes over a number, a truth value or null that starts with the byte `first`.
     #[inline]
-    pub(super) fn scalar(&mut self, first: u8, unescaped: &mut Vec<u8>) -> Option<Read<'t>> {
-        Some(Read::Scalar(match first {
-            b'"' => {
-                let quoted = self.string()?;
-                let Quoted { start, end, .. } = quoted;
-                if quoted.escaped {
-                    return Some(Read::unescape(&self.text[start..end], unescaped));
-                }
-                Scalar::Text(&self.text[start..], end - start)
-            }
-            b'-' | b'0'..=b'9' => self.number()?,
-            b't' => self.literal(b"true", Scalar::Bool(true))?,
-            b'f' => self.literal(b"false", Scalar::Bool(false))?,
-            b'n' => self.literal(b"null", Scalar::Null)?,
-            _ => return None,
-        }))
+    pub(super) fn plain(&mut self, first: u8) -> Option<Scalar<'t>> {
+        match first {
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.literal(b"true", Scalar::Bool(true)),
+            b'f' => self.literal(b"false", Scalar::Bool(false)),
+            b'n' => self.literal(b"null", Scalar::Null),
+            _ => None,
+        }
     }
 
     #[inline]
     fn literal(&mut self, text: &[u8], scalar: Scalar<'t>) -> Option<Scalar<'t>> {
-        let end = self.at + text.len();
-        let is_it = end <= self.end && &self.text[self.at..end] == text;
-        self.at = end;
+        let is_it = self.text[self.at..].starts_with(text);
+        self.at += text.len();
         is_it.then_some(scalar)
     }
 
@@ -219,7 +206,7 @@ impl<'t> Walk<'t> {
         Some(match flat {
             Some(Flat::Int(number)) => Scalar::Int(number),
             Some(Flat::Double(number)) => Scalar::Double(number),
-            _ => Scalar::Text(&self.text[start..], text.len()),
+            _ => Scalar::Text(self.from(start), text.len()),
         })
     }
 }
