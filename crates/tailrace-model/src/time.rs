@@ -8,7 +8,7 @@ mod epoch;
 mod rfc3339;
 mod usual;
 
-pub use epoch::parse_epoch;
+pub use epoch::{of_number, parse_epoch};
 pub use rfc3339::{parse_rfc3339, parse_usual, write_rfc3339};
 pub use usual::UsualTimes;
 

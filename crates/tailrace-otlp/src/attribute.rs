@@ -76,8 +76,12 @@ impl Values {
         const BOOL_KIND: u8 = Kind::Bool as u8;
         const OBJECT: u8 = Kind::Object as u8;
         const ARRAY: u8 = Kind::Array as u8;
-        match column.kind(at) {
-            STRING_KIND => self.out.text_attribute(head, column.place(at)),
+        let kind = column.kind(at);
+        // Foretold on its own, nearly always rightly.
+        if kind == STRING_KIND {
+            return self.out.text_attribute(head, column.place(at));
+        }
+        match kind {
             INTEGER => match column.integer(at) {
                 Some(number) => self.out.integer_attribute(head, number),
                 // Beyond i64 as text: never rounded.

@@ -10,6 +10,7 @@ use tailrace_model::{severity, time};
 
 use crate::cell::{Cell, Text};
 use crate::field::Field;
+use crate::number::integer;
 use crate::open::Place;
 use crate::part::{Envelope, Part, Stats};
 use crate::plan::{Candidates, NONE, PartPlan};
@@ -310,9 +311,19 @@ impl Lift {
         }
         self.words = rows.presence.words();
         self.attributes.clear();
-        for row in rows.start..rows.end {
-            let bits = rows.presence.of(rows.record(row));
-            bits.iter().for_each(|word| self.attributes.push(*word));
+        match (rows.presence.of_all(), self.words) {
+            (Some(&[word]), _) => self.attributes.resize(len, word),
+            (_, 1) => {
+                let records = (rows.start..rows.end).map(|row| rows.record(row));
+                let words = records.map(|record| rows.presence.of(record)[0]);
+                self.attributes.extend(words);
+            }
+            _ => {
+                for row in rows.start..rows.end {
+                    let bits = rows.presence.of(rows.record(row));
+                    self.attributes.extend_from_slice(bits);
+                }
+            }
         }
     }
 
@@ -404,7 +415,11 @@ impl Lift {
     fn time(&mut self, cell: Cell<'_>, offset_s: i32) -> Option<u64> {
         let ns = match cell {
             Cell::Str(text) => time::parse(text, offset_s),
-            Cell::Integer(text) | Cell::Number(text) => time::parse_epoch(text),
+            Cell::Integer(text) => match integer(text) {
+                Some(number) => time::of_number(number),
+                None => time::parse_epoch(text),
+            },
+            Cell::Number(text) => time::parse_epoch(text),
             Cell::Time(ns) | Cell::Day(ns) => Some(ns),
             Cell::Int(_) | Cell::Uint(_) | Cell::Float(_) => time::parse_epoch(self.text_of(cell)?),
             _ => None,

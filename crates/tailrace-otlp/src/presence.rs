@@ -34,8 +34,9 @@ impl Presence {
             return;
         };
         self.stride = self.words;
-        for _ in 0..records {
-            self.bits.extend_from_slice(&all);
+        match *all {
+            [word] => self.bits.resize(records, word),
+            _ => (0..records).for_each(|_| self.bits.extend_from_slice(&all)),
         }
         let mut set = |at: usize, record: usize| {
             self.bits[record * self.words + at / 64] |= 1 << (at % 64);
@@ -62,6 +63,11 @@ impl Presence {
     #[inline]
     pub(crate) fn has(&self, record: usize, column: usize) -> bool {
         self.bits[record * self.stride + column / 64] >> (column % 64) & 1 == 1
+    }
+
+    /// The bits of every record, where all have the same.
+    pub(crate) fn of_all(&self) -> Option<&[u64]> {
+        (self.stride == 0).then_some(&self.bits)
     }
 
     /// The bits of a record, 64 columns a word.

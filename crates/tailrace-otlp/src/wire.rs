@@ -117,7 +117,7 @@ impl Buffer {
     }
 
     /// Counts `count` bytes, at most [`ROOM`], as written and gives the [`ROOM`] bytes that start with them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance_in_room(&mut self, count: usize) -> &mut [u8; ROOM] {
         debug_assert!(count <= ROOM);
         let start = self.at;

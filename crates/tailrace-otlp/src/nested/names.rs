@@ -99,7 +99,7 @@ impl Names {
 
 impl Name {
     /// The key: the first so many bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of<'k>(&self, walk: &Walk<'k>, keys: &'k Keys) -> (&'k [u8], usize) {
         match self {
             Name::Plain(key) => (walk.from(key.start), key.end - key.start),
