@@ -216,7 +216,7 @@ impl Lifts {
 }
 
 /// So many rows are lifted at a time: they are still in the cache when they are written.
-const BLOCK_ROWS: usize = 32;
+const BLOCK_ROWS: usize = 16;
 
 /// What is lifted from.
 #[derive(Clone, Copy)]
@@ -486,10 +486,13 @@ fn id_of_text<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
         return None;
     }
     let mut id = [0; N];
+    let mut are_digits = u64::MAX;
     for (bytes, digits) in id.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
-        *bytes = eight_hex_digits(u64::from_le_bytes(*digits))?;
+        let (four, valid) = eight_hex_digits(u64::from_le_bytes(*digits));
+        *bytes = four;
+        are_digits &= valid;
     }
-    (id != [0; N]).then_some(id)
+    (are_digits == HIGHS && id != [0; N]).then_some(id)
 }
 
 /// W3C trace flags: two hex digits (or one), or a number up to 255.
@@ -507,26 +510,24 @@ fn trace_flags(cell: Cell<'_>) -> Option<u8> {
     }
 }
 
-/// The bytes that eight hex digits in any case are, the first of them in the lowest byte.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+/// The highest bit of each byte.
+const HIGHS: u64 = ONES << 7;
+
+/// The bytes that eight hex digits in any case are, the first of them in the lowest byte; and the highest bit of each
+/// byte that is a digit, if all before it are ASCII.
 #[inline]
-fn eight_hex_digits(text: u64) -> Option<[u8; 4]> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    if text & HIGHS != 0 {
-        return None;
-    }
-    // The highest bit of each byte says whether it is at least so much; no byte carries into the next.
-    let at_least = |text: u64, bound: u8| text + ONES * u64::from(0x80 - bound);
+fn eight_hex_digits(text: u64) -> ([u8; 4], u64) {
+    // The highest bit of each byte says whether it is at least so much.
+    let at_least = |text: u64, bound: u8| text.wrapping_add(ONES * u64::from(0x80 - bound));
     let small = text | ONES * 0x20;
     let letters = at_least(small, b'a') & !at_least(small, b'g') & HIGHS;
     let digits = at_least(text, b'0') & !at_least(text, b':') & HIGHS;
-    if letters | digits != HIGHS {
-        return None;
-    }
-    let values = (text & (ONES * 0x0f)) + 9 * (letters >> 7);
+    let values = (text & (ONES * 0x0f)).wrapping_add((letters >> 7).wrapping_mul(9));
     let pairs = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some(((fours | fours >> 16) as u32).to_le_bytes())
+    let bytes = (fours | fours >> 16) as u32;
+    (bytes.to_le_bytes(), (letters | digits) & !text)
 }
 
 fn hex(digit: u8) -> Option<u8> {
