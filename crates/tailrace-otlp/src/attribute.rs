@@ -10,7 +10,7 @@ use tailrace_model::json::Kind;
 use crate::any::{BOOL, DOUBLE, INT, STRING, Values};
 use crate::number::INLINE_MAX;
 use crate::open::{OpenColumn, Place};
-use crate::wire::{Buffer, ROOM, bytes_tag, spread_varint, varint_len};
+use crate::wire::{Buffer, ROOM, spread_varint, varint_len};
 
 /// The bytes before the value of a column's attributes, as far as all have them alike.
 pub(crate) struct Head {
@@ -195,20 +195,6 @@ impl Buffer {
             },
         }
     }
-
-    /// A string field, left out where it is empty, as proto3 has it.
-    #[inline]
-    pub(crate) fn text_place_field(&mut self, field: u8, place: Place<'_>) {
-        match place {
-            Place::Inline(_, 0) => {}
-            Place::Inline(text, len) => {
-                let room = self.advance_in_room(2 + len);
-                room[..2].copy_from_slice(&[bytes_tag(field), len as u8]);
-                room[2..18].copy_from_slice(&text.to_le_bytes());
-            }
-            Place::Buffer(text, len) => self.field(field, &text[..len]),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -219,7 +205,7 @@ mod tests {
 
     use crate::any::push_prefix;
 
-    const TAG: u8 = bytes_tag(6);
+    const TAG: u8 = crate::wire::bytes_tag(6);
 
     /// Writes a column both ways.
     fn check(name_len: usize, texts: &[String], kind: Kind) {

@@ -14,7 +14,7 @@ use crate::open::Place;
 use crate::part::Envelope;
 use crate::plan::{PartPlan, Prefixes};
 use crate::value::{LOG_RECORD_ATTRIBUTES, SourceFacts};
-use crate::wire::{bytes_tag, fixed32_tag, fixed64_tag, varint_tag};
+use crate::wire::{Open, bytes_tag, fixed32_tag, fixed64_tag, varint_tag};
 
 // Fields of LogRecord.
 const TIME: u8 = 1;
@@ -45,7 +45,7 @@ impl<'r> Row<'r> {
     }
 
     /// Where the text of a lifted column is, if it is a string in a lane.
-    #[inline]
+    #[inline(always)]
     fn string(&self, column: usize) -> Option<Place<'r>> {
         let lane = self.plan.columns[column].lane.as_ref()?;
         let is_string = lane.column.kind(self.record) == Kind::String as u8;
@@ -71,9 +71,7 @@ impl Encoder {
         if self.config.record_uid {
             self.extras.set_uid(envelope, row.record);
         }
-        self.values.out.byte(LOG_RECORDS);
-        let open = self.values.out.open(self.record_guess);
-        self.values.fields_before(row, envelope);
+        let open = self.values.fields_before(row, envelope, self.record_guess);
         self.attributes(row, beside);
         self.values.fields_behind(row, envelope);
         self.record_guess = self.values.out.content_len(open);
@@ -143,10 +141,12 @@ impl Encoder {
 }
 
 impl Values {
-    /// Time, severity and body.
+    /// Starts a LogRecord of about `guess` bytes: time, severity and body.
     #[inline]
-    fn fields_before(&mut self, row: &Row<'_>, envelope: &Envelope<'_>) {
+    fn fields_before(&mut self, row: &Row<'_>, envelope: &Envelope<'_>, guess: usize) -> Open {
         let lifted = row.lift.row(row.row);
+        self.out.byte(LOG_RECORDS);
+        let open = self.out.open(guess);
         let room = self.out.ahead();
         let mut at = 0;
         if lifted.time_ns > 0 {
@@ -158,11 +158,17 @@ impl Values {
             room[at..at + 2].copy_from_slice(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
             at += 2;
         }
-        self.out.advance(at);
-        if let Some(column) = lifted.severity() {
-            match row.string(column) {
-                Some(place) => self.out.text_place_field(SEVERITY_TEXT, place),
-                None => self.text_field(SEVERITY_TEXT, row.cell(column)),
+        let severity = lifted.severity();
+        match severity.map(|column| (column, row.string(column))) {
+            None => self.out.advance(at),
+            Some((_, Some(Place::Inline(text, len)))) if len > 0 => {
+                room[at..at + 2].copy_from_slice(&[bytes_tag(SEVERITY_TEXT), len as u8]);
+                room[at + 2..at + 18].copy_from_slice(&text.to_le_bytes());
+                self.out.advance(at + 2 + len);
+            }
+            Some((column, _)) => {
+                self.out.advance(at);
+                self.text_field(SEVERITY_TEXT, row.cell(column));
             }
         }
         if let Some(column) = lifted.body() {
@@ -173,6 +179,7 @@ impl Values {
         } else if let Some(raw) = envelope.raw(row.record) {
             self.any_field(bytes_tag(BODY), Cell::Str(raw));
         }
+        open
     }
 
     /// The columns that are not lifted.
