@@ -22,9 +22,7 @@ mod walk;
 
 pub use digits::eight_digits;
 pub use path::{Step, get_path};
-pub use string::{
-    Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string,
-};
+pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
 pub use walk::{Elements, Members};
 
 /// The deepest nesting that is followed: a value inside more than this many objects and arrays is no value here.

@@ -30,7 +30,7 @@ const TEXT_MAX: usize = 64;
 /// More than the value of a short attribute takes, the length of its AnyValue included.
 const VALUE_ROOM: usize = 3 + TEXT_MAX;
 
-const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + NUMBER_MAX <= SHORT_MAX && 1 + NUMBER_MAX <= VALUE_ROOM);
+const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + NUMBER_MAX <= SHORT_MAX && NUMBER_MAX < VALUE_ROOM);
 const _: () = assert!(HEAD_MAX - 1 + VALUE_ROOM <= ROOM && 2 + TEXT_MAX <= SHORT_MAX);
 
 impl Head {
@@ -100,7 +100,9 @@ impl Values {
                 value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
             }
             NULL => _ = self.out.short_attribute(head, 0),
-            OBJECT | ARRAY => self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0),
+            OBJECT | ARRAY => {
+                self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0)
+            }
             _ => self.out.text_attribute(head, column.place(at)),
         }
     }

@@ -4,7 +4,9 @@
 //! remain as attributes. A JSON null is never lifted. Of the candidates for a field the first with a value decides: if
 //! its value cannot be the field's it stays an attribute and is counted. Never writes a byte of output.
 
-use tailrace_model::json::Kind;
+mod ids;
+mod rows;
+
 use tailrace_model::time::UsualTimes;
 use tailrace_model::{severity, time};
 
@@ -13,20 +15,10 @@ use crate::field::Field;
 use crate::number::integer;
 use crate::open::Place;
 use crate::part::{Envelope, Part, Stats};
-use crate::plan::{Candidates, NONE, PartPlan};
+use crate::plan::{NONE, PartPlan};
 use crate::presence::Presence;
-
-/// Some rows of a part, one behind the other.
-#[derive(Clone, Copy)]
-struct Rows<'r> {
-    plan: &'r PartPlan<'r>,
-    presence: &'r Presence,
-    envelope: &'r Envelope<'r>,
-    /// The record of each of the part's rows; `None` is every record once.
-    records: Option<&'r [u32]>,
-    start: usize,
-    end: usize,
-}
+use ids::{severity_number, trace_flags};
+use rows::{Found, Rows};
 
 /// What a row's fields hold. Texts and bodies are read from the column again.
 #[derive(Clone, Copy, Debug)]
@@ -49,20 +41,6 @@ pub(crate) struct Rare {
     pub(crate) flags: u8,
 }
 
-/// A column that may become a field of a row.
-#[derive(Clone, Copy)]
-struct Found<'r> {
-    row: usize,
-    record: usize,
-    column: usize,
-    /// Where its text is, if it is a string in a lane.
-    text: Option<Place<'r>>,
-}
-
-/// [`Kind::Null`] and [`Kind::String`] as an open column has them.
-const NULL: u8 = Kind::Null as u8;
-const STRING: u8 = Kind::String as u8;
-
 impl Lifted {
     pub(crate) fn severity(&self) -> Option<usize> {
         (self.severity != NONE).then_some(self.severity as usize)
@@ -70,83 +48,6 @@ impl Lifted {
 
     pub(crate) fn body(&self) -> Option<usize> {
         (self.body != NONE).then_some(self.body as usize)
-    }
-}
-
-impl<'r> Rows<'r> {
-    #[inline]
-    fn record(&self, row: usize) -> usize {
-        self.records.map_or(row, |records| records[row] as usize)
-    }
-
-    fn cell(&self, found: &Found<'_>) -> Cell<'r> {
-        self.plan.cell(found.column, found.row, found.record)
-    }
-
-    fn id<const N: usize>(&self, found: &Found<'_>) -> Option<[u8; N]> {
-        match found.text {
-            Some(Place::Buffer(text, len)) => id_of_text(&text[..len]),
-            _ => id(self.cell(found)),
-        }
-    }
-
-    /// Calls `each` with the column that decides about a field in each row that has one.
-    #[inline(always)]
-    fn for_each_found(&self, field: Field, mut each: impl FnMut(Found<'r>)) {
-        let candidates = &self.plan.candidates[field as usize];
-        if candidates.columns.is_empty() {
-            return;
-        }
-        for row in self.start..self.end {
-            let record = self.record(row);
-            let Some(column) = self.candidate(candidates, row, record) else {
-                continue;
-            };
-            let text = match &self.plan.columns[column].lane {
-                Some(lane) => match lane.column.kind(record) {
-                    NULL => continue,
-                    STRING => Some(lane.column.place(record)),
-                    _ => None,
-                },
-                None => None,
-            };
-            each(Found {
-                row,
-                record,
-                column,
-                text,
-            });
-        }
-    }
-
-    /// The first candidate with a value; a JSON null if there is only that.
-    #[inline]
-    fn candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
-        if let Some(lanes) = candidates.lanes {
-            let present = lanes & self.presence.of(record)[0];
-            if present == 0 {
-                return None;
-            }
-            if present & (present - 1) == 0 {
-                return Some(present.trailing_zeros() as usize);
-            }
-        }
-        self.any_candidate(candidates, row, record)
-    }
-
-    #[inline(never)]
-    fn any_candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
-        let has_value = |column: &usize| match &self.plan.columns[*column].lane {
-            Some(lane) => {
-                self.presence.has(record, *column) && lane.column.kind(record) != NULL
-            }
-            None => self
-                .plan
-                .deciding_cell(*column, row, record)
-                .has_value(),
-        };
-        let mut columns = candidates.columns.iter().map(|column| *column as usize);
-        columns.find(has_value)
     }
 }
 
@@ -455,81 +356,4 @@ impl Lift {
 
 fn after_epoch(ns: i64) -> Option<u64> {
     u64::try_from(ns).ok().filter(|ns| *ns > 0)
-}
-
-/// 1 to 24.
-fn severity_number(cell: Cell<'_>) -> Option<u8> {
-    let number = match cell {
-        Cell::Int(number) => number,
-        Cell::Uint(number) => i64::try_from(number).ok()?,
-        Cell::Float(number) if number.fract() == 0.0 => number as i64,
-        Cell::Integer(text) | Cell::Str(text) => text.parse().ok()?,
-        _ => return None,
-    };
-    u8::try_from(number)
-        .ok()
-        .filter(|number| (1..=24).contains(number))
-}
-
-/// An id as hex digits in any case, or as bytes; not all zero.
-fn id<const N: usize>(cell: Cell<'_>) -> Option<[u8; N]> {
-    match cell {
-        Cell::Str(text) => id_of_text(text.as_bytes()),
-        Cell::Bytes(bytes) => bytes.try_into().ok().filter(|id| *id != [0; N]),
-        _ => None,
-    }
-}
-
-fn id_of_text<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    let (groups, rest) = text.as_chunks::<8>();
-    if groups.len() != N / 4 || !rest.is_empty() {
-        return None;
-    }
-    let mut id = [0; N];
-    let mut are_digits = u64::MAX;
-    for (bytes, digits) in id.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
-        let (four, valid) = eight_hex_digits(u64::from_le_bytes(*digits));
-        *bytes = four;
-        are_digits &= valid;
-    }
-    (are_digits == HIGHS && id != [0; N]).then_some(id)
-}
-
-/// W3C trace flags: two hex digits (or one), or a number up to 255.
-fn trace_flags(cell: Cell<'_>) -> Option<u8> {
-    match cell {
-        Cell::Str(text) => match *text.as_bytes() {
-            [high, low] => Some(hex(high)? << 4 | hex(low)?),
-            [low] => hex(low),
-            _ => None,
-        },
-        Cell::Integer(text) => text.parse().ok(),
-        Cell::Int(flags) => flags.try_into().ok(),
-        Cell::Uint(flags) => flags.try_into().ok(),
-        _ => None,
-    }
-}
-
-const ONES: u64 = u64::from_ne_bytes([1; 8]);
-/// The highest bit of each byte.
-const HIGHS: u64 = ONES << 7;
-
-/// The bytes that eight hex digits in any case are, the first of them in the lowest byte; and the highest bit of each
-/// byte that is a digit, if all before it are ASCII.
-#[inline]
-fn eight_hex_digits(text: u64) -> ([u8; 4], u64) {
-    // The highest bit of each byte says whether it is at least so much.
-    let at_least = |text: u64, bound: u8| text.wrapping_add(ONES * u64::from(0x80 - bound));
-    let small = text | ONES * 0x20;
-    let letters = at_least(small, b'a') & !at_least(small, b'g') & HIGHS;
-    let digits = at_least(text, b'0') & !at_least(text, b':') & HIGHS;
-    let values = (text & (ONES * 0x0f)).wrapping_add((letters >> 7).wrapping_mul(9));
-    let pairs = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    let bytes = (fours | fours >> 16) as u32;
-    (bytes.to_le_bytes(), (letters | digits) & !text)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }

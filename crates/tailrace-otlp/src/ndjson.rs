@@ -12,8 +12,8 @@ use tailrace_model::reserved::{BODY, BODY_KEYS};
 use crate::cell::Cell;
 use crate::field::Mapping;
 use crate::keys::Keys;
-use crate::plan::{PartPlan, Prefixes};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
+use crate::plan::{PartPlan, Prefixes};
 
 /// How an [`NdjsonEncoder`] encodes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use crate::keys::{Object, Span};
 use crate::number::integer;
 use crate::open::Place;
 use crate::wire::{Open, varint_len};
-pub(crate) use names::Places;
 use names::Names;
+pub(crate) use names::Places;
 use scalar::{Scalar, unescape};
 use walk::Walk;
 
@@ -26,7 +26,13 @@ const INLINE_ROOM: usize = 128;
 
 impl Values {
     /// A field `tag` that is a KeyValue with `prefix` and an object or array by its text.
-    pub(crate) fn json_attribute(&mut self, tag: u8, prefix: &[u8], place: Place<'_>, depth: usize) {
+    pub(crate) fn json_attribute(
+        &mut self,
+        tag: u8,
+        prefix: &[u8],
+        place: Place<'_>,
+        depth: usize,
+    ) {
         let mut inline = [0; INLINE_ROOM];
         let (text, len) = match place {
             Place::Inline(text, len) => {
@@ -133,8 +139,7 @@ impl Values {
                         self.out.element(text);
                     } else {
                         let len = text.end - text.start;
-                        self.out
-                            .element(Scalar::Text(walk.from(text.start), len));
+                        self.out.element(Scalar::Text(walk.from(text.start), len));
                     }
                 }
                 first => self.out.element(walk.plain(first)?),

@@ -146,5 +146,8 @@ impl<'a> OpenColumn<'a> {
 fn words_of(nulls: Option<&NullBuffer>) -> impl Iterator<Item = u64> {
     let chunks = nulls.map(|nulls| nulls.inner().bit_chunks());
     let words = chunks.map(|chunks| chunks.iter().chain([chunks.remainder_bits()]));
-    words.into_iter().flatten().chain(std::iter::repeat(u64::MAX))
+    words
+        .into_iter()
+        .flatten()
+        .chain(std::iter::repeat(u64::MAX))
 }

@@ -196,4 +196,3 @@ impl<'a> ColumnPlan<'a> {
         if self.by_row { row } else { record }
     }
 }
-

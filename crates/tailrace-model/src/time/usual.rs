@@ -47,7 +47,7 @@ impl UsualTimes {
 fn milliseconds(rest: &[u8]) -> Option<i64> {
     const SEPARATORS: u64 = u64::from_le_bytes(*b"\0\0.\0\0\0Z\0");
     const PLACES: u64 = u64::from_le_bytes([0, 0, 0xff, 0, 0, 0, 0xff, 0xff]);
-    const ZEROS: u64 = u64::from_le_bytes(*b"\0\00\0\0\000");
+    const ZEROS: u64 = u64::from_le_bytes([0, 0, b'0', 0, 0, 0, b'0', b'0']);
     let rest: &[u8; 7] = rest.try_into().ok()?;
     let (low, high) = (rest.first_chunk::<4>()?, rest.last_chunk::<4>()?);
     let text = u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 24;
@@ -89,7 +89,11 @@ mod tests {
             "2026-01-02T03:05",
             "",
         ] {
-            assert_eq!(times.parse(text.as_bytes()), parse_usual(text.as_bytes()), "{text}");
+            assert_eq!(
+                times.parse(text.as_bytes()),
+                parse_usual(text.as_bytes()),
+                "{text}"
+            );
         }
     }
 

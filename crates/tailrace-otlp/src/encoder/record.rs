@@ -90,7 +90,9 @@ impl Encoder {
             self.values.out.bytes(&beside.facts.attributes);
         }
         if self.has_extras {
-            let extras = self.extras.of(beside.envelope, row.record, self.config.iostream);
+            let extras = self
+                .extras
+                .of(beside.envelope, row.record, self.config.iostream);
             for Extra { encoded, .. } in extras {
                 self.values.out.bytes(encoded);
             }
@@ -99,12 +101,7 @@ impl Encoder {
 
     /// The members of the overflow, and what the source and we add, where there is nothing of the name.
     #[inline(never)]
-    fn distinct_attributes(
-        &mut self,
-        row: &Row<'_>,
-        beside: &Beside<'_>,
-        overflow: Option<&str>,
-    ) {
+    fn distinct_attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>, overflow: Option<&str>) {
         let (plan, facts) = (row.plan, beside.facts);
         let object = self.values.keys.open();
         if let Some(overflow) = overflow {
@@ -120,7 +117,9 @@ impl Encoder {
             start = *end;
             Extra { name, encoded }
         });
-        let ours = self.extras.of(beside.envelope, row.record, self.config.iostream);
+        let ours = self
+            .extras
+            .of(beside.envelope, row.record, self.config.iostream);
         for Extra { name, encoded } in sources.chain(ours) {
             let is_attribute = |column: usize| {
                 let cell = row.lift.attribute(plan, column, row.row, row.record);
@@ -155,7 +154,8 @@ impl Values {
             at = 9;
         }
         if lifted.severity_number > 0 {
-            room[at..at + 2].copy_from_slice(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
+            room[at..at + 2]
+                .copy_from_slice(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
             at += 2;
         }
         let severity = lifted.severity();

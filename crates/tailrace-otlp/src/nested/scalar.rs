@@ -51,6 +51,14 @@ impl Scalar<'_> {
         }
     }
 
+    /// All of it, to be compared.
+    #[cfg(test)]
+    pub(super) fn bits(&self) -> Vec<u8> {
+        let mut out = Buffer::default();
+        self.flat().write(&mut out);
+        out.take()
+    }
+
     /// Writes a short AnyValue and its length, gives both lengths together; `None` if it is not short.
     #[inline(always)]
     fn write_short(&self, out: &mut [u8; 2 + 1 + TEXT_MAX]) -> Option<usize> {
@@ -153,5 +161,66 @@ impl Buffer {
             }
         }
         key_value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a scalar as a member and as an element, the quick way where there is one.
+    fn check(key: &[u8], len: usize, scalar: Scalar<'_>) {
+        let (mut quick, mut general) = (Buffer::default(), Buffer::default());
+        quick.member(key, len, scalar);
+        quick.element(scalar);
+        general.any_member(&key[..len], scalar.flat());
+        general.byte(VALUES);
+        general.varint(scalar.flat().len() as u64);
+        scalar.flat().write(&mut general);
+        assert_eq!(quick.from(0), general.from(0), "key of {len}");
+    }
+
+    #[test]
+    fn short_ones_are_written_as_any_are() {
+        let memory = [b'x'; 256];
+        for len in 0..=40 {
+            // With much behind the key, and with nothing.
+            for key in [&memory[..], &memory[..len]] {
+                for text in 0..=70 {
+                    check(key, len, Scalar::Text(&memory, text));
+                    check(key, len, Scalar::Text(&memory[..text], text));
+                }
+                for bit in 0..64 {
+                    check(key, len, Scalar::Int(1 << bit));
+                    check(key, len, Scalar::Int(!(-1 << bit)));
+                }
+                check(key, len, Scalar::Double(-1.5e300));
+                check(key, len, Scalar::Bool(true));
+                check(key, len, Scalar::Bool(false));
+                check(key, len, Scalar::Null);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_of_every_length_are_closed() {
+        for len in [
+            0, 1, 124, 125, 126, 127, 128, 16379, 16380, 16381, 16384, 70_000,
+        ] {
+            let content = vec![b'x'; len];
+            let mut buffer = Buffer::default();
+            let start = buffer.open_list(BOOL);
+            buffer.bytes(&content);
+            buffer.close_list(start);
+            buffer.byte(0x7f);
+            let mut list = vec![BOOL];
+            crate::wire::push_varint(&mut list, len as u64);
+            list.extend(content);
+            let mut expected = Vec::new();
+            crate::wire::push_varint(&mut expected, list.len() as u64);
+            expected.extend(list);
+            expected.push(0x7f);
+            assert_eq!(buffer.take(), expected, "{len}");
+        }
     }
 }

@@ -214,3 +214,47 @@ impl<'t> Walk<'t> {
 const POWERS: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    use crate::any::Values;
+
+    /// The number at the start of a text as the general way reads it.
+    fn check_number(text: &str) {
+        let mut walk = Walk::new(text.as_bytes(), text.len(), 1);
+        let first = text.as_bytes()[0];
+        let quick = walk.plain(first).map(|scalar| (scalar.bits(), walk.at));
+        let mut walk = Walk::new(text.as_bytes(), text.len(), 1);
+        let general = walk.any_number(0).map(|scalar| (scalar.bits(), walk.at));
+        assert_eq!(quick, general, "{text}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn numbers_are_read_as_any_are(
+            text in "-?(0|[1-9][0-9]{0,20}|00)([.][0-9]{0,18})?([eE][-+]?[0-9]{0,3})?[,x ]?",
+        ) {
+            check_number(&text);
+        }
+
+        #[test]
+        fn what_is_behind_a_text_decides_nothing(
+            text in r#"[{\[]("[a-c]{0,9}\\?["n]?:?|[0-9.e-]{0,5}|[\]},: ]|true|\[|\{){0,12}[}\]]"#,
+            behind in r#"["0-9\]},:a]{0,80}"#,
+        ) {
+            let mut alone = Values::default();
+            alone.json(text.as_bytes(), text.len(), 0);
+            let mut before = Values::default();
+            let all = format!("{text}{behind}");
+            before.json(all.as_bytes(), text.len(), 0);
+            prop_assert_eq!(alone.out.from(0), before.out.from(0));
+            prop_assert_eq!(alone.stats, before.stats);
+        }
+    }
+}
