@@ -17,6 +17,8 @@ pub(crate) struct Head {
     /// The attribute's tag, a byte for the length of its KeyValue, the key, and the tag of the AnyValue.
     bytes: [u8; HEAD_MAX],
     len: u8,
+    /// The longest text of a short attribute.
+    text_max: u8,
 }
 
 /// All heads are shorter.
@@ -43,8 +45,12 @@ impl Head {
             .get_mut(2..len)?
             .copy_from_slice(prefix);
         bytes[0] = tag;
-        let len = len as u8;
-        Some(Head { bytes, len })
+        Some(Head {
+            bytes,
+            len: len as u8,
+            // What the prefix, a tag and two lengths leave.
+            text_max: TEXT_MAX.min(SHORT_MAX - (len - 2 + 3)) as u8,
+        })
     }
 
     #[inline]
@@ -164,7 +170,7 @@ impl Buffer {
                 value[3..19].copy_from_slice(&text.to_le_bytes());
             }
             Place::Buffer(text, len) => match text.first_chunk::<TEXT_MAX>() {
-                Some(text) if len <= TEXT_MAX && head.key_value_len(2 + len) <= SHORT_MAX => {
+                Some(text) if len <= usize::from(head.text_max) => {
                     let value = self.short_attribute(head, 2 + len);
                     value[1..3].copy_from_slice(&[STRING, len as u8]);
                     value[3..].copy_from_slice(text);

@@ -120,14 +120,19 @@ impl Buffer {
     #[inline(always)]
     pub(crate) fn advance_in_room(&mut self, count: usize) -> &mut [u8; ROOM] {
         debug_assert!(count <= ROOM);
-        let start = self.at;
-        if self.bytes.len() < start + ROOM {
-            self.grow(ROOM);
+        if self.bytes.len() - self.at < ROOM {
+            return self.advance_in_grown_room(count);
         }
-        self.at = start + count;
-        (&mut self.bytes[start..start + ROOM])
-            .try_into()
-            .expect("it is as long")
+        let start = self.at;
+        self.at += count;
+        let room = self.bytes[start..].first_chunk_mut();
+        room.expect("there is room for so many")
+    }
+
+    #[cold]
+    fn advance_in_grown_room(&mut self, count: usize) -> &mut [u8; ROOM] {
+        self.grow(ROOM);
+        self.advance_in_room(count)
     }
 
     /// The [`ROOM`] bytes behind what is written.

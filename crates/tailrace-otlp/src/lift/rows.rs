@@ -62,9 +62,15 @@ impl<'r> Rows<'r> {
         if candidates.columns.is_empty() {
             return;
         }
+        // Where all records have the same columns, one answer is for all.
+        let sole = self.presence.of_all().and_then(|bits| {
+            let present = candidates.lanes? & bits[0];
+            (present.count_ones() == 1).then(|| present.trailing_zeros() as usize)
+        });
         for row in self.start..self.end {
             let record = self.record(row);
-            let Some(column) = self.candidate(candidates, row, record) else {
+            let column = sole.or_else(|| self.candidate(candidates, row, record));
+            let Some(column) = column else {
                 continue;
             };
             let text = match &self.plan.columns[column].lane {
