@@ -117,7 +117,7 @@ impl Lifts {
 }
 
 /// So many rows are lifted at a time: they are still in the cache when they are written.
-const BLOCK_ROWS: usize = 16;
+const BLOCK_ROWS: usize = 32;
 
 /// What is lifted from.
 #[derive(Clone, Copy)]
@@ -149,6 +149,7 @@ pub(crate) struct Lift {
 impl Lift {
     fn fill(&mut self, rows: &Rows<'_>, offset_s: i32, stats: &mut Stats) {
         self.clear(rows);
+        rows.touch();
         self.fill_times(rows, offset_s, stats);
         self.fill_severities(rows, stats);
         rows.for_each_found(Field::Body, |found| {

@@ -51,6 +51,14 @@ impl<'a> OpenColumn<'a> {
         self.kinds[at]
     }
 
+    /// Reads something of every cache line that holds views of these values or the kind of the first.
+    #[inline]
+    pub(crate) fn touch(&self, first: usize, last: usize) -> u64 {
+        const VIEWS_PER_LINE: usize = 64 / size_of::<u128>();
+        let views = self.views[first..=last].iter().step_by(VIEWS_PER_LINE);
+        views.fold(u64::from(self.kinds[first]), |sum, view| sum ^ *view as u64)
+    }
+
     /// The kind of a value, or [`ABSENT`].
     #[inline]
     pub(crate) fn state(&self, at: usize) -> u8 {

@@ -55,6 +55,18 @@ impl<'r> Rows<'r> {
         }
     }
 
+    /// Looks at each column's views, so that they come from memory together: a record of few among many columns would
+    /// wait for each on its own.
+    pub(super) fn touch(&self) {
+        let (first, last) = (self.record(self.start), self.record(self.end - 1));
+        if last - first >= 2 * (self.end - self.start) {
+            return; // Few of the records are wanted.
+        }
+        let lanes = self.plan.columns.iter().filter_map(|it| it.lane.as_ref());
+        let sum = lanes.fold(0, |sum, lane| sum ^ lane.column.touch(first, last));
+        std::hint::black_box(sum);
+    }
+
     /// Calls `each` with the column that decides about a field in each row that has one.
     #[inline(always)]
     pub(super) fn for_each_found(&self, field: Field, mut each: impl FnMut(Found<'r>)) {
