@@ -22,7 +22,7 @@ mod walk;
 
 pub use digits::eight_digits;
 pub use path::{Step, get_path};
-pub use string::{Unescaped, string_equals, unescape, unescaped, write_string};
+pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
 pub use walk::{Elements, Members};
 
 /// The deepest nesting that is followed: a value inside more than this many objects and arrays is no value here.
@@ -103,6 +103,23 @@ pub fn first_value_within(text: &str, at: usize, depth_max: usize) -> Option<(Va
         escaped: span.escaped,
     };
     Some((value, span.end))
+}
+
+/// The string whose opening quote is at byte `at`: the offset behind its closing quote, and whether anything in it is
+/// escaped. The bytes are those of a `str`.
+pub fn string_end(text: &[u8], at: usize) -> Option<(usize, bool)> {
+    grammar::string_end(text, at)
+}
+
+/// The offset behind the value that starts at byte `at`, nested at most `depth_max` deep. The bytes are those of a `str`.
+pub fn value_end(text: &[u8], at: usize, depth_max: usize) -> Option<usize> {
+    grammar::value(text, at, depth_max).map(|span| span.end)
+}
+
+/// How many of eight bytes stand before the first quote, backslash or control character.
+#[inline]
+pub fn plain_len(text: [u8; 8]) -> usize {
+    grammar::special(text).trailing_zeros() as usize / 8
 }
 
 /// The offset of the first byte of `text` at or behind `at` that is not whitespace.

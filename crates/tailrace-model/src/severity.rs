@@ -18,17 +18,38 @@ pub fn number_of_text(text: &str) -> u8 {
 /// nothing: the text is to be given to [`number_of_text`].
 #[inline]
 pub fn number_of_usual(text: &[u8]) -> Option<u8> {
+    let mut first = [0; 8];
+    first.get_mut(..text.len())?.copy_from_slice(text);
+    number_of_short(u64::from_le_bytes(first), text.len())
+}
+
+/// As [`number_of_usual`], of text whose first bytes are in a word, the first of all in the lowest byte. What is in the
+/// word behind the text is anything.
+#[inline]
+pub fn number_of_short(first: u64, len: usize) -> Option<u8> {
+    const fn word<const N: usize>(text: &[u8; N]) -> u64 {
+        let mut word = [0; 8];
+        word.split_at_mut(N).0.copy_from_slice(text);
+        u64::from_le_bytes(word)
+    }
+    const INFO: u64 = word(b"info");
+    const WARN: u64 = word(b"warn");
+    const ERROR: u64 = word(b"error");
+    const DEBUG: u64 = word(b"debug");
+    const TRACE: u64 = word(b"trace");
+    const FATAL: u64 = word(b"fatal");
     // Of a byte that becomes a small letter only a letter can be the origin.
-    const SMALL: u32 = u32::from_ne_bytes([0x20; 4]);
-    let (first, rest) = text.split_first_chunk::<4>()?;
-    let first = (u32::from_le_bytes(*first) | SMALL).to_le_bytes();
-    match (&first, rest) {
-        (b"info", []) => Some(9),
-        (b"warn", []) => Some(13),
-        (b"erro", [b'r' | b'R']) => Some(17),
-        (b"debu", [b'g' | b'G']) => Some(5),
-        (b"trac", [b'e' | b'E']) => Some(1),
-        (b"fata", [b'l' | b'L']) => Some(21),
+    const SMALL: u64 = u64::from_ne_bytes([0x20; 8]);
+    if !(4..=5).contains(&len) {
+        return None;
+    }
+    match (first | SMALL) & (u64::MAX >> (64 - 8 * len)) {
+        INFO => Some(9),
+        WARN => Some(13),
+        ERROR => Some(17),
+        DEBUG => Some(5),
+        TRACE => Some(1),
+        FATAL => Some(21),
         _ => None,
     }
 }

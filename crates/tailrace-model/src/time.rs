@@ -6,9 +6,11 @@
 
 mod epoch;
 mod rfc3339;
+mod usual;
 
-pub use epoch::parse_epoch;
+pub use epoch::{of_number, parse_epoch};
 pub use rfc3339::{parse_rfc3339, parse_usual, write_rfc3339};
+pub use usual::UsualTimes;
 
 /// The time that `text` is: [`parse_rfc3339`] where it looks like a date, else [`parse_epoch`].
 ///

@@ -7,7 +7,9 @@
 
 use crate::cell::{Cell, Range32, Reader, StructReader};
 use crate::keys::Keys;
+use crate::nested::Places;
 use crate::number::integer;
+use crate::open::Place;
 use crate::part::Stats;
 use crate::wire::{Buffer, bytes_tag, fixed64_tag, varint_len, varint_tag};
 
@@ -22,8 +24,8 @@ pub(crate) struct Values {
     pub(crate) keys: Keys,
     /// The text of a value that had to be made.
     pub(crate) text: Vec<u8>,
-    /// By depth the length of the last JSON object or array: guesses for the next.
-    pub(crate) guesses: [u32; NESTING_MAX],
+    /// Where the keys of JSON objects are that are being written.
+    pub(crate) names: Places,
     pub(crate) stats: Stats,
 }
 
@@ -150,12 +152,8 @@ impl Values {
 
     fn other_attribute(&mut self, tag: u8, prefix: &[u8], cell: Cell<'_>, depth: usize) {
         if let Cell::Json(text) = cell {
-            self.out.byte(tag);
-            let key_value = self.out.open(prefix.len() + text.len() + 16);
-            self.out.bytes(prefix);
-            self.json(text, depth);
-            self.out.close(key_value);
-            return;
+            let place = Place::Buffer(text.as_bytes(), text.len());
+            return self.json_attribute(tag, prefix, place, depth);
         }
         self.with_shape(cell, |values, shape| match shape {
             Ok(flat) => {
@@ -181,7 +179,7 @@ impl Values {
     /// An AnyValue with its length.
     fn any(&mut self, cell: Cell<'_>, depth: usize) {
         if let Cell::Json(text) = cell {
-            return self.json(text, depth);
+            return self.json(text.as_bytes(), text.len(), depth);
         }
         self.with_shape(cell, |values, shape| match shape {
             Ok(flat) => values.flat(flat),

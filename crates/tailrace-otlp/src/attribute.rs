@@ -8,26 +8,32 @@
 use tailrace_model::json::Kind;
 
 use crate::any::{BOOL, DOUBLE, INT, STRING, Values};
-use crate::cell::Cell;
-use crate::open::{ABSENT, OpenColumn, Place};
-use crate::wire::{Buffer, ROOM, bytes_tag, spread_varint, varint_len};
+use crate::number::INLINE_MAX;
+use crate::open::{OpenColumn, Place};
+use crate::wire::{Buffer, ROOM, spread_varint, varint_len};
 
 /// The bytes before the value of a column's attributes, as far as all have them alike.
 pub(crate) struct Head {
     /// The attribute's tag, a byte for the length of its KeyValue, the key, and the tag of the AnyValue.
     bytes: [u8; HEAD_MAX],
-    len: usize,
+    len: u8,
+    /// The longest text of a short attribute.
+    text_max: u8,
 }
 
-/// No longer heads.
+/// All heads are shorter.
 const HEAD_MAX: usize = 64;
 /// Lengths up to this take one byte.
 const SHORT_MAX: usize = 127;
 /// The longest AnyValue of a number.
 const NUMBER_MAX: usize = 11;
+/// The longest text of a short attribute.
+const TEXT_MAX: usize = 64;
+/// More than the value of a short attribute takes, the length of its AnyValue included.
+const VALUE_ROOM: usize = 3 + TEXT_MAX;
 
-const _: () = assert!(HEAD_MAX - 2 + 1 + NUMBER_MAX <= SHORT_MAX);
-const _: () = assert!(2 + SHORT_MAX + COPY_MAX <= ROOM && HEAD_MAX + 1 + NUMBER_MAX <= ROOM);
+const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + NUMBER_MAX <= SHORT_MAX && NUMBER_MAX < VALUE_ROOM);
+const _: () = assert!(HEAD_MAX - 1 + VALUE_ROOM <= ROOM && 2 + TEXT_MAX <= SHORT_MAX);
 
 impl Head {
     /// The head of attributes with tag `tag` and a [`push_prefix`](crate::any::push_prefix) prefix, if it is short
@@ -35,27 +41,38 @@ impl Head {
     pub(crate) fn new(tag: u8, prefix: &[u8]) -> Option<Head> {
         let len = 2 + prefix.len();
         let mut bytes = [0; HEAD_MAX];
-        bytes.get_mut(2..len)?.copy_from_slice(prefix);
+        bytes[..HEAD_MAX - 1]
+            .get_mut(2..len)?
+            .copy_from_slice(prefix);
         bytes[0] = tag;
-        Some(Head { bytes, len })
+        Some(Head {
+            bytes,
+            len: len as u8,
+            // What the prefix, a tag and two lengths leave.
+            text_max: TEXT_MAX.min(SHORT_MAX - (len - 2 + 3)) as u8,
+        })
     }
 
-    fn prefix(&self) -> &[u8] {
-        &self.bytes[2..self.len]
-    }
-
-    /// Whether an AnyValue of so many bytes makes a KeyValue of at most [`SHORT_MAX`].
     #[inline]
-    fn is_short(&self, any: usize) -> bool {
-        self.len - 2 + 1 + any <= SHORT_MAX
+    fn len(&self) -> usize {
+        // As it is: this says so where bounds are checked.
+        usize::from(self.len) % HEAD_MAX
+    }
+
+    #[inline]
+    fn prefix(&self) -> &[u8] {
+        &self.bytes[2..self.len()]
+    }
+
+    /// The length of a KeyValue whose AnyValue has so many bytes, if it takes one byte.
+    #[inline]
+    fn key_value_len(&self, any: usize) -> usize {
+        self.len() - 2 + 1 + any
     }
 }
 
-/// More than a text of a short attribute takes, in copies of fixed size.
-const COPY_MAX: usize = 64;
-
 impl Values {
-    /// The attribute of one row; nothing where its value is absent.
+    /// The attribute of a row in which the column has a value.
     #[inline]
     pub(crate) fn open_attribute(&mut self, head: &Head, column: &OpenColumn<'_>, at: usize) {
         const NULL: u8 = Kind::Null as u8;
@@ -63,11 +80,14 @@ impl Values {
         const INTEGER: u8 = Kind::Integer as u8;
         const FLOAT: u8 = Kind::Float as u8;
         const BOOL_KIND: u8 = Kind::Bool as u8;
-        let state = column.state(at);
-        if state == STRING_KIND {
+        const OBJECT: u8 = Kind::Object as u8;
+        const ARRAY: u8 = Kind::Array as u8;
+        let kind = column.kind(at);
+        // Foretold on its own, nearly always rightly.
+        if kind == STRING_KIND {
             return self.out.text_attribute(head, column.place(at));
         }
-        match state {
+        match kind {
             INTEGER => match column.integer(at) {
                 Some(number) => self.out.integer_attribute(head, number),
                 // Beyond i64 as text: never rounded.
@@ -75,83 +95,93 @@ impl Values {
             },
             FLOAT => match column.float(at) {
                 Some(number) => {
-                    let content = self.out.short_attribute(head, 9);
-                    content[0] = DOUBLE;
-                    content[1..9].copy_from_slice(&number.to_bits().to_le_bytes());
+                    let value = self.out.short_attribute(head, 9);
+                    value[1] = DOUBLE;
+                    value[2..10].copy_from_slice(&number.to_bits().to_le_bytes());
                 }
                 None => self.out.text_attribute(head, column.place(at)),
             },
             BOOL_KIND => {
-                let content = self.out.short_attribute(head, 2);
-                content[..2].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
+                let value = self.out.short_attribute(head, 2);
+                value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
             }
             NULL => _ = self.out.short_attribute(head, 0),
-            ABSENT => {}
-            _ => {
-                let cell: Cell<'_> = column.cell(at);
-                self.attribute(head.bytes[0], head.prefix(), cell);
+            OBJECT | ARRAY => {
+                self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0)
             }
+            _ => self.out.text_attribute(head, column.place(at)),
         }
     }
 }
 
 impl Buffer {
-    /// Writes a short attribute up to its AnyValue of `any` bytes, and gives the place for that, which is longer.
+    /// Writes a short attribute up to the length of its AnyValue, `any` bytes; gives the place from that length on,
+    /// which is longer than the attribute.
     #[inline(always)]
-    fn short_attribute(&mut self, head: &Head, any: usize) -> &mut [u8] {
-        debug_assert!(head.is_short(any));
-        let start = head.len + 1;
-        let room = self.advance_in_room(start + any);
+    fn short_attribute(&mut self, head: &Head, any: usize) -> &mut [u8; VALUE_ROOM] {
+        debug_assert!(head.key_value_len(any) <= SHORT_MAX && any < VALUE_ROOM);
+        let start = head.len();
+        let room = self.advance_in_room(start + 1 + any);
         let (low, high) = head.bytes.split_at(HEAD_MAX / 2);
         room[..HEAD_MAX / 2].copy_from_slice(low);
-        if head.len > HEAD_MAX / 2 {
+        if start > HEAD_MAX / 2 {
             room[HEAD_MAX / 2..HEAD_MAX].copy_from_slice(high);
         }
-        room[1] = (head.len - 2 + 1 + any) as u8;
-        room[head.len] = any as u8;
-        &mut room[start..]
+        room[1] = head.key_value_len(any) as u8;
+        let value = room[start..].first_chunk_mut();
+        let value: &mut [u8; VALUE_ROOM] = value.expect("there is room for a head and a value");
+        value[0] = any as u8;
+        value
     }
 
     #[inline(always)]
     fn integer_attribute(&mut self, head: &Head, number: i64) {
         let number = number as u64;
-        match spread_varint(number) {
-            Some((bytes, len)) => {
-                let content = self.short_attribute(head, 1 + len);
-                content[0] = INT;
-                content[1..9].copy_from_slice(&bytes);
+        let (bytes, len) = match number {
+            ..0x4000 => {
+                let is_long = u64::from(number >= 0x80);
+                let bytes = number & 0x7f | is_long << 7 | number >> 7 << 8;
+                (bytes.to_le_bytes(), 1 + is_long as usize)
             }
-            None => {
-                let content = self.short_attribute(head, 1 + varint_len(number));
-                content[0] = INT;
-                crate::wire::write_varint(&mut content[1..], number);
-            }
-        }
+            _ => match spread_varint(number) {
+                Some(spread) => spread,
+                None => return self.long_integer_attribute(head, number),
+            },
+        };
+        let value = self.short_attribute(head, 1 + len);
+        value[1] = INT;
+        value[2..10].copy_from_slice(&bytes);
+    }
+
+    #[inline(never)]
+    fn long_integer_attribute(&mut self, head: &Head, number: u64) {
+        let value = self.short_attribute(head, 1 + varint_len(number));
+        value[1] = INT;
+        crate::wire::write_varint(&mut value[2..], number);
     }
 
     #[inline(always)]
     fn text_attribute(&mut self, head: &Head, place: Place<'_>) {
         match place {
             Place::Inline(text, len) => {
-                if !head.is_short(2 + len) {
-                    let text = &text.to_le_bytes()[..len];
-                    return self.string_attribute(head.bytes[0], head.prefix(), text);
+                // No head is so long that this were too long.
+                let value = self.short_attribute(head, 2 + len);
+                value[1..3].copy_from_slice(&[STRING, len as u8]);
+                value[3..19].copy_from_slice(&text.to_le_bytes());
+            }
+            Place::Buffer(text, len) => match text.first_chunk::<TEXT_MAX>() {
+                Some(text) if len <= usize::from(head.text_max) => {
+                    let value = self.short_attribute(head, 2 + len);
+                    value[1..3].copy_from_slice(&[STRING, len as u8]);
+                    value[3..].copy_from_slice(text);
                 }
-                let content = self.short_attribute(head, 2 + len);
-                content[..2].copy_from_slice(&[STRING, len as u8]);
-                content[2..18].copy_from_slice(&text.to_le_bytes());
-            }
-            Place::Buffer(text, len) if head.is_short(2 + len) => {
-                let content = self.short_attribute(head, 2 + len);
-                content[..2].copy_from_slice(&[STRING, len as u8]);
-                copy_text(&mut content[2..], text, len);
-            }
-            Place::Buffer(text, len) => {
-                self.string_attribute(head.bytes[0], head.prefix(), &text[..len]);
-            }
+                _ => self.string_attribute(head.bytes[0], head.prefix(), &text[..len]),
+            },
         }
     }
 }
+
+const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + 2 + INLINE_MAX <= SHORT_MAX);
 
 impl Buffer {
     /// A field that is an AnyValue that is this text.
@@ -163,44 +193,15 @@ impl Buffer {
                 room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
                 room[4..20].copy_from_slice(&text.to_le_bytes());
             }
-            Place::Buffer(text, len) if 2 + len <= SHORT_MAX => {
-                let room = self.advance_in_room(4 + len);
-                room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
-                copy_text(&mut room[4..], text, len);
-            }
-            Place::Buffer(text, len) => self.string_any_field(tag, &text[..len]),
+            Place::Buffer(text, len) => match text.first_chunk::<TEXT_MAX>() {
+                Some(text) if len <= TEXT_MAX => {
+                    let room = self.advance_in_room(4 + len);
+                    room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
+                    room[4..4 + TEXT_MAX].copy_from_slice(text);
+                }
+                _ => self.string_any_field(tag, &text[..len]),
+            },
         }
-    }
-
-    /// A string field, left out where it is empty, as proto3 has it.
-    #[inline]
-    pub(crate) fn text_place_field(&mut self, field: u8, place: Place<'_>) {
-        match place {
-            Place::Inline(_, 0) => {}
-            Place::Inline(text, len) => {
-                let room = self.advance_in_room(2 + len);
-                room[..2].copy_from_slice(&[bytes_tag(field), len as u8]);
-                room[2..18].copy_from_slice(&text.to_le_bytes());
-            }
-            Place::Buffer(text, len) => self.field(field, &text[..len]),
-        }
-    }
-}
-
-/// Copies the first `len` bytes of `text`, and more where that is quicker: `out` has room for it.
-#[inline]
-fn copy_text(out: &mut [u8], text: &[u8], len: usize) {
-    const HALF: usize = COPY_MAX / 2;
-    if len <= HALF
-        && let Some(text) = text.first_chunk::<HALF>()
-    {
-        out[..HALF].copy_from_slice(text);
-    } else if len <= COPY_MAX
-        && let Some(text) = text.first_chunk::<COPY_MAX>()
-    {
-        out[..COPY_MAX].copy_from_slice(text);
-    } else {
-        out[..len].copy_from_slice(&text[..len]);
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
 
     use crate::any::push_prefix;
 
-    const TAG: u8 = bytes_tag(6);
+    const TAG: u8 = crate::wire::bytes_tag(6);
 
     /// Writes a column both ways.
     fn check(name_len: usize, texts: &[String], kind: Kind) {
@@ -222,7 +223,7 @@ mod tests {
         let kinds = UInt8Array::from(vec![kind as u8; texts.len()]);
         let column = OpenColumn::new(&text, &kinds);
         let Some(head) = Head::new(TAG, &prefix) else {
-            assert!(2 + prefix.len() > HEAD_MAX);
+            assert!(2 + prefix.len() >= HEAD_MAX);
             return;
         };
         let (mut quick, mut general) = (Values::default(), Values::default());

@@ -11,10 +11,11 @@ use tailrace_model::severity::short_name;
 use tailrace_model::time::write_rfc3339;
 
 use crate::cell::{Cell, of_json};
-use crate::field::{Field, Mapping};
-use crate::lift::{Lift, Lifted, PartPlan, Prefixes};
+use crate::field::Mapping;
+use crate::lift::{Batch, Lift, Lifts};
 use crate::ndjson::{Lines, write_value};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
+use crate::plan::{PartPlan, Prefixes};
 
 /// How a [`ConsoleEncoder`] encodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Default for ConsoleConfig {
 pub struct ConsoleEncoder {
     config: ConsoleConfig,
     lines: Lines,
-    lift: Lift,
+    lifts: Lifts,
     text: Vec<u8>,
 }
 
@@ -53,7 +54,8 @@ impl ConsoleEncoder {
         ConsoleEncoder {
             config,
             lines,
-            lift: Lift::default(),
+            // Only time, level and body have a place of their own here.
+            lifts: Lifts::without_rare(),
             text: Vec::new(),
         }
     }
@@ -71,25 +73,21 @@ impl ConsoleEncoder {
             .iter()
             .map(|part| PartPlan::new(part, mapping, &mut prefixes))
             .collect();
-        let (lift, text, colour) = (&mut self.lift, &mut self.text, self.config.colour);
+        let batch = Batch {
+            envelope,
+            parts,
+            plans: &plans,
+            offset_s: mapping.offset_s,
+        };
+        let (lifts, text, colour) = (&mut self.lifts, &mut self.text, self.config.colour);
+        lifts.start(&batch);
         merge_rows(parts, envelope.records, |part, row, record| {
-            let plan = &plans[part];
             self.lines.line(record, emit, |out, stats| {
-                let mut lifted = lift.row(plan, row, record, envelope, mapping.offset_s, stats);
-                // Only time, level and body have a place of their own here.
-                for field in [
-                    Field::TraceId,
-                    Field::SpanId,
-                    Field::TraceFlags,
-                    Field::EventName,
-                ] {
-                    lifted.give_back(field);
-                }
                 Line {
-                    plan,
+                    plan: &plans[part],
                     row,
                     record,
-                    lifted: &lifted,
+                    lift: lifts.at(&batch, part, row, stats),
                     colour,
                     text,
                     out,
@@ -107,7 +105,7 @@ struct Line<'l> {
     plan: &'l PartPlan<'l>,
     row: usize,
     record: usize,
-    lifted: &'l Lifted,
+    lift: &'l Lift,
     colour: bool,
     /// Memory for texts that must be made.
     text: &'l mut Vec<u8>,
@@ -123,7 +121,7 @@ const LEVEL_WIDTH: usize = 5;
 
 impl Line<'_> {
     fn write(&mut self, envelope: &Envelope<'_>) {
-        let time_ns = match self.lifted.time_ns {
+        let time_ns = match self.lift.row(self.row).time_ns {
             0 => envelope.observed_ns,
             time_ns => i64::try_from(time_ns).unwrap_or(i64::MAX),
         };
@@ -133,15 +131,16 @@ impl Line<'_> {
         self.out.push(b' ');
         self.level();
         let body = self
-            .lifted
-            .column(Field::Body)
+            .lift
+            .row(self.row)
+            .body()
             .map(|column| self.plan.cell(column, self.row, self.record));
         if let Some(body) = body.or_else(|| envelope.raw(self.record).map(Cell::Str)) {
             self.out.push(b' ');
             self.plain(body);
         }
         for (at, column) in self.plan.columns.iter().enumerate() {
-            let cell = self.plan.attribute(at, self.row, self.record, self.lifted);
+            let cell = self.lift.attribute(self.plan, at, self.row, self.record);
             if !cell.is_absent() {
                 self.pair(column.name, cell);
             }
@@ -174,7 +173,7 @@ impl Line<'_> {
     }
 
     fn level(&mut self) {
-        let number = self.lifted.severity_number;
+        let number = self.lift.row(self.row).severity_number;
         let colour = match number {
             17.. => "\x1b[31m",
             13..17 => "\x1b[33m",
@@ -183,7 +182,7 @@ impl Line<'_> {
             _ => DIM,
         };
         self.text.clear();
-        if let Some(column) = self.lifted.column(Field::Severity) {
+        if let Some(column) = self.lift.row(self.row).severity() {
             self.plan
                 .cell(column, self.row, self.record)
                 .write_text(self.text);

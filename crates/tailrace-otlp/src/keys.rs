@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use tailrace_model::json::{Unescaped, Value, unescape};
+use tailrace_model::json::{Unescaped, Value, unescape, unescape_bytes};
 
 /// The keys of all objects that are open at the moment, the innermost last.
 #[derive(Debug, Default)]
@@ -79,6 +79,15 @@ impl Keys {
         if !is_wanted(&self.text[start..]) {
             self.text.truncate(start);
             return None;
+        }
+        self.insert_written(object, start)
+    }
+
+    /// Adds a key with escapes.
+    pub(crate) fn insert_escaped(&mut self, object: Object, key: &[u8]) -> Option<Span> {
+        let start = self.text.len();
+        if unescape_bytes(key, &mut self.text) == Unescaped::Invalid {
+            self.text.extend_from_slice(key);
         }
         self.insert_written(object, start)
     }

@@ -23,6 +23,7 @@ mod nested;
 mod number;
 mod open;
 mod part;
+mod plan;
 mod presence;
 mod response;
 mod value;

@@ -12,8 +12,8 @@ use tailrace_model::reserved::{BODY, BODY_KEYS};
 use crate::cell::Cell;
 use crate::field::Mapping;
 use crate::keys::Keys;
-use crate::lift::{Lifted, PartPlan, Prefixes};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
+use crate::plan::{PartPlan, Prefixes};
 
 /// How an [`NdjsonEncoder`] encodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn write_row(
         json::write_string(raw, out);
     }
     for (at, column) in plan.columns.iter().enumerate() {
-        let cell = plan.attribute(at, row, record, &Lifted::NOTHING);
+        let cell = plan.deciding_cell(at, row, record);
         if !cell.is_absent() {
             write_key(column.name, start, out);
             write_value(cell, out, stats);

@@ -5,102 +5,76 @@
 //! has already are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Never reads a byte twice, but
 //! for those that were taken back.
 
+mod names;
+mod scalar;
+mod walk;
+
 use tailrace_model::json::{self, DEPTH_MAX, Kind, Members, Value};
 
 use crate::any::{ARRAY, Flat, KEY, KVLIST, NESTING_MAX, VALUE, VALUES, Values};
 use crate::keys::{Object, Span};
 use crate::number::integer;
+use crate::open::Place;
 use crate::wire::{Open, varint_len};
+use names::Names;
+pub(crate) use names::Places;
+use scalar::{Scalar, unescape};
+use walk::Walk;
 
-/// JSON text, and where in it the walk is.
-#[derive(Clone, Copy)]
-struct Walk<'t> {
-    text: &'t str,
-    at: usize,
-    /// How many levels more may be opened.
-    levels: usize,
-    /// How many values hold this one.
-    depth: usize,
-}
-
-impl<'t> Walk<'t> {
-    /// The first byte that is not whitespace; the walk is then before it.
-    #[inline]
-    fn peek(&mut self) -> Option<u8> {
-        self.at = json::skip_whitespace(self.text, self.at);
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    /// Passes over this byte, if it is next.
-    #[inline]
-    fn take(&mut self, byte: u8) -> Option<()> {
-        let is_next = self.peek()? == byte;
-        self.at += usize::from(is_next);
-        is_next.then_some(())
-    }
-
-    /// Passes over a value.
-    #[inline]
-    fn value(&mut self) -> Option<Value<'t>> {
-        let (value, end) = json::first_value_within(self.text, self.at, self.levels)?;
-        self.at = end;
-        Some(value)
-    }
-
-    /// Passes over what stands between two values, and says whether there is another one.
-    #[inline]
-    fn goes_on(&mut self, close: u8) -> Option<bool> {
-        let byte = self.peek()?;
-        self.at += 1;
-        match byte {
-            b',' => Some(true),
-            _ if byte == close => Some(false),
-            _ => None,
-        }
-    }
-
-    /// The walk within the value that opens here.
-    #[inline]
-    fn inside(self) -> Walk<'t> {
-        Walk {
-            at: self.at + 1,
-            levels: self.levels - 1,
-            depth: self.depth + 1,
-            ..self
-        }
-    }
-}
+/// A text that a view holds itself is walked with so many bytes behind it.
+const INLINE_ROOM: usize = 128;
 
 impl Values {
-    /// An AnyValue with its length of an object or array by its text.
-    pub(crate) fn json(&mut self, text: &str, depth: usize) {
+    /// A field `tag` that is a KeyValue with `prefix` and an object or array by its text.
+    pub(crate) fn json_attribute(
+        &mut self,
+        tag: u8,
+        prefix: &[u8],
+        place: Place<'_>,
+        depth: usize,
+    ) {
+        let mut inline = [0; INLINE_ROOM];
+        let (text, len) = match place {
+            Place::Inline(text, len) => {
+                inline[..16].copy_from_slice(&text.to_le_bytes());
+                (&inline[..], len)
+            }
+            Place::Buffer(text, len) => (text, len),
+        };
+        self.out.byte(tag);
+        let key_value = self.out.open(prefix.len() + len + 16);
+        self.out.bytes(prefix);
+        self.json(text, len, depth);
+        self.out.close(key_value);
+    }
+
+    /// An AnyValue with its length of an object or array by its text: the first `len` bytes of `text`.
+    pub(crate) fn json(&mut self, text: &[u8], len: usize, depth: usize) {
         if depth >= NESTING_MAX {
             self.stats.too_deep += 1;
-            return self.flat(Flat::String(text.as_bytes()));
+            return self.flat(Flat::String(&text[..len]));
         }
         let (start, stats) = (self.out.len(), self.stats);
-        let mut walk = Walk {
-            text,
-            at: 0,
-            levels: DEPTH_MAX,
-            depth,
-        };
+        let mut walk = Walk::new(text, len, DEPTH_MAX);
         let is_whole = match walk.peek() {
             Some(b'{' | b'[') => {
-                let end = self.container(walk);
-                end.is_some_and(|end| json::skip_whitespace(text, end) == text.len())
+                let end = self.container(&mut walk, depth);
+                end.is_some() && walk.peek().is_none()
             }
             // A scalar that was said to be an object has no members.
-            _ => json::parse_value(text).is_some_and(|_| {
-                self.out.bytes(&[2, KVLIST, 0]);
-                true
+            _ => std::str::from_utf8(&text[..len]).is_ok_and(|text| {
+                let is_scalar = json::parse_value(text).is_some();
+                if is_scalar {
+                    self.out.bytes(&[2, KVLIST, 0]);
+                }
+                is_scalar
             }),
         };
         if !is_whole {
             self.out.truncate(start);
             self.stats = stats;
             self.stats.invalid_json += 1;
-            self.flat(Flat::String(text.as_bytes()));
+            self.flat(Flat::String(&text[..len]));
         }
     }
 
@@ -120,8 +94,8 @@ impl Values {
                 continue;
             };
             if let Kind::Object | Kind::Array = value.kind {
-                let key_value = self.open_member(tag, key, value.text.len());
-                self.json(value.text, 0);
+                let key_value = self.open_attribute_of(tag, key, value.text.len());
+                self.json(value.text.as_bytes(), value.text.len(), 0);
                 self.out.close(key_value);
             } else {
                 self.scalar_member(tag, key, value);
@@ -129,89 +103,114 @@ impl Values {
         }
     }
 
-    /// An AnyValue with its length, of the object or array that starts here; gives where it ends.
-    fn container(&mut self, outer: Walk<'_>) -> Option<usize> {
-        let guess = self.guesses[outer.depth];
-        let any = self.out.open(guess as usize);
-        let is_array = outer.text.as_bytes()[outer.at] == b'[';
-        self.out.byte(if is_array { ARRAY } else { KVLIST });
-        let list = self.out.open(guess as usize);
-        let end = if is_array {
-            self.elements(outer.inside())
+    /// An AnyValue with its length, of the object or array that starts here.
+    fn container(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
+        walk.levels = walk.levels.checked_sub(1)?;
+        let (start, whole);
+        if walk.next() == b'[' {
+            start = self.out.open_list(ARRAY);
+            whole = self.elements(walk, depth + 1);
         } else {
-            let object = self.keys.open();
-            let end = self.object(outer.inside(), object);
-            self.keys.close(object);
-            end
-        };
-        // A text is below 4 GiB.
-        self.guesses[outer.depth] = self.out.content_len(list) as u32;
-        self.out.close(list);
-        self.out.close(any);
-        end
+            start = self.out.open_list(KVLIST);
+            let mut names = Names::start(&self.names);
+            whole = self.object(walk, depth + 1, &mut names);
+            names.end(&mut self.names, &mut self.keys);
+        }
+        self.out.close_list(start);
+        walk.levels += 1;
+        whole
     }
 
-    fn elements(&mut self, mut walk: Walk<'_>) -> Option<usize> {
+    fn elements(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
         if walk.peek()? == b']' {
-            return Some(walk.at + 1);
+            walk.next();
+            return Some(());
         }
         loop {
-            self.out.byte(VALUES);
-            self.element(&mut walk)?;
+            match walk.peek()? {
+                b'{' | b'[' => {
+                    self.out.byte(VALUES);
+                    self.child(walk, depth)?;
+                }
+                b'"' => {
+                    let text = walk.string()?;
+                    if text.escaped {
+                        let text = unescape(walk.between(text.start, text.end), &mut self.text);
+                        self.out.element(text);
+                    } else {
+                        let len = text.end - text.start;
+                        self.out.element(Scalar::Text(walk.from(text.start), len));
+                    }
+                }
+                first => self.out.element(walk.plain(first)?),
+            }
             if !walk.goes_on(b']')? {
-                return Some(walk.at);
+                return Some(());
             }
         }
     }
 
-    /// An AnyValue with its length of any value.
-    fn element(&mut self, walk: &mut Walk<'_>) -> Option<()> {
-        if let b'{' | b'[' = walk.peek()? {
-            return self.child(walk);
-        }
-        let value = walk.value()?;
-        self.with_scalar(value, |values, flat| values.flat(flat));
-        Some(())
-    }
-
-    fn object(&mut self, mut walk: Walk<'_>, object: Object) -> Option<usize> {
+    fn object(&mut self, walk: &mut Walk<'_>, depth: usize, names: &mut Names) -> Option<()> {
         if walk.peek()? == b'}' {
-            return Some(walk.at + 1);
+            walk.next();
+            return Some(());
         }
         loop {
-            self.member(&mut walk, object)?;
+            self.member(walk, depth, names)?;
             if !walk.goes_on(b'}')? {
-                return Some(walk.at);
+                return Some(());
             }
         }
     }
 
     /// One member of an object, unless its key is not new.
-    fn member(&mut self, walk: &mut Walk<'_>, object: Object) -> Option<()> {
+    fn member(&mut self, walk: &mut Walk<'_>, depth: usize, names: &mut Names) -> Option<()> {
         if walk.peek()? != b'"' {
             return None;
         }
-        let key = walk.value()?;
+        let key = walk.string()?;
         walk.take(b':')?;
         let first = walk.peek()?;
-        let Some(key) = self.keys.insert(object, &key, |_| true) else {
+        let Some(name) = names.insert(walk, key, &mut self.names, &mut self.keys) else {
             self.stats.duplicate_keys += 1;
             return walk.value().map(|_| ());
         };
-        if let b'{' | b'[' = first {
-            let guess = self.guesses.get(walk.depth).map_or(0, |len| *len as usize);
-            let key_value = self.open_member(VALUES, key, guess);
-            self.child(walk)?;
-            self.out.close(key_value);
-        } else {
-            let value = walk.value()?;
-            self.scalar_member(VALUES, key, value);
+        let (key, len) = name.of(walk, &self.keys);
+        match first {
+            b'{' | b'[' => {
+                let key_value = self.out.open_member(key, len);
+                self.child(walk, depth)?;
+                self.out.close(key_value);
+            }
+            b'"' => {
+                let text = walk.string()?;
+                if text.escaped {
+                    let text = unescape(walk.between(text.start, text.end), &mut self.text);
+                    self.out.member(key, len, text);
+                } else {
+                    let text = Scalar::Text(walk.from(text.start), text.end - text.start);
+                    self.out.member(key, len, text);
+                }
+            }
+            _ => self.out.member(key, len, walk.plain(first)?),
         }
         Some(())
     }
 
-    /// The start of a member whose value will take about `guess` bytes.
-    fn open_member(&mut self, tag: u8, key: Span, guess: usize) -> Open {
+    /// An AnyValue with its length, of the object or array that starts here.
+    #[inline]
+    fn child(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
+        if depth < NESTING_MAX {
+            return self.container(walk, depth);
+        }
+        let text = walk.value()?;
+        self.stats.too_deep += 1;
+        self.flat(Flat::String(text));
+        Some(())
+    }
+
+    /// The start of an attribute whose value will take about `guess` bytes.
+    fn open_attribute_of(&mut self, tag: u8, key: Span, guess: usize) -> Open {
         let key = self.keys.key(key);
         self.out.byte(tag);
         let key_value = self.out.open(key.len() + guess + 8);
@@ -243,20 +242,6 @@ impl Values {
         self.out.byte(VALUE);
         self.out.varint(any as u64);
         flat.write(&mut self.out);
-    }
-
-    /// An AnyValue with its length, of the object or array that starts here.
-    fn child(&mut self, walk: &mut Walk<'_>) -> Option<()> {
-        if walk.depth >= NESTING_MAX {
-            let value = walk.value()?;
-            self.stats.too_deep += 1;
-            self.flat(Flat::String(value.text.as_bytes()));
-        } else if walk.levels > 0 {
-            walk.at = self.container(*walk)?;
-        } else {
-            return None;
-        }
-        Some(())
     }
 
     /// Hands over how a scalar is written.

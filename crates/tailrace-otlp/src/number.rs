@@ -54,59 +54,76 @@ pub(crate) const INLINE_MAX: usize = 12;
 /// The integer whose text a view holds itself.
 #[inline]
 pub(crate) fn inline_integer(view: u128) -> Option<i64> {
-    let (negative, text, len) = unsigned_part(view);
-    let number = inline_digits(text, len)? as i64;
-    Some(if negative { -number } else { number })
+    let (text, len) = (view >> 32, view_len(view));
+    if text as u8 == b'-' {
+        return inline_digits(text >> 8, len.wrapping_sub(1)).map(|number| -(number as i64));
+    }
+    inline_digits(text, len).map(|number| number as i64)
 }
 
 /// The decimal number `123.456` whose text a view holds itself; not one with an exponent. Its digits, and the power of
 /// ten they are divided by, are exact as `f64`, so that the quotient is the nearest `f64`.
 #[inline]
 pub(crate) fn inline_float(view: u128) -> Option<f64> {
+    let (text, len) = (view >> 32, view_len(view));
+    match text as u8 == b'-' {
+        true => unsigned_float(text >> 8, len.wrapping_sub(1)).map(|number| -number),
+        false => unsigned_float(text, len),
+    }
+}
+
+#[inline]
+fn unsigned_float(text: u128, len: usize) -> Option<f64> {
     const POWERS: [f64; INLINE_MAX] =
         [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11];
-    let (negative, text, len) = unsigned_part(view);
-    let differs = text ^ (ONES * b'.' as u128);
+    const POINTS: u64 = ONES * b'.' as u64;
     // The lowest bit that is set is that of the first zero byte.
-    let points = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
-    let point = points.trailing_zeros() as usize / 8;
+    let zeros_of = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let point = match zeros_of(text as u64 ^ POINTS) {
+        0 => 8 + zeros_of((text >> 64) as u64 ^ POINTS).trailing_zeros() as usize / 8,
+        points => points.trailing_zeros() as usize / 8,
+    };
     if point == 0 || point + 1 >= len || len > INLINE_MAX {
         return None;
     }
-    let before = text & ((1 << (8 * point)) - 1);
-    let behind = text >> (8 * (point + 1)) << (8 * point);
-    let digits = inline_digits(before | behind, len - 1)?;
-    let number = digits as f64 / POWERS[len - 1 - point];
-    Some(if negative { -number } else { number })
+    let digits = if len <= 8 {
+        let text = text as u64;
+        let before = text & ((1 << (8 * point)) - 1);
+        let behind = text >> (8 * point) >> 8 << (8 * point);
+        few_digits(before | behind, len - 1)?
+    } else {
+        let before = text & ((1 << (8 * point)) - 1);
+        let behind = text >> (8 * (point + 1)) << (8 * point);
+        inline_digits(before | behind, len - 1)?
+    };
+    Some(digits as f64 / POWERS[len - 1 - point])
 }
 
-const ONES: u128 = u128::from_ne_bytes([1; 16]);
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const ZEROS: u64 = ONES * b'0' as u64;
 
-/// Whether the number in a view is negative, its text without the sign (the first byte is the lowest; what is above the
-/// text is anything), and the length of that.
-#[inline]
-fn unsigned_part(view: u128) -> (bool, u128, usize) {
-    let text = view >> 32;
-    let negative = text as u8 == b'-';
-    let sign = usize::from(negative);
-    (
-        negative,
-        text >> (8 * sign),
-        view_len(view).wrapping_sub(sign),
-    )
-}
-
-/// The number that the first `len` bytes of `text` are, at most [`INLINE_MAX`] digits.
+/// The number that the first `len` bytes of `text` are, at most [`INLINE_MAX`] digits; the first byte is the lowest,
+/// what is above the text is anything.
 #[inline]
 fn inline_digits(text: u128, len: usize) -> Option<u64> {
-    if len == 0 || len > INLINE_MAX {
-        return None;
+    match len {
+        1..=8 => few_digits(text as u64, len),
+        9..=INLINE_MAX => {
+            let first = eight_digits(text as u64)?;
+            let rest = few_digits((text >> 64) as u64, len - 8)?;
+            const POWERS: [u64; INLINE_MAX - 7] = [1, 10, 100, 1000, 10_000];
+            Some(first * POWERS[len - 8] + rest)
+        }
+        _ => None,
     }
+}
+
+/// As [`inline_digits`], of 1 to 8 digits.
+#[inline]
+fn few_digits(text: u64, len: usize) -> Option<u64> {
     // To the right, with zeros before it.
-    let free = 8 * (16 - len);
-    let zeros = (ONES * b'0' as u128) & ((1 << free) - 1);
-    let digits = text << free | zeros;
-    Some(eight_digits(digits as u64)? * 100_000_000 + eight_digits((digits >> 64) as u64)?)
+    let free = 64 - 8 * len;
+    eight_digits(text << free | ZEROS & ((1 << free) - 1))
 }
 
 #[cfg(test)]

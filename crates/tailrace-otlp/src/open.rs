@@ -45,6 +45,20 @@ impl<'a> OpenColumn<'a> {
         }
     }
 
+    /// The kind of a value that is present.
+    #[inline]
+    pub(crate) fn kind(&self, at: usize) -> u8 {
+        self.kinds[at]
+    }
+
+    /// Reads something of every cache line that holds views of these values or the kind of the first.
+    #[inline]
+    pub(crate) fn touch(&self, first: usize, last: usize) -> u64 {
+        const VIEWS_PER_LINE: usize = 64 / size_of::<u128>();
+        let views = self.views[first..=last].iter().step_by(VIEWS_PER_LINE);
+        views.fold(u64::from(self.kinds[first]), |sum, view| sum ^ *view as u64)
+    }
+
     /// The kind of a value, or [`ABSENT`].
     #[inline]
     pub(crate) fn state(&self, at: usize) -> u8 {
@@ -58,15 +72,22 @@ impl<'a> OpenColumn<'a> {
         kind
     }
 
-    /// Where values are absent, as far as the kinds say.
-    pub(crate) fn nulls(&self) -> Option<&'a NullBuffer> {
-        self.kind_nulls
+    /// Whether a value may be absent.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.kind_nulls.is_some() || self.text_nulls.is_some()
     }
 
-    /// Where the text of a string is; nothing of another value.
-    #[inline]
-    pub(crate) fn string(&self, at: usize) -> Option<Place<'a>> {
-        (self.state(at) == Kind::String as u8).then(|| self.place(at))
+    /// 64 values at a time: where a kind is, and where of these no text is.
+    pub(crate) fn validity(&self) -> impl Iterator<Item = (u64, u64)> {
+        let len = self.kinds.len();
+        let inside = move |word: usize| match len - 64 * word {
+            left @ 0..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        };
+        let words = (0..len.div_ceil(64)).map(inside);
+        words
+            .zip(words_of(self.kind_nulls).zip(words_of(self.text_nulls)))
+            .map(|(inside, (kinds, texts))| (kinds & inside, kinds & inside & !texts))
     }
 
     /// Where the text of a value is that is neither absent nor null.
@@ -127,4 +148,14 @@ impl<'a> OpenColumn<'a> {
             _ => Cell::Str(self.text(at)),
         }
     }
+}
+
+/// The bits of `nulls`, 64 a word, and set bits without end behind them.
+fn words_of(nulls: Option<&NullBuffer>) -> impl Iterator<Item = u64> {
+    let chunks = nulls.map(|nulls| nulls.inner().bit_chunks());
+    let words = chunks.map(|chunks| chunks.iter().chain([chunks.remainder_bits()]));
+    words
+        .into_iter()
+        .flatten()
+        .chain(std::iter::repeat(u64::MAX))
 }

@@ -1,56 +1,101 @@
-//! Which columns may have a value in a row, as bits.
+//! Which columns have a value in a row, as bits.
 //!
 //! Takes a part's plan, gives for each record a bit per column, so that a record of few among many columns costs its
-//! own values only. A bit that is set promises nothing; one that is not says that the value is absent. Memory is kept
-//! between calls. Never looks at a value.
+//! own values only, and nothing asks again whether they are there. Of a [`Lane`](crate::plan::Lane) the bit says whether
+//! the value is present; of other columns it is set and promises nothing. Memory is kept between calls. Never writes.
 
-use crate::lift::PartPlan;
+use crate::open::{ABSENT, OpenColumn};
+use crate::plan::PartPlan;
 
 /// The bits of one part.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
-    /// Per record [`Self::stride`] words, a bit for each column.
+    /// Per record `words`, a bit for each column.
     bits: Vec<u64>,
-    /// 0 where all records have the same bits.
+    words: usize,
+    /// [`Self::words`], or 0 where all records have the same bits.
     stride: usize,
 }
 
 impl Presence {
-    /// Looks at the columns of a part that has `rows` output rows of `records` records.
-    pub(crate) fn fill(&mut self, plan: &PartPlan<'_>, rows: usize, records: usize) {
-        let words = plan.columns.len().div_ceil(64);
-        // Looking at each record does not pay where few are wanted.
-        let looks = rows >= records / 4;
-        let nulls_of = |column: usize| plan.columns[column].nulls_by_record().filter(|_| looks);
-        let is_sparse = |column: &usize| nulls_of(*column).is_some();
-        let mut all = vec![0; words];
-        for column in (0..plan.columns.len()).filter(|column| !is_sparse(column)) {
-            all[column / 64] |= 1 << (column % 64);
+    /// Looks at the columns of a part that has output rows for these records (`None`: for each).
+    pub(crate) fn fill(&mut self, plan: &PartPlan<'_>, rows: Option<&[u32]>, records: usize) {
+        self.words = plan.columns.len().div_ceil(64);
+        let sparse_of = |at: usize| plan.columns[at].sparse();
+        let mut all = vec![0; self.words];
+        for at in (0..plan.columns.len()).filter(|at| sparse_of(*at).is_none()) {
+            all[at / 64] |= 1 << (at % 64);
         }
         self.bits.clear();
-        if !(0..plan.columns.len()).any(|column| is_sparse(&column)) {
-            self.stride = 0;
+        self.stride = 0;
+        let mut sparse = (0..plan.columns.len()).filter_map(|at| Some((at, sparse_of(at)?)));
+        let Some(first) = sparse.next() else {
             self.bits.append(&mut all);
             return;
+        };
+        self.stride = self.words;
+        match *all {
+            [word] => self.bits.resize(records, word),
+            _ => (0..records).for_each(|_| self.bits.extend_from_slice(&all)),
         }
-        self.stride = words;
-        for _ in 0..records {
-            self.bits.extend_from_slice(&all);
-        }
-        for column in 0..plan.columns.len() {
-            let Some(nulls) = nulls_of(column) else {
-                continue;
-            };
-            let (word, bit) = (column / 64, 1 << (column % 64));
-            for record in nulls.valid_indices().take_while(|record| *record < records) {
-                self.bits[record * words + word] |= bit;
+        let mut set = |at: usize, record: usize| {
+            self.bits[record * self.words + at / 64] |= 1 << (at % 64);
+        };
+        for (at, column) in std::iter::once(first).chain(sparse) {
+            match rows {
+                // Looking at each record does not pay where few are wanted.
+                Some(rows) if rows.len() < records / 4 => {
+                    let rows = rows.iter().map(|record| *record as usize);
+                    rows.filter(|record| column.state(*record) != ABSENT)
+                        .for_each(|record| set(at, record));
+                }
+                _ => column.for_each_present(records, |record| set(at, record)),
             }
         }
     }
 
-    /// The bits of columns `64 * word` and up to 63 behind it.
+    /// How many words a record has.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Whether the bit of a column is set.
     #[inline]
-    pub(crate) fn word(&self, record: usize, word: usize) -> u64 {
-        self.bits[record * self.stride + word]
+    pub(crate) fn has(&self, record: usize, column: usize) -> bool {
+        self.bits[record * self.stride + column / 64] >> (column % 64) & 1 == 1
+    }
+
+    /// The bits of every record, where all have the same.
+    pub(crate) fn of_all(&self) -> Option<&[u64]> {
+        (self.stride == 0).then_some(&self.bits)
+    }
+
+    /// The bits of a record, 64 columns a word.
+    #[inline]
+    pub(crate) fn of(&self, record: usize) -> &[u64] {
+        let start = record * self.stride;
+        &self.bits[start..start + self.words]
+    }
+}
+
+impl OpenColumn<'_> {
+    /// Calls `each` with the places below `end` where a value is, JSON nulls included.
+    fn for_each_present(&self, end: usize, mut each: impl FnMut(usize)) {
+        for (word, (mut present, mut unread)) in self.validity().enumerate() {
+            while unread != 0 {
+                let bit = unread.trailing_zeros() as usize;
+                unread &= unread - 1;
+                if self.state(64 * word + bit) == ABSENT {
+                    present &= !(1 << bit);
+                }
+            }
+            while present != 0 {
+                let at = 64 * word + present.trailing_zeros() as usize;
+                present &= present - 1;
+                if at < end {
+                    each(at);
+                }
+            }
+        }
     }
 }

@@ -112,22 +112,40 @@ impl Buffer {
 
     #[cold]
     fn grow(&mut self, count: usize) {
-        const STEP: usize = 64 * 1024;
+        const STEP: usize = 16 * 1024;
         self.bytes.resize(self.at + count.max(STEP), 0);
     }
 
     /// Counts `count` bytes, at most [`ROOM`], as written and gives the [`ROOM`] bytes that start with them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance_in_room(&mut self, count: usize) -> &mut [u8; ROOM] {
         debug_assert!(count <= ROOM);
         if self.bytes.len() - self.at < ROOM {
-            self.grow(ROOM);
+            return self.advance_in_grown_room(count);
         }
         let start = self.at;
         self.at += count;
-        self.bytes[start..]
-            .first_chunk_mut()
-            .expect("there is room for so many")
+        let room = self.bytes[start..].first_chunk_mut();
+        room.expect("there is room for so many")
+    }
+
+    #[cold]
+    fn advance_in_grown_room(&mut self, count: usize) -> &mut [u8; ROOM] {
+        self.grow(ROOM);
+        self.advance_in_room(count)
+    }
+
+    /// The [`ROOM`] bytes behind what is written.
+    #[inline]
+    pub(crate) fn ahead(&mut self) -> &mut [u8; ROOM] {
+        self.advance_in_room(0)
+    }
+
+    /// Counts so many of the bytes [`Self::ahead`] as written.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        debug_assert!(count <= ROOM && self.at + count <= self.bytes.len());
+        self.at += count;
     }
 
     #[inline]
@@ -154,14 +172,6 @@ impl Buffer {
         room[0] = fixed64_tag(field);
         room[1..9].copy_from_slice(&value.to_le_bytes());
         self.at += 9;
-    }
-
-    #[inline]
-    pub(crate) fn fixed32(&mut self, field: u8, value: u32) {
-        let room = self.room(5);
-        room[0] = fixed32_tag(field);
-        room[1..5].copy_from_slice(&value.to_le_bytes());
-        self.at += 5;
     }
 
     /// A whole length-delimited field.
@@ -231,6 +241,20 @@ impl Buffer {
     /// Ends a field: everything written since [`Self::open`] is its content.
     #[inline]
     pub(crate) fn close(&mut self, open: Open) -> Shift {
+        let len = self.content_len(open);
+        match (open.width, len) {
+            (1, ..0x80) => self.bytes[open.at] = len as u8,
+            (2, 0x80..0x4000) => {
+                let bytes = [len as u8 | 0x80, (len >> 7) as u8];
+                self.bytes[open.at..open.at + 2].copy_from_slice(&bytes);
+            }
+            _ => return self.close_any(open),
+        }
+        0
+    }
+
+    #[inline(never)]
+    fn close_any(&mut self, open: Open) -> Shift {
         let start = open.at + open.width;
         let len = self.at - start;
         let width = varint_len(len as u64);
@@ -244,13 +268,51 @@ impl Buffer {
         shift
     }
 
+    /// Starts an AnyValue whose only field `tag` is a message: its length, the tag, the message's length. Gives where.
+    #[inline]
+    pub(crate) fn open_list(&mut self, tag: u8) -> usize {
+        let start = self.at;
+        self.room(LIST_HEAD)[..LIST_HEAD].copy_from_slice(&[0, tag, 0]);
+        self.at += LIST_HEAD;
+        start
+    }
+
+    /// Ends what was started there.
+    #[inline]
+    pub(crate) fn close_list(&mut self, start: usize) {
+        let len = self.at - start - LIST_HEAD;
+        if len <= 125 {
+            self.bytes[start] = 2 + len as u8;
+            self.bytes[start + 2] = len as u8;
+        } else {
+            self.close_long_list(start, len);
+        }
+    }
+
+    #[inline(never)]
+    fn close_long_list(&mut self, start: usize, len: usize) {
+        let any = 1 + varint_len(len as u64) + len;
+        let end = start + varint_len(any as u64) + any;
+        self.room(2 * VARINT_LEN_MAX);
+        let content = start + LIST_HEAD;
+        self.bytes.copy_within(content..content + len, end - len);
+        let tag = self.bytes[start + 1];
+        let at = start + write_varint(&mut self.bytes[start..], any as u64);
+        self.bytes[at] = tag;
+        write_varint(&mut self.bytes[at + 1..], len as u64);
+        self.at = end;
+    }
+
     /// Length of the content written since [`Self::open`].
+    #[inline]
     pub(crate) fn content_len(&self, open: Open) -> usize {
         self.at - open.at - open.width
     }
 }
 
 const VARINT_LEN_MAX: usize = 10;
+/// Bytes that [`Buffer::open_list`] writes.
+const LIST_HEAD: usize = 3;
 /// What [`Buffer::advance_in_room`] gives.
 pub(crate) const ROOM: usize = 256;
 

@@ -74,22 +74,28 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
 /// end of the text perhaps that of a byte before it.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The classic test for a zero byte. It may be wrong only in bytes above a true zero: the lowest bit is right.
-    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
     while let Some(group) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let word = u64::from_le_bytes(*group);
-        let quote = has_zero(word ^ (ONES * b'"' as u64));
-        let backslash = has_zero(word ^ (ONES * b'\\' as u64));
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        let special = quote | backslash | control;
+        let special = special(*group);
         if special != 0 {
             return at + special.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
     at
+}
+
+/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others behind it.
+#[inline]
+pub(super) fn special(text: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // The classic test for a zero byte. It may be wrong only in bytes above a true zero: the lowest bit is right.
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    let word = u64::from_le_bytes(text);
+    let quote = has_zero(word ^ (ONES * b'"' as u64));
+    let backslash = has_zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+    quote | backslash | control
 }
 
 /// Anything but an object or array.

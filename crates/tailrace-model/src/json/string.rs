@@ -24,23 +24,55 @@ pub enum Unescaped {
 /// Appends the text that `raw` (what stands between the quotes) means to `out`. What is appended is valid UTF-8.
 /// Control characters, which the grammar forbids, are copied: refusing them is left to the walk.
 pub fn unescape(raw: &str, out: &mut Vec<u8>) -> Unescaped {
+    unescape_bytes(raw.as_bytes(), out)
+}
+
+/// As [`unescape`], of the bytes of a `str`.
+pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     let before = out.len();
     let mut replaced = 0;
-    let mut rest = raw.as_bytes();
+    let mut rest = raw;
+    out.reserve(raw.len());
     while let Some(backslash) = memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..backslash]);
         rest = &rest[backslash..];
-        let Some((decoded, length)) = escape(rest) else {
+        // Escapes often follow each other.
+        while let [b'\\', code, behind @ ..] = rest {
+            if let Some(byte) = short_escape(*code) {
+                out.push(byte);
+                rest = behind;
+                continue;
+            }
+            let Some((decoded, length)) = escape(rest) else {
+                out.truncate(before);
+                return Unescaped::Invalid;
+            };
+            replaced += u32::from(decoded.is_none());
+            let decoded = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &rest[length..];
+        }
+        if rest == b"\\" {
             out.truncate(before);
             return Unescaped::Invalid;
-        };
-        replaced += u32::from(decoded.is_none());
-        let decoded = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
-        out.extend_from_slice(decoded.encode_utf8(&mut [0; 4]).as_bytes());
-        rest = &rest[length..];
+        }
     }
     out.extend_from_slice(rest);
     Unescaped::Done { replaced }
+}
+
+/// The character that a backslash and `code` are; nothing of longer escapes.
+#[inline]
+fn short_escape(code: u8) -> Option<u8> {
+    Some(match code {
+        b'"' | b'\\' | b'/' => code,
+        b'b' => 8,
+        b'f' => 0xc,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => return None,
+    })
 }
 
 /// The text of a string value: borrowed if nothing is escaped. `None` for other kinds and for a bad escape.
@@ -124,16 +156,11 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 /// The escape at the start of `bytes` (a backslash): its character, or `None` within for a lone surrogate, and its
 /// length in bytes. `None` if it is no escape.
 fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
-    let short = |character| Some((Some(character), 2));
-    match *bytes.get(1)? {
-        b'"' => short('"'),
-        b'\\' => short('\\'),
-        b'/' => short('/'),
-        b'b' => short('\u{8}'),
-        b'f' => short('\u{c}'),
-        b'n' => short('\n'),
-        b'r' => short('\r'),
-        b't' => short('\t'),
+    let code = *bytes.get(1)?;
+    if let Some(byte) = short_escape(code) {
+        return Some((Some(char::from(byte)), 2));
+    }
+    match code {
         b'u' => {
             let first = code_unit(bytes)?;
             let second = bytes.get(6..).and_then(code_unit);

@@ -22,6 +22,17 @@ pub fn parse_epoch(text: &str) -> Option<i64> {
     i64::try_from(if negative { -ns } else { ns }).ok()
 }
 
+/// As [`parse_epoch`], of a whole number.
+#[inline]
+pub fn of_number(number: i64) -> Option<i64> {
+    number.checked_mul(match number.unsigned_abs() {
+        ..100_000_000_000 => 1_000_000_000,
+        100_000_000_000..100_000_000_000_000 => 1_000_000,
+        100_000_000_000_000..100_000_000_000_000_000 => 1_000,
+        _ => 1,
+    })
+}
+
 /// A number by its digits: 0.`digits` times ten to the power of `point`, the decimal point left out of the digits.
 struct Decimal<'a> {
     integer: &'a [u8],
@@ -148,6 +159,9 @@ mod tests {
             if !text.contains('.') {
                 assert_eq!(independent(text), ns, "{text}");
             }
+            if let Ok(number) = text.parse() {
+                assert_eq!(of_number(number), ns, "{text}");
+            }
         }
     }
 
@@ -220,6 +234,7 @@ mod tests {
         fn whole_numbers_agree_with_arithmetic(number in proptest::prelude::any::<i64>(), shift in 0u32..63) {
             let text = (number >> shift).to_string();
             proptest::prop_assert_eq!(parse_epoch(&text), independent(&text));
+            proptest::prop_assert_eq!(of_number(number >> shift), independent(&text));
         }
 
         #[test]

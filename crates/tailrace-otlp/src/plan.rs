@@ -1,0 +1,198 @@
+//! What is decided about a part's columns before the first row.
+//!
+//! Takes a part and the mapping, gives for each column how it is read and what its attributes start with, and for each
+//! field of a LogRecord which columns may become it. Never looks at a row, but to read a value it is asked for.
+
+use std::collections::HashMap;
+
+use crate::any::push_prefix;
+use crate::attribute::Head;
+use crate::cell::{Cell, Reader};
+use crate::field::{FIELDS, Field, Mapping};
+use crate::open::OpenColumn;
+use crate::part::{Column, Index, Part};
+use crate::value::LOG_RECORD_ATTRIBUTES;
+use crate::wire::bytes_tag;
+
+/// No column.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The prefixes of all columns' attributes, one behind the other; memory that is kept between
+/// calls.
+pub(crate) type Prefixes = Vec<u8>;
+
+/// A part with everything decided that does not depend on the row.
+pub(crate) struct PartPlan<'a> {
+    pub(crate) columns: Vec<ColumnPlan<'a>>,
+    /// For each field.
+    pub(crate) candidates: [Candidates; FIELDS],
+    /// An event's name, or the ids or flags of a trace, may be lifted.
+    pub(crate) has_rare: bool,
+    /// The first column of each name.
+    first: HashMap<&'a str, u32>,
+    pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
+}
+
+pub(crate) struct ColumnPlan<'a> {
+    pub(crate) name: &'a str,
+    reader: Reader<'a>,
+    /// How nearly all columns are read.
+    pub(crate) lane: Option<Lane<'a>>,
+    by_row: bool,
+    /// The column of the same name before this one, or [`NONE`].
+    before: u32,
+    /// Where the attribute's prefix lies in [`Prefixes`].
+    prefix: (u32, u32),
+}
+
+/// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`] says in which records
+/// it has a value.
+pub(crate) struct Lane<'a> {
+    pub(crate) column: OpenColumn<'a>,
+    /// What its attributes start with.
+    pub(crate) head: Head,
+}
+
+/// The columns that may become a field.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    /// In order of precedence.
+    pub(crate) columns: Vec<u32>,
+    /// Their bits, if all of them are lanes among the first 64 columns.
+    pub(crate) lanes: Option<u64>,
+}
+
+impl<'a> PartPlan<'a> {
+    pub(crate) fn new(part: &Part<'a>, mapping: &Mapping, prefixes: &mut Prefixes) -> PartPlan<'a> {
+        let mut plan = PartPlan {
+            columns: Vec::with_capacity(part.columns.len()),
+            candidates: Default::default(),
+            has_rare: false,
+            first: HashMap::with_capacity(part.columns.len()),
+            overflow: part.overflow,
+        };
+        let mut last: HashMap<&str, u32> = HashMap::new();
+        for (at, column) in part.columns.iter().enumerate() {
+            let at = at as u32;
+            plan.first.entry(column.name).or_insert(at);
+            let before = last.insert(column.name, at).unwrap_or(NONE);
+            plan.columns.push(ColumnPlan::new(column, before, prefixes));
+        }
+        for (field, candidates) in Field::ALL.into_iter().zip(&mut plan.candidates) {
+            let ranked = |(at, column): (usize, &Column<'_>)| {
+                Some((mapping.rank(field, column.name)?, at as u32))
+            };
+            let mut ranks: Vec<_> = part.columns.iter().enumerate().filter_map(ranked).collect();
+            ranks.sort_unstable();
+            candidates
+                .columns
+                .extend(ranks.into_iter().map(|(_, at)| at));
+            let bit = |at: &u32| {
+                let is_lane = *at < 64 && plan.columns[*at as usize].lane.is_some();
+                is_lane.then(|| 1 << at)
+            };
+            candidates.lanes = candidates.columns.iter().map(bit).sum();
+        }
+        plan.has_rare = [
+            Field::EventName,
+            Field::TraceId,
+            Field::SpanId,
+            Field::TraceFlags,
+        ]
+        .iter()
+        .any(|field| !plan.candidates[*field as usize].columns.is_empty());
+        plan
+    }
+
+    /// The value of a column.
+    #[inline]
+    pub(crate) fn cell(&self, column: usize, row: usize, record: usize) -> Cell<'_> {
+        let column = &self.columns[column];
+        column.reader.cell(column.at(row, record))
+    }
+
+    /// The value of a column that decides for its name: absent where an earlier column of the name is present.
+    #[inline]
+    pub(crate) fn deciding_cell(&self, column: usize, row: usize, record: usize) -> Cell<'_> {
+        if self.is_shadowed(column, row, record) {
+            return Cell::Absent;
+        }
+        self.cell(column, row, record)
+    }
+
+    /// The columns of a name.
+    pub(crate) fn columns_named(&self, name: &str) -> impl Iterator<Item = usize> {
+        // Columns of one name are rare, and so are calls.
+        let first = self.first.get(name).map(|first| *first as usize);
+        let columns = first.map(|first| first..self.columns.len());
+        let columns = columns.into_iter().flatten();
+        columns.filter(move |column| self.columns[*column].name == name)
+    }
+
+    /// Whether a column of this name is present in the row, lifted or not.
+    pub(crate) fn has_column(&self, name: &str, row: usize, record: usize) -> bool {
+        self.columns_named(name)
+            .any(|column| !self.cell(column, row, record).is_absent())
+    }
+
+    /// Whether any column has this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.first.contains_key(name)
+    }
+
+    pub(crate) fn prefix<'p>(&self, column: usize, prefixes: &'p Prefixes) -> &'p [u8] {
+        let (start, end) = self.columns[column].prefix;
+        &prefixes[start as usize..end as usize]
+    }
+
+    /// Whether an earlier column of the same name is present.
+    #[inline]
+    pub(crate) fn is_shadowed(&self, column: usize, row: usize, record: usize) -> bool {
+        let mut before = self.columns[column].before;
+        while before != NONE {
+            if !self.cell(before as usize, row, record).is_absent() {
+                return true;
+            }
+            before = self.columns[before as usize].before;
+        }
+        false
+    }
+}
+
+impl<'a> ColumnPlan<'a> {
+    fn new(column: &Column<'a>, before: u32, prefixes: &mut Prefixes) -> ColumnPlan<'a> {
+        let start = prefixes.len() as u32;
+        push_prefix(prefixes, column.name);
+        let prefix = &prefixes[start as usize..];
+        let reader = Reader::new(column.values, column.kinds);
+        let by_row = column.index == Index::Row;
+        let head = Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix);
+        let lane = match (&reader, head) {
+            (Reader::Open(open), Some(head)) if !by_row && before == NONE => {
+                let column = *open;
+                Some(Lane { column, head })
+            }
+            _ => None,
+        };
+        ColumnPlan {
+            name: column.name,
+            reader,
+            lane,
+            by_row,
+            before,
+            prefix: (start, prefixes.len() as u32),
+        }
+    }
+
+    /// The column, if it is a lane that may have no value in some record.
+    pub(crate) fn sparse(&self) -> Option<&OpenColumn<'a>> {
+        let column = &self.lane.as_ref()?.column;
+        column.is_sparse().then_some(column)
+    }
+
+    /// Where the value of a row is.
+    #[inline]
+    pub(crate) fn at(&self, row: usize, record: usize) -> usize {
+        if self.by_row { row } else { record }
+    }
+}
