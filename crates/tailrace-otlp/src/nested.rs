@@ -2,8 +2,8 @@
 //!
 //! Takes the text of a value, appends bytes while it reads: what is read is checked on the way, and lengths are closed
 //! behind what they count. Text that turns out not to be JSON is taken back and sent as a string. Keys that an object
-//! has already are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Never reads a byte twice, but
-//! for those that were taken back.
+//! has already are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Reads hardly a
+//! byte twice, but for those that were taken back.
 
 mod names;
 mod scalar;

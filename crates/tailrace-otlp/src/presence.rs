@@ -99,3 +99,26 @@ impl OpenColumn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use arrow::array::{StringViewArray, UInt8Array};
+
+    #[test]
+    fn a_value_is_where_its_state_says_so() {
+        for len in [0, 1, 63, 64, 65, 200] {
+            let text = (0..len).map(|at| (at % 3 != 1).then_some("x"));
+            let text: StringViewArray = text.collect();
+            // With a kind and no text a value was unreadable, unless it is null.
+            let kinds = (0..len).map(|at| (at % 7 != 2).then_some((at % 5) as u8));
+            let kinds: UInt8Array = kinds.collect();
+            let column = OpenColumn::new(&text, &kinds);
+            let mut present = Vec::new();
+            column.for_each_present(150, |at| present.push(at));
+            let states = (0..len.min(150)).filter(|at| column.state(*at) != ABSENT);
+            assert_eq!(present, states.collect::<Vec<_>>());
+        }
+    }
+}
