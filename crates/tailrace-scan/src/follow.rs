@@ -22,6 +22,8 @@ use crate::token::is_whitespace;
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
+/// Nor are those that end where the place behind a piece of text might not be a `u32`.
+const END_MAX: usize = u32::MAX as usize - 4096;
 
 impl Marks {
     /// Follows records of the buffer `bytes`, which lie in these spans.
@@ -64,7 +66,9 @@ impl Task for Follow<'_> {
         } = self.marks;
         let room = 2 * layouts.members_max();
         let is_json = |record: &Record, span: &Span| {
-            record.flags & (TEXT | BROKEN) == 0 && span.len() <= RECORD_BYTES_MAX
+            record.flags & (TEXT | BROKEN) == 0
+                && span.len() <= RECORD_BYTES_MAX
+                && span.end() <= END_MAX
         };
         // The layout that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
@@ -117,6 +121,7 @@ fn along<P: Probe>(
     layout: &Layout,
     marks: &mut [Mark],
 ) -> Option<()> {
+    let bytes = near(bytes, spans[1]);
     let mut at = spans.map(|span| span.start() as u32);
     let (first, second) = marks.split_at_mut(layout.pieces.len());
     for ((piece, first), second) in layout.pieces.iter().zip(first).zip(second) {
@@ -154,6 +159,7 @@ fn through<P: Probe>(
     nodes: &[Node],
     marks: &mut [Mark],
 ) -> Option<u32> {
+    let bytes = near(bytes, span);
     let mut at = span.start() as u32;
     let mut node = nodes.first()?;
     let mut marks = marks.iter_mut();
@@ -183,10 +189,26 @@ fn next<'n, P: Probe>(
     at: u32,
 ) -> Option<&'n Node> {
     let mut node = nodes.get(number as usize)?;
-    while !(node.piece.starts(probe, window) && node.piece.goes_on(bytes, at)) {
+    // Of two pieces, one of which goes on with whitespace, that one is right where whitespace stands.
+    let is_blank = |at: u32| {
+        bytes
+            .get(at as usize)
+            .is_none_or(|&byte| is_whitespace(byte))
+    };
+    while !(node.piece.starts(probe, window)
+        && node.piece.goes_on(bytes, at)
+        && !is_blank(at + node.piece.len))
+    {
         node = nodes.get(node.sibling as usize)?;
     }
     Some(node)
+}
+
+/// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed
+/// through its neighbours.
+#[inline(always)]
+fn near<'a>(bytes: &'a [u8], span: &Span) -> &'a [u8] {
+    &bytes[..bytes.len().min(span.end() + WINDOW_BYTES)]
 }
 
 #[inline(always)]

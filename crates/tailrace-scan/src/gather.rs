@@ -146,12 +146,15 @@ impl Values<'_, '_> {
     fn path(&self, rows: &mut Rows<'_>, column: usize, path: &[json::Step]) {
         for pick in self.picks {
             let mark = self.mark(pick);
+            let text = self.str(pick, mark.start(), mark.len());
             if !matches!(mark.kind(), Kind::Object | Kind::Array) {
+                let is_bad = self.is_first && mark.is_escaped() && rows.unescape(text).is_none();
+                rows.stats.bad_values += u64::from(is_bad);
                 continue;
             }
             let outer = json::Value {
                 kind: mark.kind(),
-                text: self.str(pick, mark.start(), mark.len()),
+                text,
                 escaped: false,
             };
             let Some(inner) = json::get_path(outer, path) else {
@@ -161,16 +164,22 @@ impl Values<'_, '_> {
                 mark.start() + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
             let end = start + inner.text.len();
             let inner = Mark::new(inner.kind, inner.escaped, start as u32, end as u32);
-            self.other(rows, pick, inner, Place::Column(column));
+            // Another string than the member's value, whatever reads that.
+            self.value(rows, pick, inner, Place::Column(column), true);
         }
     }
 
     /// One value for a column of any type.
     fn other(&self, rows: &mut Rows<'_>, pick: &Pick, mark: Mark, place: Place) {
+        self.value(rows, pick, mark, place, self.is_first);
+    }
+
+    /// The same; it is counted only if it `is_first`.
+    fn value(&self, rows: &mut Rows<'_>, pick: &Pick, mark: Mark, place: Place, is_first: bool) {
         let (row, text) = (pick.row as usize, self.str(pick, mark.start(), mark.len()));
         if mark.is_escaped() {
-            if !rows.set_escaped(place, row, text, self.is_first) {
-                rows.stats.bad_values += u64::from(self.is_first);
+            if !rows.set_escaped(place, row, text, is_first) {
+                rows.stats.bad_values += u64::from(is_first);
             }
             return;
         }

@@ -18,8 +18,11 @@ use crate::walker;
 /// When there are so many layouts, or so many pieces of them, all are forgotten.
 const LAYOUTS_MAX: usize = 512;
 const PIECES_MAX: usize = 16 * 1024;
-/// Records with longer pieces have none.
+/// The same for the bytes of all pieces.
+const BYTES_MAX: usize = 1 << 20;
+/// Records with longer pieces, or with more bytes of them, have none.
 const PIECE_BYTES_MAX: usize = 1024;
+const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 /// How much of a record is looked at in one step: a piece of text and the beginning of the value behind it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
 /// How many records of one batch are looked at to learn from.
@@ -34,6 +37,8 @@ pub(crate) struct Layouts {
     layouts: Vec<Layout>,
     /// Pieces in all layouts; there are no more nodes than that, and the root.
     pieces: usize,
+    /// Their bytes.
+    bytes: usize,
     /// The most members of a layout.
     members_max: usize,
     tries: u32,
@@ -84,6 +89,7 @@ impl Layouts {
             nodes: vec![Node::new(&[])],
             layouts: Vec::new(),
             pieces: 0,
+            bytes: 0,
             members_max: 0,
             tries: 0,
         }
@@ -100,7 +106,7 @@ impl Layouts {
     }
 
     fn is_full(&self) -> bool {
-        self.layouts.len() >= LAYOUTS_MAX || self.pieces >= PIECES_MAX
+        self.layouts.len() >= LAYOUTS_MAX || self.pieces >= PIECES_MAX || self.bytes >= BYTES_MAX
     }
 
     /// How many there are.
@@ -135,6 +141,10 @@ impl Layouts {
             return;
         };
         let count = texts.len();
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        if bytes > RECORD_BYTES_MAX {
+            return;
+        }
         let mut node = 0;
         for text in texts {
             node = self.child(node, text);
@@ -146,6 +156,7 @@ impl Layouts {
             self.members_max = self.members_max.max(count);
             self.layouts.push(layout);
             self.pieces += count;
+            self.bytes += bytes;
         }
     }
 

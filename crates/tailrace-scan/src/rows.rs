@@ -137,7 +137,7 @@ impl<'p> Rows<'p> {
     }
 
     /// What the text between the quotes of a string means, in the side buffer; `None` if an escape is bad.
-    fn unescape(&mut self, raw: &str) -> Option<SideText> {
+    pub(crate) fn unescape(&mut self, raw: &str) -> Option<SideText> {
         let written = self.side.append(|out| match json::unescape(raw, out) {
             Unescaped::Done { replaced } => Some(replaced),
             Unescaped::Invalid => None,

@@ -201,6 +201,9 @@ pub(crate) fn check_scan(config: &Config, batch: &Batch) -> Plain {
         assert_eq!(scanned, expect, "{isa:?}");
         let again = plain(&scanner.scan(&batch.records()));
         assert_eq!(again.columns, expect.columns, "{isa:?}, second batch");
+        if config.star.is_none() {
+            assert_eq!(again.stats, expect.stats, "{isa:?}, second batch");
+        }
     }
     expect
 }
@@ -240,6 +243,23 @@ pub(crate) fn rich_config(keys: &[&str]) -> Config {
         columns,
         star: None,
         offset_s: 3600,
+        ..Config::default()
+    }
+}
+
+/// Paths into members, before and behind columns of the members themselves, and no reserved column.
+pub(crate) fn path_config(keys: &[&str]) -> Config {
+    let steps = |key: &str, inner: Step| [Step::Key(key.into()), inner];
+    let of_key = |name: &&str| {
+        [
+            path(&steps(name, Step::Key("a".into())), Type::Text),
+            path(&steps(name, Step::Key("b".into())), Type::Open),
+            key(name, Type::Open),
+            path(&steps(name, Step::Index(0)), Type::Int64),
+        ]
+    };
+    Config {
+        columns: keys.iter().flat_map(of_key).collect(),
         ..Config::default()
     }
 }

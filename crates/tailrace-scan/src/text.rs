@@ -115,7 +115,9 @@ impl Buffers {
                 .buffers
                 .get(first.buffer as usize)
                 .map_or(&[][..], |buffer| buffer);
-            let in_bounds = |start: u32, end: u32| start <= end && end as usize <= bytes.len();
+            let is_there = (first.buffer as usize) < records.buffers.len();
+            let in_bounds =
+                |start: u32, end: u32| is_there && start <= end && end as usize <= bytes.len();
             let mut end = first.start;
             let mut count = 0;
             for record in rest {

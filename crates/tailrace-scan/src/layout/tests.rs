@@ -51,6 +51,21 @@ fn a_record_at_the_end_of_every_buffer_is_learnt_once() {
 }
 
 #[test]
+fn whitespace_behind_a_colon_makes_another_layout() {
+    let (mut layouts, keys) = (Layouts::new(), star());
+    let members = |space: &str| ["a", "b"].map(|key| format!("\"{key}\":{space}1"));
+    for space in ["", " ", "\t", "  "] {
+        let (text, structurals) = record(&members(space));
+        layouts.learn(&text, &structurals, |name| keys.wish(name));
+    }
+    for (number, space) in (0..).zip(["", " ", "\t", "  "]) {
+        let (text, _) = record(&members(space));
+        let longer = [&text[..], &[b' '; 64]].concat();
+        assert_eq!(follow(&layouts, &longer, text.len()), number, "{space:?}");
+    }
+}
+
+#[test]
 fn keys_of_any_kind_do_not_fill_memory() {
     let many: Vec<String> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
     for len in [1, 100, 2000, PIECES_MAX] {
@@ -65,6 +80,7 @@ fn keys_of_any_kind_do_not_fill_memory() {
             assert!(layouts.len() <= LAYOUTS_MAX, "{len}");
             assert!(layouts.pieces < PIECES_MAX + PIECES_MAX / 8, "{len}");
             assert!(layouts.nodes.len() <= layouts.pieces + 1, "{len}");
+            assert!(layouts.bytes < BYTES_MAX + RECORD_BYTES_MAX, "{len}");
             if i == 30 && len > 1000 {
                 break;
             }

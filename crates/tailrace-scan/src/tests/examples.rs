@@ -378,6 +378,7 @@ fn ranges_that_do_not_exist_are_empty_records() {
             record(0, 1, 0),
             record(0, 0, 3),
             record(1, 0, 0),
+            record(7, 0, 0),
             record(u32::MAX, 5, 9),
             record(0, 0, 2),
         ],
@@ -388,7 +389,7 @@ fn ranges_that_do_not_exist_are_empty_records() {
         ..Config::default()
     };
     let scanned = plain(&Scanner::new(config).scan(&batch.records()));
-    assert_eq!(scanned.malformed, [true, true, true, true, false]);
+    assert_eq!(scanned.malformed, [true, true, true, true, true, false]);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::generate::{self, KEYS};
-use super::{Batch, ISAS, check_scan, key, plain, rich_config, star_config, texts_of};
+use super::{Batch, ISAS, check_scan, key, path_config, plain, rich_config, star_config, texts_of};
 use crate::naive::{Naive, Plain};
 use crate::{Config, Needle, Needles, Records, Scanner, Stats, Type};
 
-fn configs() -> [Config; 5] {
+fn configs() -> [Config; 6] {
     let everything = Config {
         star: star_config(512).star,
         ..rich_config(&KEYS)
@@ -17,6 +17,7 @@ fn configs() -> [Config; 5] {
         rich_config(&["a", "q\"uote"]),
         star_config(512),
         star_config(2),
+        path_config(&KEYS),
         Config::default(),
     ]
 }
