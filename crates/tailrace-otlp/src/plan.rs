@@ -45,7 +45,7 @@ pub(crate) struct ColumnPlan<'a> {
     prefix: (u32, u32),
 }
 
-/// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`] says in which records
+/// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`](crate::presence::Presence) says in which records
 /// it has a value.
 pub(crate) struct Lane<'a> {
     pub(crate) column: OpenColumn<'a>,
