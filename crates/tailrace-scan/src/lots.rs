@@ -8,7 +8,7 @@ use crate::extract::{Batch, Extractor, Followed, Outlined, Pick};
 use crate::follow::Marks;
 use crate::index::{Index, Indexer};
 use crate::keys::Keys;
-use crate::layout::Layouts;
+use crate::layout::{Layouts, WINDOW_BYTES};
 use crate::records::{BROKEN, Record, TEXT, TEXT_ALLOWED};
 use crate::rows::{Rows, Shape};
 use crate::scanned::Scanned;
@@ -141,7 +141,9 @@ impl Lots {
             }
             let number = lot.first() + pick.at as usize;
             extractor.add_outlined(batch, &outlined, number, pick.row as usize, rows);
-            if outlined.shape == Shape::Object {
+            // One at the buffer's end was not looked at: its layout may be known.
+            let end = lot.spans()[pick.at as usize].end();
+            if outlined.shape == Shape::Object && end + WINDOW_BYTES <= bytes.len() {
                 let keys = keys.unwrap_or(extractor.keys());
                 let wish = |name: &str| keys.wish(name);
                 self.layouts.learn(bytes, outlined.structurals, wish);
