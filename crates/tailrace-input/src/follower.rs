@@ -461,6 +461,12 @@ impl Follower {
         }
     }
 
+    /// Says that nobody who would have to read `source` again may keep it on the disk: if it is deleted and
+    /// was read to its end, its space is given back now, before [`Self::settled`].
+    pub fn let_go(&mut self, source: SourceId) {
+        self.unsettled.remove(&source);
+    }
+
     /// Notices what changed and opens what is there to read, without reading it: for the time in which
     /// nothing can be taken, so that a file that is deleted meanwhile is not missed.
     pub fn hold(&mut self) {

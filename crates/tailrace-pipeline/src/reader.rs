@@ -17,7 +17,7 @@ use tailrace_input::{
 };
 use tracing::{info, warn};
 
-use detach::{end_of, unsettled_bytes};
+use detach::{end_of, keeps_deleted, unsettled_bytes};
 use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
@@ -523,7 +523,14 @@ impl Reader {
                     }
                     false
                 }
-                None => true,
+                None => {
+                    if let Source::Files(follower) = source
+                        && !keeps_deleted(pipeline, *slot)
+                    {
+                        follower.let_go(*ended);
+                    }
+                    true
+                }
             });
         self.gauges.set(pipeline, source, self.awaiting.as_ref());
     }

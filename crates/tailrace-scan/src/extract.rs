@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::config::{self, Config};
 use crate::follow::{Found, Mark};
-use crate::gather::gather;
+use crate::gather::{Picked, gather};
 use crate::keys::{Keys, Star};
 use crate::layout::{Layout, Layouts};
 use crate::overflow::Overflow;
@@ -234,8 +234,9 @@ impl Extractor {
             return;
         };
         if self.plan.reserved.is_empty() {
+            let picked = Picked::new(picks, members.count);
             for member in &members.wanted {
-                gather(followed, member, members.count, picks, rows);
+                gather(followed, member, &picked, rows);
             }
             return;
         }

@@ -8,6 +8,7 @@
 
 mod mark;
 mod nested;
+mod order;
 mod value;
 
 pub(crate) use mark::{Found, Mark, Marks};
@@ -16,6 +17,7 @@ use value::VALUE_BYTES;
 
 use crate::index::{Indexer, Probe, Task};
 use crate::layout::{Layout, Layouts, NONE, Node, Piece, WINDOW_BYTES};
+use crate::lots::LOT_MAX;
 use crate::records::{BROKEN, Record, TEXT};
 use crate::text::Span;
 use crate::token::is_whitespace;
@@ -58,49 +60,65 @@ impl Task for Follow<'_> {
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) {
-        let Follow { bytes, layouts, .. } = self;
+        let Follow {
+            bytes,
+            records,
+            spans,
+            layouts,
+            ..
+        } = self;
         let Marks {
             marks,
             count,
             found,
         } = self.marks;
         let room = 2 * layouts.members_max();
-        let is_json = |record: &Record, span: &Span| {
+        let is_json = |at: u8| {
+            let (record, span) = (&records[at as usize], &spans[at as usize]);
             record.flags & (TEXT | BROKEN) == 0
                 && span.len() <= RECORD_BYTES_MAX
                 && span.end() <= END_MAX
         };
+        let base = found.len();
+        found.resize(base + spans.len(), Found::default());
+        let found = &mut found[base..];
+        let mut order = [0; LOT_MAX];
+        let mut rest = order::by_beginning(bytes, spans, &mut order);
         // The layout that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
-        let mut rest = self.records.iter().zip(self.spans);
-        while let Some((record, span)) = rest.next() {
+        while let Some((&at, others)) = rest.split_first() {
+            rest = others;
             let first = *count;
             if marks.len() < first + room {
                 marks.resize((first + room).next_power_of_two(), Mark::default());
             }
             let slots = &mut marks[first..first + room];
+            let span = &spans[at as usize];
             let mut layout = NONE;
-            if is_json(record, span) {
+            if is_json(at) {
                 if let Some(repeated) = repeated
-                    && let mut two = rest.clone()
-                    && let Some((next, next_span)) = two.next()
-                    && is_json(next, next_span)
-                    && along(probe, bytes, [span, next_span], repeated, slots).is_some()
+                    && let Some((&next, others)) = rest.split_first()
+                    && is_json(next)
+                    && let two = [span, &spans[next as usize]]
+                    && along(probe, bytes, two, repeated, slots).is_some()
                 {
                     let len = repeated.pieces.len();
                     let place = |first| Found {
                         layout: last,
                         first: first as u32,
                     };
-                    found.extend([place(first), place(first + len)]);
+                    found[at as usize] = place(first);
+                    found[next as usize] = place(first + len);
                     *count += 2 * len;
-                    rest = two;
+                    rest = others;
                     continue;
                 }
                 layout = through(probe, bytes, span, layouts.nodes(), slots).unwrap_or(NONE);
             }
-            let first = first as u32;
-            found.push(Found { layout, first });
+            found[at as usize] = Found {
+                layout,
+                first: first as u32,
+            };
             repeated = None;
             if layout != NONE {
                 let known = layouts.get(layout as usize);
@@ -121,14 +139,14 @@ fn along<P: Probe>(
     layout: &Layout,
     marks: &mut [Mark],
 ) -> Option<()> {
-    let bytes = near(bytes, spans[1]);
+    let bytes = spans.map(|span| near(bytes, span));
     let mut at = spans.map(|span| span.start() as u32);
     let (first, second) = marks.split_at_mut(layout.pieces.len());
     for ((piece, first), second) in layout.pieces.iter().zip(first).zip(second) {
-        (*first, at[0]) = step(probe, bytes, piece, at[0])?;
-        (*second, at[1]) = step(probe, bytes, piece, at[1])?;
+        (*first, at[0]) = step(probe, bytes[0], piece, at[0])?;
+        (*second, at[1]) = step(probe, bytes[1], piece, at[1])?;
     }
-    let is_end = |i: usize| ends_at(bytes, at[i] as usize, spans[i].end());
+    let is_end = |i: usize| ends_at(bytes[i], at[i] as usize, spans[i].end());
     (is_end(0) && is_end(1)).then_some(())
 }
 

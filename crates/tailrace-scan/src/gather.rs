@@ -15,19 +15,24 @@ use crate::plan::Target;
 use crate::rows::{Place, Rows};
 use crate::text::{Slot, ValidText, View, Views};
 
-/// Sets all columns of one member of records that have `stride` members each.
+/// Sets all columns of one member of these records.
 pub(crate) fn gather(
     followed: &Followed<'_>,
     member: &Member,
-    stride: usize,
-    picks: &[Pick],
+    picked: &Picked<'_>,
     rows: &mut Rows<'_>,
 ) {
+    let &Picked {
+        picks,
+        stride,
+        is_even,
+    } = picked;
     let mut values = Values {
         followed,
         place: member.place,
         stride,
         picks,
+        is_even,
         is_first: true,
     };
     let plan = rows.plan;
@@ -45,6 +50,31 @@ pub(crate) fn gather(
     }
 }
 
+/// Records of one layout.
+pub(crate) struct Picked<'p> {
+    picks: &'p [Pick],
+    /// How many marks each of them has.
+    stride: usize,
+    /// They follow each other, and so do their rows and their marks.
+    is_even: bool,
+}
+
+impl<'p> Picked<'p> {
+    /// Records with `stride` members each.
+    pub(crate) fn new(picks: &'p [Pick], stride: usize) -> Picked<'p> {
+        let follows = |pair: &[Pick; 2]| {
+            let distance = |of: fn(&Pick) -> u32| of(&pair[1]).wrapping_sub(of(&pair[0]));
+            let is_next = distance(|pick| pick.at) == 1 && distance(|pick| pick.row) == 1;
+            is_next && distance(|pick| pick.first) as usize == stride
+        };
+        Picked {
+            picks,
+            stride,
+            is_even: picks.array_windows().all(follows),
+        }
+    }
+}
+
 /// The values of one member.
 struct Values<'v, 'a> {
     followed: &'v Followed<'a>,
@@ -53,6 +83,7 @@ struct Values<'v, 'a> {
     /// How many marks each of the records has.
     stride: usize,
     picks: &'v [Pick],
+    is_even: bool,
     /// The first of all who want the values: what is counted once is counted now.
     is_first: bool,
 }
@@ -91,37 +122,28 @@ impl Values<'_, '_> {
     /// there are.
     fn common_texts(&self, from: usize, (views, states): (&mut Views, &mut [u8])) -> usize {
         let picks = &self.picks[from..];
-        let text = self.followed.lot.valid_text();
-        if let (Some(text), Some(marks)) = (&text, self.even(picks)) {
+        let Some(text) = self.followed.lot.valid_text() else {
+            let set = |pick: &&Pick| {
+                let text = self.followed.lot.valid_record(pick.at as usize);
+                set_text(&text, self.mark(pick), pick.row, views, states)
+            };
+            return from + picks.iter().take_while(set).count();
+        };
+        if let Some(marks) = self.even(picks) {
             let row = picks[0].row as usize;
             let slots = views.slots(row, picks.len());
             let states = &mut states[row..row + picks.len()];
-            return from + set_even(text, marks, self.stride, slots, states);
+            return from + set_even(&text, marks, self.stride, slots, states);
         }
-        let set = |pick: &&Pick| {
-            let mark = self.mark(pick);
-            let text = text.unwrap_or_else(|| self.followed.lot.valid_record(pick.at as usize));
-            let Some(view) = common_text(&text, mark) else {
-                return false;
-            };
-            views.set(pick.row as usize, view);
-            states[pick.row as usize] = mark.state();
-            true
-        };
-        from + picks.iter().take_while(set).count()
+        let marks = self.followed.marks.get(self.place as usize..);
+        from + set_scattered(&text, marks.unwrap_or_default(), picks, views, states)
     }
 
-    /// The marks from the member's first one on, if the records follow each other, in their buffer as in the rows: of one
-    /// layout, they lie at one distance.
+    /// The marks from the member's first one on, if those of the records lie at one distance, as their rows do.
     fn even(&self, picks: &[Pick]) -> Option<&[Mark]> {
-        let (first, last) = (picks.first()?, picks.last()?);
-        let count = picks.len() as u32 - 1;
-        let is_even = last.row - first.row == count && last.at - first.at == count;
-        let marks = self
-            .followed
-            .marks
-            .get(first.first as usize + self.place as usize..)?;
-        is_even.then_some(marks)
+        let first = picks.first().filter(|_| self.is_even)?;
+        let marks = self.followed.marks;
+        marks.get(first.first as usize + self.place as usize..)
     }
 
     /// A column of numbers: quickly where a value is short and plain.
@@ -228,6 +250,39 @@ fn set_even<'s>(
         at += stride;
     }
     count - places.len()
+}
+
+/// Sets the rows of these records, up to one whose value is uncommon; says how many it set. The first mark of each counts.
+#[inline(never)]
+fn set_scattered(
+    text: &ValidText<'_>,
+    marks: &[Mark],
+    picks: &[Pick],
+    views: &mut Views,
+    states: &mut [u8],
+) -> usize {
+    let set = |pick: &&Pick| {
+        let mark = marks.get(pick.first as usize);
+        mark.is_some_and(|&mark| set_text(text, mark, pick.row, views, states))
+    };
+    picks.iter().take_while(set).count()
+}
+
+/// Sets a row, unless its value is uncommon.
+#[inline(always)]
+fn set_text(
+    text: &ValidText<'_>,
+    mark: Mark,
+    row: u32,
+    views: &mut Views,
+    states: &mut [u8],
+) -> bool {
+    let view = common_text(text, mark);
+    if let Some(view) = view {
+        views.set(row as usize, view);
+        states[row as usize] = mark.state();
+    }
+    view.is_some()
 }
 
 /// The view of a text without escapes, unless it lies where a view takes more than a glance.

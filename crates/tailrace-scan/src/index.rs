@@ -40,7 +40,7 @@ mod probe;
 mod scalar;
 
 pub(crate) use dispatch::Indexer;
-pub(crate) use probe::{PROBE_BYTES, Probe, Task};
+pub(crate) use probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
 
 use crate::text::Span;
 
@@ -269,7 +269,7 @@ impl Open {
 
 /// Which bytes an odd run of backslashes stands before.
 #[inline(always)]
-fn escaped(backslash: u64, escapes_next: &mut u64) -> u64 {
+pub(crate) fn escaped(backslash: u64, escapes_next: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     if backslash == 0 {
         return std::mem::take(escapes_next);

@@ -17,7 +17,7 @@ use crate::text::{Lot, Span};
 use crate::token::skip_whitespace;
 
 /// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
-pub(crate) const LOT_MAX: usize = 128;
+pub(crate) const LOT_MAX: usize = 256;
 
 /// What is used again for every batch, and what both phases know.
 #[derive(Debug)]

@@ -26,6 +26,13 @@ pub(super) fn unsettled_bytes(pipeline: &Pipeline, attached: &[bool], slot: Slot
     attached.map(|(bytes, _)| *bytes).max().unwrap_or(0)
 }
 
+/// Whether an output that is required has not settled all that was read of a source.
+pub(super) fn keeps_deleted(pipeline: &Pipeline, slot: Slot) -> bool {
+    let unsettled = pipeline.tracker.unsettled_by_output(slot);
+    let mut outputs = unsettled.iter().enumerate();
+    outputs.any(|(output, bytes)| *bytes > 0 && pipeline.is_required(output))
+}
+
 /// The one that holds most, if it is at least `min` and another one could go on: it holds less than half of that.
 fn laggard(held: &[u64], attached: &[bool], min: u64) -> Option<usize> {
     let taking_part = || {

@@ -68,7 +68,7 @@ impl Mark {
 }
 
 /// What following a record found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     /// Its layout, or [`NONE`](crate::layout::NONE).
     pub(crate) layout: u32,

@@ -4,8 +4,8 @@
 //! included. Never recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left
 //! to the walk.
 
-use super::value;
-use crate::index::Probe;
+use super::value::{self, Escapes};
+use crate::index::{PROBE_BYTES, Probe};
 use crate::token::skip_whitespace;
 
 const DEPTH_MAX: u32 = u64::BITS;
@@ -82,29 +82,13 @@ fn behind_plain<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
 /// Behind the string that starts at `at`.
 #[inline(always)]
 fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
-    let (end, escaped) = value::string_end(probe, bytes, at + 1)?;
-    if escaped && !escapes_are_good(&bytes[at + 1..end]) {
-        return None;
+    let at = at + 1;
+    // Most are short and have no escapes.
+    let ends = probe.string_ends(bytes.get(at..at + PROBE_BYTES)?.first_chunk()?);
+    let end = at + ends.trailing_zeros() as usize;
+    if ends != 0 && bytes[end] == b'"' {
+        return Some(end + 1);
     }
+    let (end, _) = value::string_end(probe, bytes, at, Escapes::AreChecked)?;
     Some(end + 1)
-}
-
-/// Whether every backslash starts an escape that JSON has.
-fn escapes_are_good(text: &[u8]) -> bool {
-    let mut rest = text;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        let len = match rest.get(at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') => 6,
-            _ => return false,
-        };
-        let Some(escape) = rest.get(at..at + len) else {
-            return false;
-        };
-        if !escape[2..].iter().all(u8::is_ascii_hexdigit) {
-            return false;
-        }
-        rest = &rest[at + len..];
-    }
-    true
 }

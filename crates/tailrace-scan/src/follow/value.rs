@@ -7,7 +7,7 @@
 use tailrace_model::json::Kind;
 
 use super::{Mark, nested};
-use crate::index::{PROBE_BYTES, Probe, Task};
+use crate::index::{self, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
 use crate::token;
 
 /// What a value is, and the place behind it.
@@ -104,7 +104,7 @@ impl Task for Any<'_> {
         };
         match *bytes.get(start)? {
             b'"' => {
-                let (end, escaped) = string_end(probe, bytes, start + 1)?;
+                let (end, escaped) = string_end(probe, bytes, start + 1, Escapes::AreUndone)?;
                 value(Kind::String, escaped, end + 1)
             }
             b'{' => value(Kind::Object, false, nested::end(probe, bytes, start)?),
@@ -117,24 +117,67 @@ impl Task for Any<'_> {
 
 /// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it.
 #[inline(always)]
-pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<(usize, bool)> {
-    let mut at = at;
-    let mut escaped = false;
+pub(super) fn string_end<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    at: usize,
+    escapes: Escapes,
+) -> Option<(usize, bool)> {
+    let (mut at, mut escapes_next, mut seen) = (at, 0, 0);
     loop {
-        let ends = probe.string_ends(bytes.get(at..at + PROBE_BYTES)?.first_chunk()?);
-        at += ends.trailing_zeros() as usize;
-        if ends == 0 {
-            continue;
+        let block = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
+        let StringMasks {
+            quotes,
+            backslashes,
+            controls,
+        } = probe.string_masks(block);
+        let escaped = index::escaped(backslashes, &mut escapes_next);
+        let ends = quotes & !escaped | controls;
+        // All of them if there is no end.
+        let inside = ends.wrapping_sub(1) & !ends;
+        seen |= backslashes & inside;
+        if let Escapes::AreChecked = escapes
+            && escaped & inside != 0
+            && !are_good(bytes, at, escaped & inside)
+        {
+            return None;
         }
-        match *bytes.get(at)? {
-            b'"' => return Some((at, escaped)),
-            b'\\' => {
-                escaped = true;
-                at += 2;
-            }
-            _ => return None,
+        if ends != 0 {
+            let end = ends.trailing_zeros();
+            return (controls >> end & 1 == 0).then_some((at + end as usize, seen != 0));
+        }
+        at += STRING_BYTES;
+    }
+}
+
+/// What is done about the escapes of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escapes {
+    /// They are looked at here: nobody else does.
+    AreChecked,
+    /// Whoever undoes them finds what is bad.
+    AreUndone,
+}
+
+/// Whether these bytes from `at` on, each behind a backslash, make escapes that JSON has.
+#[inline(always)]
+fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
+    let mut rest = escaped;
+    while rest != 0 {
+        let at = at + rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        let is_good = match bytes[at] {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => true,
+            b'u' => bytes
+                .get(at + 1..at + 5)
+                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+            _ => false,
+        };
+        if !is_good {
+            return false;
         }
     }
+    true
 }
 
 /// The place behind the number or literal inside an object or array that starts at `at`.

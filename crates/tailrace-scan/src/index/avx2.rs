@@ -15,7 +15,10 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8,
 };
 
-use super::{BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, Task, build};
+use super::{
+    BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task,
+    build,
+};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.
@@ -77,6 +80,12 @@ impl Probe for Avx2 {
     }
 
     #[inline(always)]
+    fn string_masks(self, bytes: &[u8; STRING_BYTES]) -> StringMasks {
+        // SAFETY: `self` proves AVX2.
+        unsafe { string_masks(bytes) }
+    }
+
+    #[inline(always)]
     fn not_digits(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
         // SAFETY: `self` proves AVX2.
         unsafe { not_digits(load(bytes)) }
@@ -107,6 +116,17 @@ fn load(bytes: &[u8; PROBE_BYTES]) -> __m256i {
 fn string_ends(bytes: __m256i) -> u32 {
     let ends = _mm256_or_si256(equal(bytes, b'"'), equal(bytes, b'\\'));
     _mm256_movemask_epi8(_mm256_or_si256(ends, controls(bytes))) as u32
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn string_masks(bytes: &[u8; STRING_BYTES]) -> StringMasks {
+    let (low, high) = halves(bytes);
+    StringMasks {
+        quotes: bits(equal(low, b'"'), equal(high, b'"')),
+        backslashes: bits(equal(low, b'\\'), equal(high, b'\\')),
+        controls: bits(controls(low), controls(high)),
+    }
 }
 
 #[target_feature(enable = "avx2")]
@@ -166,17 +186,23 @@ fn write_offsets(slots: &mut [u32; BLOCK_BYTES], base: u32, mut bits: u64) {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn masks(block: &[u8; BLOCK_BYTES]) -> Masks {
-    // SAFETY: unaligned loads of bytes 0..32 and 32..64 of a 64-byte array.
-    let (low, high) = unsafe {
-        let low = block.as_ptr().cast::<__m256i>();
-        (_mm256_loadu_si256(low), _mm256_loadu_si256(low.add(1)))
-    };
+    let (low, high) = halves(block);
     Masks {
         quote: bits(equal(low, b'"'), equal(high, b'"')),
         backslash: bits(equal(low, b'\\'), equal(high, b'\\')),
         structural: bits(structurals(low), structurals(high)),
         // Bit 6, moved to where a mask is taken from.
         bracket: bits(_mm256_slli_epi16::<1>(low), _mm256_slli_epi16::<1>(high)),
+    }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn halves(bytes: &[u8; BLOCK_BYTES]) -> (__m256i, __m256i) {
+    // SAFETY: unaligned loads of bytes 0..32 and 32..64 of a 64-byte array.
+    unsafe {
+        let low = bytes.as_ptr().cast::<__m256i>();
+        (_mm256_loadu_si256(low), _mm256_loadu_si256(low.add(1)))
     }
 }
 

@@ -6,12 +6,38 @@
 /// How many bytes are looked at.
 pub(crate) const PROBE_BYTES: usize = 32;
 
+/// How many bytes of a long string are looked at.
+pub(crate) const STRING_BYTES: usize = 2 * PROBE_BYTES;
+
+/// What 64 bytes of a string are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StringMasks {
+    /// `"`, escaped or not.
+    pub(crate) quotes: u64,
+    /// `\`.
+    pub(crate) backslashes: u64,
+    /// Those below 0x20.
+    pub(crate) controls: u64,
+}
+
 /// One instruction set. A value of the type proves that the machine has it.
 pub(crate) trait Probe: Copy {
     /// The bytes that end a string, or must not stand in one as they are: `"`, `\` and those below 0x20.
     #[inline(always)]
     fn string_ends(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
         mask(bytes, |_, byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+    }
+
+    /// What the bytes of a long string are.
+    #[inline(always)]
+    fn string_masks(self, bytes: &[u8; STRING_BYTES]) -> StringMasks {
+        let mut masks = StringMasks::default();
+        for (i, &byte) in bytes.iter().enumerate() {
+            masks.quotes |= u64::from(byte == b'"') << i;
+            masks.backslashes |= u64::from(byte == b'\\') << i;
+            masks.controls |= u64::from(byte < 0x20) << i;
+        }
+        masks
     }
 
     /// The bytes that are not `0` to `9`.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Index, Indexer};
+use super::{Index, Indexer, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
 use crate::config::Isa;
 use crate::tests::ISAS;
 use crate::text::Span;
@@ -100,6 +100,26 @@ fn seeds_at_every_offset() {
     }
 }
 
+/// All that a probe can tell of 64 bytes.
+struct Looks<'a>(&'a [u8; STRING_BYTES]);
+
+impl Task for Looks<'_> {
+    type Output = ([u32; 3], StringMasks);
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Self::Output {
+        let [first, second] = *self.0.as_chunks::<PROBE_BYTES>().0 else {
+            unreachable!("twice as many");
+        };
+        let looks = [
+            probe.string_ends(&first),
+            probe.not_digits(&first),
+            probe.differences(&first, &second),
+        ];
+        (looks, probe.string_masks(self.0))
+    }
+}
+
 #[test]
 fn plain_rust_is_what_was_asked_for() {
     assert!(Indexer::new(Isa::Scalar).is_scalar());
@@ -138,6 +158,23 @@ proptest! {
         ),
     ) {
         check(&record, &mut Index::default());
+    }
+
+    #[test]
+    fn looks_equal_those_of_plain_rust(
+        bytes in proptest::collection::vec(
+            prop_oneof![
+                2 => proptest::sample::select(&b"\"\\/09:[]\x1f\x20"[..]),
+                1 => any::<u8>(),
+            ],
+            STRING_BYTES,
+        ),
+    ) {
+        let bytes = bytes.first_chunk().unwrap();
+        let plain = Indexer::new(Isa::Scalar).run(Looks(bytes));
+        for isa in ISAS {
+            prop_assert_eq!(Indexer::new(isa).run(Looks(bytes)), plain, "{:?}", isa);
+        }
     }
 
     #[test]

@@ -1,0 +1,107 @@
+//! In which order the records of a lot are followed.
+//!
+//! Takes their beginnings, gives their places so that records which begin alike follow each other: where several programs
+//! write to one file, the next record is likely to be of the same program as the last, and what it takes to follow it is
+//! what the machine has just done. Never decides what a record is.
+
+use crate::lots::LOT_MAX;
+use crate::text::Span;
+
+/// How many bytes of a record are its beginning: `{"level"` and `{"levelname"` are told apart.
+const BEGINNING_BYTES: usize = 8;
+
+/// Groups of beginnings; two that share one only lie closer together than they need to.
+const GROUPS: usize = 64;
+
+/// The places of all records, ascending.
+static ASCENDING: [u8; LOT_MAX] = {
+    let mut places = [0; LOT_MAX];
+    let mut at = 0;
+    while at < LOT_MAX {
+        places[at] = at as u8;
+        at += 1;
+    }
+    places
+};
+
+/// The places of these records, those that begin alike together, otherwise ascending.
+#[inline(always)]
+pub(super) fn by_beginning<'o>(
+    bytes: &[u8],
+    spans: &[Span],
+    order: &'o mut [u8; LOT_MAX],
+) -> &'o [u8] {
+    let beginning = |span: &Span| {
+        let bytes = bytes.get(span.start()..)?;
+        bytes.first_chunk::<BEGINNING_BYTES>()
+    };
+    let first = spans.first().and_then(beginning);
+    if spans.iter().all(|span| beginning(span) == first) {
+        return &ASCENDING[..spans.len()];
+    }
+    let groups = |span| beginning(span).map_or(0, |bytes| group_of(*bytes));
+    sort(spans.iter().map(groups), &mut order[..spans.len()])
+}
+
+/// Sorts by counting.
+#[cold]
+#[inline(never)]
+fn sort(groups: impl Iterator<Item = u8> + Clone, order: &mut [u8]) -> &[u8] {
+    let mut places = [0_u16; GROUPS];
+    for group in groups.clone() {
+        places[group as usize] += 1;
+    }
+    let mut start = 0;
+    for place in &mut places {
+        (*place, start) = (start, start + *place);
+    }
+    for (group, &at) in groups.zip(&ASCENDING) {
+        let place = &mut places[group as usize];
+        order[*place as usize] = at;
+        *place += 1;
+    }
+    order
+}
+
+/// The multiplicative hash of Knuth, The Art of Computer Programming, volume 3, section 6.4.
+fn group_of(beginning: [u8; BEGINNING_BYTES]) -> u8 {
+    let hash = u64::from_le_bytes(beginning).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (hash >> (u64::BITS - GROUPS.ilog2())) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(records: &[&str]) -> Vec<u8> {
+        let text = records.concat();
+        let mut end = 0;
+        let spans = records.iter().map(|record| {
+            end += record.len();
+            Span::of(end - record.len(), end)
+        });
+        let spans: Vec<Span> = spans.collect();
+        let mut order = [0; LOT_MAX];
+        by_beginning(text.as_bytes(), &spans, &mut order).to_vec()
+    }
+
+    #[test]
+    fn records_that_begin_alike_follow_each_other() {
+        let (one, two) = ("{\"level\":\"INFO\"}", "{\"levelname\":\"INFO\"}");
+        let order = places(&[one, two, two, one, two, one]);
+        assert!(
+            order == [0, 3, 5, 1, 2, 4] || order == [1, 2, 4, 0, 3, 5],
+            "{order:?}"
+        );
+        assert_eq!(places(&[one, one, one]), [0, 1, 2]);
+        assert_eq!(places(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn every_record_has_one_place_also_where_the_buffer_ends() {
+        let records: Vec<String> = (0..LOT_MAX).map(|i| "{}".repeat(i % 6)).collect();
+        let mut order = places(&records.iter().map(String::as_str).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, ASCENDING);
+    }
+}
