@@ -48,7 +48,7 @@ pub(crate) struct Pick {
     pub(crate) row: u32,
 }
 
-/// The members of a layout: how many there are, and those that are wanted.
+/// The members of a layout: how many marks a record has, and the members that are wanted.
 #[derive(Clone, Debug)]
 struct Members {
     count: usize,
@@ -78,6 +78,8 @@ pub(crate) struct Followed<'a> {
     pub(crate) lot: Lot<'a>,
     pub(crate) found: &'a [Found],
     pub(crate) marks: &'a [Mark],
+    /// Of two records the later one has the later marks.
+    pub(crate) is_in_order: bool,
 }
 
 /// A record that was not followed: what it is, and the characters that part its members.
@@ -234,7 +236,7 @@ impl Extractor {
             return;
         };
         if self.plan.reserved.is_empty() {
-            let picked = Picked::new(picks, members.count);
+            let picked = Picked::new(followed, picks, members.count);
             for member in &members.wanted {
                 gather(followed, member, &picked, rows);
             }
@@ -255,7 +257,7 @@ impl Extractor {
 
 /// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
 fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
-    let member = |(place, name): (u32, _)| {
+    let member = |&(ref name, place): &(Box<str>, u32)| {
         let Some(id) = keys.find(name) else {
             return (!keys.wants_all()).then_some(None);
         };
@@ -271,10 +273,9 @@ fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
             }),
         )
     };
-    let names = layout.keys.iter().map(|key| &**key);
-    let members: Option<Vec<_>> = (0..).zip(names).map(member).collect();
+    let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
     Some(Members {
-        count: layout.keys.len(),
+        count: layout.marks(),
         wanted: members?.into_iter().flatten().collect(),
     })
 }

@@ -13,8 +13,10 @@ mod value;
 
 pub(crate) use mark::{Found, Mark, Marks};
 
+use tailrace_model::json::Kind;
 use value::VALUE_BYTES;
 
+use crate::config::Isa;
 use crate::index::{Indexer, Probe, Task};
 use crate::layout::{Layout, Layouts, NONE, Node, Piece, WINDOW_BYTES};
 use crate::lots::LOT_MAX;
@@ -60,62 +62,76 @@ impl Task for Follow<'_> {
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) {
-        let Follow {
-            bytes,
-            records,
-            spans,
-            layouts,
-            ..
-        } = self;
+        let (records, spans) = (self.records, self.spans);
+        let mut order = [0; LOT_MAX];
+        let order = match self.marks.is_mixed {
+            true => order::by_beginning(self.bytes, spans, &mut order),
+            false => None,
+        };
+        self.marks.is_mixed = order.is_some();
+        match order {
+            None => self.follow(probe, (0..).zip(records.iter().zip(spans))),
+            Some(order) => {
+                self.marks.is_in_order = false;
+                let places = order.iter().map(|&at| usize::from(at));
+                self.follow(probe, places.map(|at| (at, (&records[at], &spans[at]))));
+            }
+        }
+    }
+}
+
+impl Follow<'_> {
+    /// Follows records in this order; each has its place in the lot.
+    #[inline(always)]
+    fn follow<'r, P: Probe>(
+        self,
+        probe: P,
+        order: impl Iterator<Item = (usize, (&'r Record, &'r Span))> + Clone,
+    ) {
+        let Follow { bytes, layouts, .. } = self;
         let Marks {
             marks,
             count,
             found,
+            is_mixed,
+            ..
         } = self.marks;
-        let room = 2 * layouts.members_max();
-        let is_json = |at: u8| {
-            let (record, span) = (&records[at as usize], &spans[at as usize]);
-            record.flags & (TEXT | BROKEN) == 0
-                && span.len() <= RECORD_BYTES_MAX
-                && span.end() <= END_MAX
-        };
+        let room = 2 * layouts.marks_max();
         let base = found.len();
-        found.resize(base + spans.len(), Found::default());
+        found.resize(base + self.spans.len(), Found::default());
         let found = &mut found[base..];
-        let mut order = [0; LOT_MAX];
-        let mut rest = order::by_beginning(bytes, spans, &mut order);
         // The layout that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
-        while let Some((&at, others)) = rest.split_first() {
-            rest = others;
+        let mut changes = 0;
+        let mut rest = order;
+        while let Some((at, (record, span))) = rest.next() {
             let first = *count;
             if marks.len() < first + room {
                 marks.resize((first + room).next_power_of_two(), Mark::default());
             }
             let slots = &mut marks[first..first + room];
-            let span = &spans[at as usize];
             let mut layout = NONE;
-            if is_json(at) {
+            if is_json(record, span) {
                 if let Some(repeated) = repeated
-                    && let Some((&next, others)) = rest.split_first()
-                    && is_json(next)
-                    && let two = [span, &spans[next as usize]]
-                    && along(probe, bytes, two, repeated, slots).is_some()
+                    && let mut two = rest.clone()
+                    && let Some((next, (next_record, next_span))) = two.next()
+                    && is_json(next_record, next_span)
+                    && along(probe, bytes, [span, next_span], repeated, slots).is_some()
                 {
-                    let len = repeated.pieces.len();
+                    let len = repeated.marks();
                     let place = |first| Found {
                         layout: last,
                         first: first as u32,
                     };
-                    found[at as usize] = place(first);
-                    found[next as usize] = place(first + len);
+                    found[at] = place(first);
+                    found[next] = place(first + len);
                     *count += 2 * len;
-                    rest = others;
+                    rest = two;
                     continue;
                 }
-                layout = through(probe, bytes, span, layouts.nodes(), slots).unwrap_or(NONE);
+                layout = through(probe, bytes, span, layouts, slots).unwrap_or(NONE);
             }
-            found[at as usize] = Found {
+            found[at] = Found {
                 layout,
                 first: first as u32,
             };
@@ -123,11 +139,17 @@ impl Task for Follow<'_> {
             if layout != NONE {
                 let known = layouts.get(layout as usize);
                 repeated = Some(known).filter(|_| layout == last);
-                *count += known.pieces.len();
+                *count += known.marks();
             }
+            changes += usize::from(layout != last);
             last = layout;
         }
+        *is_mixed |= changes > self.spans.len() / 4;
     }
+}
+
+fn is_json(record: &Record, span: &Span) -> bool {
+    record.flags & (TEXT | BROKEN) == 0 && span.len() <= RECORD_BYTES_MAX && span.end() <= END_MAX
 }
 
 /// Follows two records along one layout, step by step together: neither waits for what the other one looks up.
@@ -141,13 +163,35 @@ fn along<P: Probe>(
 ) -> Option<()> {
     let bytes = spans.map(|span| near(bytes, span));
     let mut at = spans.map(|span| span.start() as u32);
-    let (first, second) = marks.split_at_mut(layout.pieces.len());
-    for ((piece, first), second) in layout.pieces.iter().zip(first).zip(second) {
+    let (first, second) = marks.split_at_mut(layout.marks());
+    for ((piece, first), second) in layout.pieces.iter().zip(&mut *first).zip(&mut *second) {
         (*first, at[0]) = step(probe, bytes[0], piece, at[0])?;
         (*second, at[1]) = step(probe, bytes[1], piece, at[1])?;
     }
+    if layout.tail.len() > 1 {
+        // The last of its braces is looked for below.
+        let len = layout.tail.len() - 1;
+        for (bytes, at) in bytes.iter().zip(&mut at) {
+            *at += bytes[*at as usize..]
+                .starts_with(&layout.tail[..len])
+                .then_some(len as u32)?;
+        }
+    }
+    put_objects(layout, first);
+    put_objects(layout, second);
     let is_end = |i: usize| ends_at(bytes[i], at[i] as usize, spans[i].end());
     (is_end(0) && is_end(1)).then_some(())
+}
+
+/// Puts the marks of objects behind those of the values that they are made of.
+#[inline(always)]
+fn put_objects(layout: &Layout, marks: &mut [Mark]) {
+    let values = layout.pieces.len();
+    for (object, place) in layout.objects.iter().zip(values..) {
+        let start = marks[object.first as usize].outer_start() - object.before;
+        let end = marks[object.last as usize].outer_end() + object.behind;
+        marks[place] = Mark::new(Kind::Object, false, start, end);
+    }
 }
 
 /// The value behind the piece of text at `at`, and the place behind it.
@@ -165,7 +209,7 @@ fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mar
         }
         None => return None,
     };
-    value::read(probe, bytes, block.first_chunk()?, start)
+    value::read(probe, bytes, block.first_chunk()?, start, piece.is_inside)
 }
 
 /// Follows the record in this span through the tree of all layouts; gives the one it has.
@@ -174,25 +218,35 @@ fn through<P: Probe>(
     probe: P,
     bytes: &[u8],
     span: &Span,
-    nodes: &[Node],
+    layouts: &Layouts,
     marks: &mut [Mark],
 ) -> Option<u32> {
     let bytes = near(bytes, span);
     let mut at = span.start() as u32;
+    let nodes = layouts.nodes();
     let mut node = nodes.first()?;
-    let mut marks = marks.iter_mut();
+    let mut slots = marks.iter_mut();
     loop {
         let window = window(bytes, at)?;
-        let Some(next) = next(probe, nodes, node.child, bytes, window, at) else {
-            let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
-            return is_end.then_some(node.layout);
-        };
-        node = next;
-        let start = at + node.piece.len;
-        let block = bytes.get(start as usize..start as usize + VALUE_BYTES)?;
-        let (mark, behind) = value::read(probe, bytes, block.first_chunk()?, start)?;
-        *marks.next()? = mark;
-        at = behind;
+        if let Some(next) = next(probe, nodes, node.child, bytes, window, at) {
+            node = next;
+            at += node.piece.len;
+            if !node.is_tail {
+                let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
+                let is_inside = node.piece.is_inside;
+                let block = block.first_chunk()?;
+                let (mark, behind) = value::read(probe, bytes, block, at, is_inside)?;
+                *slots.next()? = mark;
+                at = behind;
+                continue;
+            }
+            at -= 1;
+        }
+        let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
+        if is_end {
+            put_objects(layouts.get(node.layout as usize), marks);
+        }
+        return is_end.then_some(node.layout);
     }
 }
 
@@ -206,20 +260,46 @@ fn next<'n, P: Probe>(
     window: &[u8; WINDOW_BYTES],
     at: u32,
 ) -> Option<&'n Node> {
-    let mut node = nodes.get(number as usize)?;
-    // Of two pieces, one of which goes on with whitespace, that one is right where whitespace stands.
-    let is_blank = |at: u32| {
-        bytes
-            .get(at as usize)
-            .is_none_or(|&byte| is_whitespace(byte))
-    };
-    while !(node.piece.starts(probe, window)
-        && node.piece.goes_on(bytes, at)
-        && !is_blank(at + node.piece.len))
-    {
-        node = nodes.get(node.sibling as usize)?;
+    let mut number = number;
+    let mut whole = None;
+    while let Some(node) = nodes.get(number as usize) {
+        if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
+            // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
+            match bytes.get((at + node.piece.len) as usize) {
+                _ if node.is_tail => return Some(node),
+                Some(b'{') => whole = Some(node),
+                Some(byte) if !is_whitespace(*byte) => return Some(node),
+                _ => {}
+            }
+        }
+        number = node.sibling;
     }
-    Some(node)
+    whole
+}
+
+/// The place behind the value at `at`, as following finds it.
+pub(crate) fn behind(bytes: &[u8], at: usize) -> Option<usize> {
+    Indexer::new(Isa::Scalar).run(Behind { bytes, at })
+}
+
+struct Behind<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Task for Behind<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Option<usize> {
+        let block = self
+            .bytes
+            .get(self.at..self.at + VALUE_BYTES)?
+            .first_chunk()?;
+        let at = u32::try_from(self.at).ok()?;
+        let (_, behind) = value::read(probe, self.bytes, block, at, true)?;
+        Some(behind as usize)
+    }
 }
 
 /// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed

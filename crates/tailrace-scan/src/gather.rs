@@ -60,17 +60,19 @@ pub(crate) struct Picked<'p> {
 }
 
 impl<'p> Picked<'p> {
-    /// Records with `stride` members each.
-    pub(crate) fn new(picks: &'p [Pick], stride: usize) -> Picked<'p> {
-        let follows = |pair: &[Pick; 2]| {
-            let distance = |of: fn(&Pick) -> u32| of(&pair[1]).wrapping_sub(of(&pair[0]));
-            let is_next = distance(|pick| pick.at) == 1 && distance(|pick| pick.row) == 1;
-            is_next && distance(|pick| pick.first) as usize == stride
+    /// Records with `stride` marks each.
+    pub(crate) fn new(followed: &Followed<'_>, picks: &'p [Pick], stride: usize) -> Picked<'p> {
+        let is_even = match picks {
+            [first, .., last] => {
+                let count = picks.len() as u32 - 1;
+                followed.is_in_order && last.at - first.at == count && last.row - first.row == count
+            }
+            _ => false,
         };
         Picked {
             picks,
             stride,
-            is_even: picks.array_windows().all(follows),
+            is_even,
         }
     }
 }

@@ -3,17 +3,20 @@
 //! Takes records that were walked, gives the tree that others are followed along. Programs write their keys in one
 //! order, the same bytes between two values each time: `,"status":`. So a layout is a path through a tree whose nodes are
 //! such pieces of text, each with a value behind it, and a record has it if each piece stands where the value before it
-//! ends, and a brace behind the last value.
+//! ends, and a brace behind the last value. The members of an object inside the record are values by themselves, and what
+//! stands before them is text as well: `,"http":{"method":`. Objects whose keys differ each time would have a layout
+//! each; after a few they are values as a whole, as arrays always are.
 //!
 //! Never holds a layout with a duplicate or a bad key, or with one that can have no column where all are wanted: such
 //! records are walked. Never grows beyond a few megabytes, whatever the keys are.
 
-use std::collections::HashSet;
+mod learn;
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::index::{PROBE_BYTES, Probe};
-use crate::shape::NESTED;
-use crate::token::skip_whitespace;
-use crate::walker;
+use learn::Learnt;
 
 /// When there are so many layouts, or so many pieces of them, all are forgotten.
 const LAYOUTS_MAX: usize = 512;
@@ -25,6 +28,8 @@ const PIECE_BYTES_MAX: usize = 1024;
 const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 /// How much of a record is looked at in one step: a piece of text and the beginning of the value behind it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
+/// How many layouts there may be of records with the same outer members, by the members of their objects.
+const VARIANTS_MAX: u32 = 8;
 /// How many records of one batch are looked at to learn from.
 const TRIES_MAX: u32 = 256;
 /// No node, no layout.
@@ -39,16 +44,41 @@ pub(crate) struct Layouts {
     pieces: usize,
     /// Their bytes.
     bytes: usize,
-    /// The most members of a layout.
-    members_max: usize,
+    /// The most marks of a layout.
+    marks_max: usize,
+    /// By a hash of the outer members how many layouts have them and objects in them.
+    variants: HashMap<u64, u32>,
     tries: u32,
 }
 
-/// One layout: what stands before the values of its members, and their keys.
+/// One layout: what stands before its values, and what they are.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) pieces: Vec<Piece>,
-    pub(crate) keys: Vec<Box<str>>,
+    /// What stands behind the last value: closing braces, the record's last one among them.
+    pub(crate) tail: Box<[u8]>,
+    /// The objects that are no values, but made of some.
+    pub(crate) objects: Vec<Object>,
+    /// The outer members: their keys, and the places of their marks. Those of objects come behind those of values.
+    pub(crate) members: Vec<(Box<str>, u32)>,
+}
+
+/// An object inside a record, by the first and the last of its values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    /// Bytes of it before the first and behind the last one.
+    pub(crate) before: u32,
+    pub(crate) behind: u32,
+}
+
+impl Layout {
+    /// How many marks a record has: one for each value, and one for each object.
+    #[inline]
+    pub(crate) fn marks(&self) -> usize {
+        self.pieces.len() + self.objects.len()
+    }
 }
 
 /// A piece of text between two values.
@@ -59,6 +89,8 @@ pub(crate) struct Piece {
     used: u32,
     /// The whole piece's length.
     pub(crate) len: u32,
+    /// The value behind it lies in an object inside the record.
+    pub(crate) is_inside: bool,
     text: Box<[u8]>,
 }
 
@@ -66,10 +98,12 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) piece: Piece,
+    /// There is no value: the record ends with it.
+    pub(crate) is_tail: bool,
     /// What may follow it, and what may stand in its place.
     pub(crate) child: u32,
     pub(crate) sibling: u32,
-    /// The layout of a record that ends behind its value.
+    /// The layout of a record that ends behind its value, with a brace, or with this piece.
     pub(crate) layout: u32,
 }
 
@@ -86,11 +120,12 @@ impl Layouts {
     /// None.
     pub(crate) fn new() -> Layouts {
         Layouts {
-            nodes: vec![Node::new(&[])],
+            nodes: vec![Node::new(Piece::new(&[], false), false)],
             layouts: Vec::new(),
             pieces: 0,
             bytes: 0,
-            members_max: 0,
+            marks_max: 0,
+            variants: HashMap::new(),
             tries: 0,
         }
     }
@@ -123,9 +158,9 @@ impl Layouts {
         &self.nodes
     }
 
-    /// The most members that a record of any layout has.
-    pub(crate) fn members_max(&self) -> usize {
-        self.members_max
+    /// The most marks that a record of any layout has.
+    pub(crate) fn marks_max(&self) -> usize {
+        self.marks_max
     }
 
     /// Learns the layout of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
@@ -137,41 +172,69 @@ impl Layouts {
             return;
         }
         self.tries += 1;
-        let Some((texts, layout)) = read(bytes, structurals, wish) else {
+        let Some(record) = learn::record(bytes, structurals) else {
             return;
         };
-        let count = texts.len();
-        let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        if bytes > RECORD_BYTES_MAX {
+        let Some(outer) = Learnt::read(&record, 0, &wish) else {
             return;
+        };
+        let mut hasher = DefaultHasher::new();
+        outer.texts.hash(&mut hasher);
+        let outer_members = hasher.finish();
+        let variants = self.variants.get(&outer_members).copied().unwrap_or(0);
+        let split = (record.contains_object() && variants < VARIANTS_MAX)
+            .then(|| Learnt::read(&record, learn::DEPTH_MAX, &wish))
+            .flatten()
+            .filter(|split| !split.layout.objects.is_empty());
+        let before = self.layouts.len();
+        let has_variant = split.is_some_and(|split| self.add(split));
+        if self.layouts.len() > before {
+            *self.variants.entry(outer_members).or_default() += 1;
+        }
+        if !has_variant {
+            self.add(outer);
+        }
+    }
+
+    /// Adds a layout; false if it is too long.
+    fn add(&mut self, learnt: Learnt<'_>) -> bool {
+        let bytes: usize = learnt.texts.iter().map(|text| text.len()).sum();
+        if bytes > RECORD_BYTES_MAX {
+            return false;
         }
         let mut node = 0;
-        for text in texts {
-            node = self.child(node, text);
+        for piece in &learnt.layout.pieces {
+            node = self.child(node, piece, false);
+        }
+        if learnt.layout.tail.len() > 1 {
+            let tail = Piece::new(&learnt.layout.tail, false);
+            node = self.child(node, &tail, true);
         }
         let end = &mut self.nodes[node].layout;
         // A known one is met again where it stands too near to the buffer's end to be followed.
         if *end == NONE {
             *end = self.layouts.len() as u32;
-            self.members_max = self.members_max.max(count);
-            self.layouts.push(layout);
-            self.pieces += count;
+            self.marks_max = self.marks_max.max(learnt.layout.marks());
+            // A tail takes a node too.
+            self.pieces += learnt.layout.pieces.len() + 1;
             self.bytes += bytes;
+            self.layouts.push(learnt.layout);
         }
+        true
     }
 
-    fn child(&mut self, parent: usize, text: &[u8]) -> usize {
+    fn child(&mut self, parent: usize, piece: &Piece, is_tail: bool) -> usize {
         let mut number = self.nodes[parent].child;
         let mut last = None;
         while let Some(node) = self.nodes.get(number as usize) {
-            if *node.piece.text == *text {
+            if *node.piece.text == *piece.text && node.is_tail == is_tail {
                 return number as usize;
             }
             last = Some(number as usize);
             number = node.sibling;
         }
         let new = self.nodes.len();
-        self.nodes.push(Node::new(text));
+        self.nodes.push(Node::new(piece.clone(), is_tail));
         match last {
             Some(last) => self.nodes[last].sibling = new as u32,
             None => self.nodes[parent].child = new as u32,
@@ -181,9 +244,10 @@ impl Layouts {
 }
 
 impl Node {
-    fn new(text: &[u8]) -> Node {
+    fn new(piece: Piece, is_tail: bool) -> Node {
         Node {
-            piece: Piece::new(text),
+            piece,
+            is_tail,
             child: NONE,
             sibling: NONE,
             layout: NONE,
@@ -192,7 +256,7 @@ impl Node {
 }
 
 impl Piece {
-    fn new(text: &[u8]) -> Piece {
+    fn new(text: &[u8], is_inside: bool) -> Piece {
         let len = text.len().min(PROBE_BYTES);
         let mut head = [0; PROBE_BYTES];
         head[..len].copy_from_slice(&text[..len]);
@@ -200,6 +264,7 @@ impl Piece {
             head,
             used: ((1_u64 << len) - 1) as u32,
             len: text.len() as u32,
+            is_inside,
             text: text.into(),
         }
     }
@@ -216,42 +281,6 @@ impl Piece {
         let bytes = window[..PROBE_BYTES].first_chunk();
         bytes.is_some_and(|bytes| probe.differences(bytes, &self.head) & self.used == 0)
     }
-}
-
-/// The pieces of text before a record's values, and the layout they make.
-fn read<'a>(
-    bytes: &'a [u8],
-    structurals: &[u32],
-    wish: impl Fn(&str) -> Wish,
-) -> Option<(Vec<&'a [u8]>, Layout)> {
-    let (mut texts, mut layout) = (Vec::new(), Layout::default());
-    let mut seen = HashSet::new();
-    for place in (0..structurals.len() - 1).step_by(2) {
-        let [at, _, end] = *structurals.get(place..)?.first_chunk::<3>()?;
-        if at == NESTED || end == NESTED {
-            return None;
-        }
-        let (at, end) = (at as usize, end as usize);
-        if !matches!(bytes[end], b',' | b'}') {
-            return None;
-        }
-        let mut unescaped = Vec::new();
-        let (key, len) = key(std::str::from_utf8(&bytes[at..end]).ok()?, &mut unescaped)?;
-        if len > PIECE_BYTES_MAX || wish(key) == Wish::Homeless || !seen.insert(key.to_owned()) {
-            return None;
-        }
-        let text = &bytes[at..at + len];
-        texts.push(text);
-        layout.pieces.push(Piece::new(text));
-        layout.keys.push(key.into());
-    }
-    (!texts.is_empty()).then_some((texts, layout))
-}
-
-/// The key of a member, from the comma or brace before it on; and the bytes up to its value.
-fn key<'a>(member: &'a str, unescaped: &'a mut Vec<u8>) -> Option<(&'a str, usize)> {
-    let (name, len) = walker::read_key(member.get(1..)?, unescaped)?;
-    Some((name, skip_whitespace(member.as_bytes(), 1 + len)))
 }
 
 #[cfg(test)]

@@ -98,6 +98,7 @@ impl Lots {
             lot: *lot,
             found: &self.marks.found()[lot.first()..lot.first() + lot.spans().len()],
             marks: self.marks.marks(),
+            is_in_order: self.marks.is_in_order(),
         };
         self.rest.clear();
         extractor.add(batch, &followed, &self.layouts, picks, rows, &mut self.rest);

@@ -42,6 +42,23 @@ impl Mark {
         self.start as usize
     }
 
+    /// First byte of the value: of a string its quote.
+    #[inline(always)]
+    pub(super) fn outer_start(self) -> u32 {
+        self.start - self.quote()
+    }
+
+    /// The place behind the value.
+    #[inline(always)]
+    pub(super) fn outer_end(self) -> u32 {
+        self.start + (self.about >> 8) + self.quote()
+    }
+
+    #[inline(always)]
+    fn quote(self) -> u32 {
+        u32::from(self.state() & !(ESCAPED as u8) == state(Kind::String))
+    }
+
     /// Bytes of the text.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
@@ -83,6 +100,10 @@ pub(crate) struct Marks {
     pub(super) marks: Vec<Mark>,
     pub(super) count: usize,
     pub(super) found: Vec<Found>,
+    /// All records were followed one after the other.
+    pub(super) is_in_order: bool,
+    /// Records of several layouts took turns in the last lot.
+    pub(super) is_mixed: bool,
 }
 
 impl Marks {
@@ -95,6 +116,7 @@ impl Marks {
         }
         self.count = 0;
         self.found.clear();
+        self.is_in_order = true;
     }
 
     /// The marks of all records, those of one record in the order of its layout.
@@ -103,7 +125,13 @@ impl Marks {
         &self.marks[..self.count]
     }
 
-    /// By record, in the order in which they were followed.
+    /// Whether of two records the later one has the later marks.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.is_in_order
+    }
+
+    /// By record.
     #[inline]
     pub(crate) fn found(&self) -> &[Found] {
         &self.found

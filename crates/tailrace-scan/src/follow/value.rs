@@ -22,13 +22,14 @@ pub(super) struct Value {
 pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
 
 /// The value that starts at `start`, the first bytes of which are `block`, and the place behind it; `None` if it is none,
-/// or near the buffer's end.
+/// or near the buffer's end. One that `is_inside` an object is not read again by itself.
 #[inline(always)]
 pub(super) fn read<P: Probe>(
     probe: P,
     bytes: &[u8],
     block: &[u8; VALUE_BYTES],
     start: u32,
+    is_inside: bool,
 ) -> Option<(Mark, u32)> {
     if block[0] == b'"' {
         let text = block[1..].first_chunk::<PROBE_BYTES>()?;
@@ -41,7 +42,16 @@ pub(super) fn read<P: Probe>(
     } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
         return Some((Mark::of_len(kind, start, len), start + len));
     }
-    let value = probe.apart(Any { bytes, start })?;
+    let escapes = match is_inside {
+        true => Escapes::AreChecked,
+        false => Escapes::AreUndone,
+    };
+    let any = Any {
+        bytes,
+        start,
+        escapes,
+    };
+    let value = probe.apart(any)?;
     let quote = u32::from(value.kind == Kind::String);
     let mark = Mark::new(
         value.kind,
@@ -87,6 +97,7 @@ fn is_end(byte: u8) -> bool {
 struct Any<'a> {
     bytes: &'a [u8],
     start: u32,
+    escapes: Escapes,
 }
 
 impl Task for Any<'_> {
@@ -104,7 +115,7 @@ impl Task for Any<'_> {
         };
         match *bytes.get(start)? {
             b'"' => {
-                let (end, escaped) = string_end(probe, bytes, start + 1, Escapes::AreUndone)?;
+                let (end, escaped) = string_end(probe, bytes, start + 1, self.escapes)?;
                 value(Kind::String, escaped, end + 1)
             }
             b'{' => value(Kind::Object, false, nested::end(probe, bytes, start)?),

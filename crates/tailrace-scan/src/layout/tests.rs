@@ -12,22 +12,30 @@ fn star() -> Keys {
     Keys::new([], &[], Some(usize::MAX))
 }
 
-/// A flat record, and its structural characters.
-fn record(members: &[String]) -> (Vec<u8>, Vec<u32>) {
-    let text = format!("{{{}}}", members.join(",")).into_bytes();
-    let is_structural = |&at: &u32| b"{:,}".contains(&text[at as usize]);
-    let structurals = (0..text.len() as u32).filter(is_structural).collect();
-    (text, structurals)
+/// A record, and behind it what lets it be looked at.
+fn record(text: &str) -> (Vec<u8>, usize) {
+    (
+        [text.as_bytes(), &[b' '; WINDOW_BYTES]].concat(),
+        text.len(),
+    )
 }
 
-fn learn(layouts: &mut Layouts, keys: &Keys, names: &[String]) -> Vec<u8> {
+/// Learns the layout of a record, and gives the number of the one that it is followed along.
+fn meet(layouts: &mut Layouts, keys: &Keys, text: &str) -> u32 {
+    let (bytes, end) = record(text);
+    let structurals: Vec<u32> = (0..end as u32)
+        .filter(|&at| b"{:,}".contains(&bytes[at as usize]))
+        .collect();
+    layouts.learn(&bytes, &structurals, |name| keys.wish(name));
+    follow(layouts, &bytes, end)
+}
+
+fn flat(names: &[String]) -> String {
     let members: Vec<_> = names.iter().map(|name| format!("\"{name}\":1")).collect();
-    let (text, structurals) = record(&members);
-    layouts.learn(&text, &structurals, |name| keys.wish(name));
-    text
+    format!("{{{}}}", members.join(","))
 }
 
-/// The layout of a record that is all that there is in a buffer.
+/// The layout of the record that ends at `end`.
 fn follow(layouts: &Layouts, text: &[u8], end: usize) -> u32 {
     let (mut marks, span) = (Marks::default(), Span::of(0, end));
     let indexer = Indexer::new(Isa::Auto);
@@ -38,14 +46,12 @@ fn follow(layouts: &Layouts, text: &[u8], end: usize) -> u32 {
 #[test]
 fn a_record_at_the_end_of_every_buffer_is_learnt_once() {
     let (mut layouts, keys) = (Layouts::new(), star());
+    let text = r#"{"a":1,"b":1}"#;
     for _ in 0..1000 {
         layouts.start_batch();
-        let names = ["a".to_owned(), "b".to_owned()];
-        let text = learn(&mut layouts, &keys, &names);
+        assert_eq!(meet(&mut layouts, &keys, text), 0);
         // Nothing stands behind it, so there is nothing to be looked at.
-        assert_eq!(follow(&layouts, &text, text.len()), NONE);
-        let longer = [&text[..], &[b' '; 64]].concat();
-        assert_eq!(follow(&layouts, &longer, text.len()), 0);
+        assert_eq!(follow(&layouts, text.as_bytes(), text.len()), NONE);
     }
     assert_eq!((layouts.len(), layouts.nodes.len()), (1, 3));
 }
@@ -53,16 +59,55 @@ fn a_record_at_the_end_of_every_buffer_is_learnt_once() {
 #[test]
 fn whitespace_behind_a_colon_makes_another_layout() {
     let (mut layouts, keys) = (Layouts::new(), star());
-    let members = |space: &str| ["a", "b"].map(|key| format!("\"{key}\":{space}1"));
-    for space in ["", " ", "\t", "  "] {
-        let (text, structurals) = record(&members(space));
-        layouts.learn(&text, &structurals, |name| keys.wish(name));
+    let text = |space: &str| format!("{{\"a\":{space}1,\"b\":{space}1}}");
+    for _ in 0..2 {
+        for (number, space) in (0..).zip(["", " ", "\t", "  "]) {
+            assert_eq!(meet(&mut layouts, &keys, &text(space)), number, "{space:?}");
+        }
     }
-    for (number, space) in (0..).zip(["", " ", "\t", "  "]) {
-        let (text, _) = record(&members(space));
-        let longer = [&text[..], &[b' '; 64]].concat();
-        assert_eq!(follow(&layouts, &longer, text.len()), number, "{space:?}");
+}
+
+#[test]
+fn members_of_objects_are_followed() {
+    let (mut layouts, keys) = (Layouts::new(), star());
+    let texts = [
+        r#"{"a":{"b":1,"c":{"d":"x"}},"e":[{"f":1}]}"#,
+        r#"{"a":{"b":1,"c":{"d":"x"}}}"#,
+        r#"{"a":{"b":1,"c":{"d":"x"}, "g":1}}"#,
+        r#"{"a":{"b":1},"e":[]}"#,
+        r#"{"a":null,"e":[]}"#,
+        r#"{"a":{ "b" : {} } }"#,
+    ];
+    for (number, text) in (0..).zip(texts) {
+        assert_eq!(meet(&mut layouts, &keys, text), number, "{text}");
     }
+    for (number, text) in (0..).zip(texts) {
+        let (bytes, end) = record(text);
+        assert_eq!(follow(&layouts, &bytes, end), number, "{text}");
+        // The tail of one is not that of another.
+        assert_eq!(follow(&layouts, &bytes, end - 1), NONE, "{text}");
+    }
+    let objects: Vec<_> = layouts.layouts.iter().map(|it| it.objects.len()).collect();
+    assert_eq!(objects, [1, 1, 1, 1, 0, 1]);
+    // What was no object may be one, as a whole.
+    let (bytes, end) = record(r#"{"a":{"z":1},"e":[]}"#);
+    assert_eq!(follow(&layouts, &bytes, end), 4);
+}
+
+#[test]
+fn objects_with_other_keys_each_time_are_values() {
+    let (mut layouts, keys) = (Layouts::new(), star());
+    let text = |i: u32| format!("{{\"a\":{{\"k{i}\":1}},\"b\":2}}");
+    for i in 0..1000 {
+        layouts.start_batch();
+        let number = meet(&mut layouts, &keys, &text(i));
+        assert_eq!(number, i.min(VARIANTS_MAX), "{i}");
+    }
+    assert_eq!(layouts.len() as u32, VARIANTS_MAX + 1);
+    // Another program is not concerned.
+    let text = r#"{"c":{"k1":1}}"#;
+    assert_eq!(meet(&mut layouts, &keys, text), VARIANTS_MAX + 1);
+    assert_eq!(layouts.layouts.last().map(|it| it.objects.len()), Some(1));
 }
 
 #[test]
@@ -76,17 +121,19 @@ fn keys_of_any_kind_do_not_fill_memory() {
             }
             let mut names = many[..len - 1].to_vec();
             names.push(format!("other{i}"));
-            learn(&mut layouts, &keys, &names);
+            meet(&mut layouts, &keys, &flat(&names));
             assert!(layouts.len() <= LAYOUTS_MAX, "{len}");
-            assert!(layouts.pieces < PIECES_MAX + PIECES_MAX / 8, "{len}");
+            assert!(layouts.pieces < PIECES_MAX + PIECES_MAX / 8 + 2, "{len}");
             assert!(layouts.nodes.len() <= layouts.pieces + 1, "{len}");
             assert!(layouts.bytes < BYTES_MAX + RECORD_BYTES_MAX, "{len}");
+            assert!(layouts.variants.len() <= LAYOUTS_MAX, "{len}");
+            assert_eq!(layouts.len() > 0, len < PIECES_MAX, "{len}");
             if i == 30 && len > 1000 {
                 break;
             }
         }
     }
     let (mut layouts, keys) = (Layouts::new(), star());
-    learn(&mut layouts, &keys, &["x".repeat(PIECE_BYTES_MAX)]);
+    meet(&mut layouts, &keys, &flat(&["x".repeat(PIECE_BYTES_MAX)]));
     assert_eq!(layouts.len(), 0);
 }

@@ -1,0 +1,162 @@
+//! The layout of one record.
+//!
+//! Takes a record that is an object, gives the pieces of text before its values. Of a piece every byte is read here,
+//! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Never
+//! judges a value: whoever follows the layout does.
+
+use std::collections::HashSet;
+
+use super::{Layout, Object, PIECE_BYTES_MAX, Piece, Wish};
+use crate::follow;
+use crate::token::skip_whitespace;
+use crate::walker;
+
+/// Objects that lie deeper are values as a whole.
+pub(super) const DEPTH_MAX: usize = 4;
+
+/// A record, and what follows it in its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    /// Up to the record's last brace.
+    text: &'a str,
+    reach: &'a [u8],
+}
+
+/// The record whose outermost structural characters are these.
+pub(super) fn record<'a>(bytes: &'a [u8], structurals: &[u32]) -> Option<Record<'a>> {
+    let (&first, &last) = (structurals.first()?, structurals.last()?);
+    let reach = bytes.get(first as usize..)?;
+    let text = bytes.get(first as usize..=last as usize)?;
+    let text = std::str::from_utf8(text).ok()?;
+    Some(Record { text, reach })
+}
+
+impl Record<'_> {
+    /// Whether there is another brace in it than its first one.
+    pub(super) fn contains_object(&self) -> bool {
+        self.text.get(1..).is_some_and(|text| text.contains('{'))
+    }
+}
+
+/// What was learnt of a record.
+#[derive(Debug, Default)]
+pub(super) struct Learnt<'a> {
+    pub(super) layout: Layout,
+    pub(super) texts: Vec<&'a [u8]>,
+}
+
+impl<'a> Learnt<'a> {
+    /// Reads a record, and the objects in it down to a depth of `depth_max`. `None` if it has no layout.
+    pub(super) fn read(
+        record: &Record<'a>,
+        depth_max: usize,
+        wish: &impl Fn(&str) -> Wish,
+    ) -> Option<Learnt<'a>> {
+        let mut reading = Reading {
+            record: *record,
+            depth_max,
+            from: 0,
+            learnt: Learnt::default(),
+            objects: Vec::new(),
+        };
+        let mut seen = HashSet::new();
+        let is_wanted = |name: &str| wish(name) != Wish::Homeless && seen.insert(name.to_owned());
+        let end = reading.members(0, 0, is_wanted)?;
+        let Reading {
+            from,
+            mut learnt,
+            objects,
+            ..
+        } = reading;
+        let layout = &mut learnt.layout;
+        let values = layout.pieces.len() as u32;
+        for (number, (member, object)) in (0..).zip(objects) {
+            layout.members[member].1 = values + number;
+            layout.objects.push(object);
+        }
+        layout.tail = record.text.as_bytes()[from..end].into();
+        let is_whole = end == record.text.len() && values > 0;
+        (is_whole && layout.tail.len() <= PIECE_BYTES_MAX).then_some(learnt)
+    }
+}
+
+struct Reading<'a> {
+    record: Record<'a>,
+    depth_max: usize,
+    /// Where the next piece starts: behind the last value.
+    from: usize,
+    learnt: Learnt<'a>,
+    /// By number of the outer member.
+    objects: Vec<(usize, Object)>,
+}
+
+impl Reading<'_> {
+    /// Reads the members of the object that starts at `at`; gives the place behind it.
+    fn members(
+        &mut self,
+        at: usize,
+        depth: usize,
+        mut is_wanted: impl FnMut(&str) -> bool,
+    ) -> Option<usize> {
+        let (text, bytes) = (self.record.text, self.record.text.as_bytes());
+        let mut at = at;
+        let mut unescaped = Vec::new();
+        loop {
+            // At the brace or the comma before a member.
+            let (name, len) = walker::read_key(text.get(at + 1..)?, &mut unescaped)?;
+            if !is_wanted(name) {
+                return None;
+            }
+            at = skip_whitespace(bytes, at + 1 + len);
+            if depth == 0 {
+                let place = self.learnt.layout.pieces.len() as u32;
+                self.learnt.layout.members.push((name.into(), place));
+            }
+            at = match depth < self.depth_max && self.is_object(at) {
+                true => self.object(at, depth)?,
+                false => self.value(at, depth)?,
+            };
+            at = skip_whitespace(bytes, at);
+            match *bytes.get(at)? {
+                b',' => {}
+                b'}' => return Some(at + 1),
+                _ => return None,
+            }
+        }
+    }
+
+    /// An object with members starts at `at`.
+    fn is_object(&self, at: usize) -> bool {
+        let bytes = self.record.text.as_bytes();
+        bytes.get(at) == Some(&b'{') && bytes.get(skip_whitespace(bytes, at + 1)) != Some(&b'}')
+    }
+
+    fn object(&mut self, at: usize, depth: usize) -> Option<usize> {
+        let first = self.learnt.layout.pieces.len();
+        let start_of_piece = self.from;
+        let end = self.members(at, depth + 1, |_| true)?;
+        if depth == 0 {
+            let layout = &self.learnt.layout;
+            let object = Object {
+                first: first as u32,
+                last: layout.pieces.len() as u32 - 1,
+                before: layout.pieces[first].len - (at - start_of_piece) as u32,
+                behind: (end - self.from) as u32,
+            };
+            self.objects.push((layout.members.len() - 1, object));
+        }
+        Some(end)
+    }
+
+    /// A value that is followed as a whole starts at `at`.
+    fn value(&mut self, at: usize, depth: usize) -> Option<usize> {
+        let text = &self.record.text.as_bytes()[self.from..at];
+        if text.len() > PIECE_BYTES_MAX {
+            return None;
+        }
+        self.learnt.texts.push(text);
+        self.learnt.layout.pieces.push(Piece::new(text, depth > 0));
+        self.from = follow::behind(self.record.reach, at)?;
+        Some(self.from)
+    }
+}
