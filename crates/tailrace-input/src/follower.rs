@@ -461,8 +461,8 @@ impl Follower {
         }
     }
 
-    /// Says that nobody who would have to read `source` again may keep it on the disk: if it is deleted and
-    /// was read to its end, its space is given back now, before [`Self::settled`].
+    /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was
+    /// read to its end is dropped before all have [settled](Self::settled) it.
     pub fn let_go(&mut self, source: SourceId) {
         self.unsettled.remove(&source);
     }

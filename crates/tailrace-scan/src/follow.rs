@@ -25,7 +25,7 @@ use crate::text::Span;
 use crate::token::is_whitespace;
 
 /// Records that are longer are not followed: a value's length has 24 bits.
-const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
+pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
 /// Nor are those that end where the place behind a piece of text might not be a `u32`.
 const END_MAX: usize = u32::MAX as usize - 4096;
 
@@ -61,14 +61,14 @@ impl Task for Follow<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<P: Probe>(self, probe: P) {
+    fn run<P: Probe>(mut self, probe: P) {
         let (records, spans) = (self.records, self.spans);
+        let first = self.marks.found.len();
         let mut order = [0; LOT_MAX];
         let order = match self.marks.is_mixed {
             true => order::by_beginning(self.bytes, spans, &mut order),
             false => None,
         };
-        self.marks.is_mixed = order.is_some();
         match order {
             None => self.follow(probe, (0..).zip(records.iter().zip(spans))),
             Some(order) => {
@@ -77,6 +77,9 @@ impl Task for Follow<'_> {
                 self.follow(probe, places.map(|at| (at, (&records[at], &spans[at]))));
             }
         }
+        let found = &self.marks.found[first..];
+        let changes = found.array_windows().filter(|[a, b]| a.layout != b.layout);
+        self.marks.is_mixed = changes.count() > found.len() / 4;
     }
 }
 
@@ -84,25 +87,23 @@ impl Follow<'_> {
     /// Follows records in this order; each has its place in the lot.
     #[inline(always)]
     fn follow<'r, P: Probe>(
-        self,
+        &mut self,
         probe: P,
         order: impl Iterator<Item = (usize, (&'r Record, &'r Span))> + Clone,
     ) {
-        let Follow { bytes, layouts, .. } = self;
+        let (bytes, layouts) = (self.bytes, self.layouts);
         let Marks {
             marks,
             count,
             found,
-            is_mixed,
             ..
-        } = self.marks;
+        } = &mut *self.marks;
         let room = 2 * layouts.marks_max();
         let base = found.len();
         found.resize(base + self.spans.len(), Found::default());
         let found = &mut found[base..];
         // The layout that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
-        let mut changes = 0;
         let mut rest = order;
         while let Some((at, (record, span))) = rest.next() {
             let first = *count;
@@ -129,7 +130,13 @@ impl Follow<'_> {
                     rest = two;
                     continue;
                 }
-                layout = through(probe, bytes, span, layouts, slots).unwrap_or(NONE);
+                for objects in [Objects::Split, Objects::Whole] {
+                    let found = through(probe, bytes, span, layouts, objects, slots);
+                    layout = found.unwrap_or(NONE);
+                    if layout != NONE || !layouts.have_whole_objects() {
+                        break;
+                    }
+                }
             }
             found[at] = Found {
                 layout,
@@ -141,10 +148,8 @@ impl Follow<'_> {
                 repeated = Some(known).filter(|_| layout == last);
                 *count += known.marks();
             }
-            changes += usize::from(layout != last);
             last = layout;
         }
-        *is_mixed |= changes > self.spans.len() / 4;
     }
 }
 
@@ -219,6 +224,7 @@ fn through<P: Probe>(
     bytes: &[u8],
     span: &Span,
     layouts: &Layouts,
+    objects: Objects,
     marks: &mut [Mark],
 ) -> Option<u32> {
     let bytes = near(bytes, span);
@@ -228,7 +234,7 @@ fn through<P: Probe>(
     let mut slots = marks.iter_mut();
     loop {
         let window = window(bytes, at)?;
-        if let Some(next) = next(probe, nodes, node.child, bytes, window, at) {
+        if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
             node = next;
             at += node.piece.len;
             if !node.is_tail {
@@ -250,6 +256,15 @@ fn through<P: Probe>(
     }
 }
 
+/// How an object inside a record is followed where both ways are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Objects {
+    /// Member by member.
+    Split,
+    /// As one value: its members may be other ones each time.
+    Whole,
+}
+
 /// The node, this one or one that may stand in its place, whose text stands at `at`.
 #[inline(always)]
 fn next<'n, P: Probe>(
@@ -259,22 +274,26 @@ fn next<'n, P: Probe>(
     bytes: &[u8],
     window: &[u8; WINDOW_BYTES],
     at: u32,
+    objects: Objects,
 ) -> Option<&'n Node> {
     let mut number = number;
-    let mut whole = None;
+    let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
         if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
             // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
             match bytes.get((at + node.piece.len) as usize) {
                 _ if node.is_tail => return Some(node),
                 Some(b'{') => whole = Some(node),
-                Some(byte) if !is_whitespace(*byte) => return Some(node),
+                Some(byte) if !is_whitespace(*byte) => match objects {
+                    Objects::Split => return Some(node),
+                    Objects::Whole => split = Some(node),
+                },
                 _ => {}
             }
         }
         number = node.sibling;
     }
-    whole
+    whole.or(split)
 }
 
 /// The place behind the value at `at`, as following finds it.

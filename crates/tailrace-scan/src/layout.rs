@@ -4,8 +4,8 @@
 //! order, the same bytes between two values each time: `,"status":`. So a layout is a path through a tree whose nodes are
 //! such pieces of text, each with a value behind it, and a record has it if each piece stands where the value before it
 //! ends, and a brace behind the last value. The members of an object inside the record are values by themselves, and what
-//! stands before them is text as well: `,"http":{"method":`. Objects whose keys differ each time would have a layout
-//! each; after a few they are values as a whole, as arrays always are.
+//! stands before them is text as well: `,"http":{"method":`. Records whose objects have other keys each time would have a
+//! layout each; after a few of them their objects are values as a whole, as arrays always are.
 //!
 //! Never holds a layout with a duplicate or a bad key, or with one that can have no column where all are wanted: such
 //! records are walked. Never grows beyond a few megabytes, whatever the keys are.
@@ -23,8 +23,9 @@ const LAYOUTS_MAX: usize = 512;
 const PIECES_MAX: usize = 16 * 1024;
 /// The same for the bytes of all pieces.
 const BYTES_MAX: usize = 1 << 20;
-/// Records with longer pieces, or with more bytes of them, have none.
+/// Records with longer pieces, or with more of them or of their bytes, have none.
 const PIECE_BYTES_MAX: usize = 1024;
+const RECORD_PIECES_MAX: usize = PIECES_MAX / 8;
 const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 /// How much of a record is looked at in one step: a piece of text and the beginning of the value behind it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
@@ -48,6 +49,8 @@ pub(crate) struct Layouts {
     marks_max: usize,
     /// By a hash of the outer members how many layouts have them and objects in them.
     variants: HashMap<u64, u32>,
+    /// In some of them an object is a value.
+    have_whole_objects: bool,
     tries: u32,
 }
 
@@ -59,7 +62,7 @@ pub(crate) struct Layout {
     pub(crate) tail: Box<[u8]>,
     /// The objects that are no values, but made of some.
     pub(crate) objects: Vec<Object>,
-    /// The outer members: their keys, and the places of their marks. Those of objects come behind those of values.
+    /// The outer members: their keys, and the places of their marks. Marks of objects come behind marks of values.
     pub(crate) members: Vec<(Box<str>, u32)>,
 }
 
@@ -126,6 +129,7 @@ impl Layouts {
             bytes: 0,
             marks_max: 0,
             variants: HashMap::new(),
+            have_whole_objects: false,
             tries: 0,
         }
     }
@@ -163,11 +167,17 @@ impl Layouts {
         self.marks_max
     }
 
+    /// Whether an object that is a value in some layout may be split in another one.
+    #[inline]
+    pub(crate) fn have_whole_objects(&self) -> bool {
+        self.have_whole_objects
+    }
+
     /// Learns the layout of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
     /// commas directly inside them, are these.
     pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], wish: impl Fn(&str) -> Wish) {
         // A member takes two structural characters.
-        let is_long = structurals.len() / 2 > PIECES_MAX / 8;
+        let is_long = structurals.len() / 2 > RECORD_PIECES_MAX;
         if self.tries >= TRIES_MAX || self.is_full() || is_long {
             return;
         }
@@ -182,26 +192,26 @@ impl Layouts {
         outer.texts.hash(&mut hasher);
         let outer_members = hasher.finish();
         let variants = self.variants.get(&outer_members).copied().unwrap_or(0);
-        let split = (record.contains_object() && variants < VARIANTS_MAX)
+        let is_split = record.contains_object() && variants < VARIANTS_MAX;
+        let split = is_split
             .then(|| Learnt::read(&record, learn::DEPTH_MAX, &wish))
-            .flatten()
-            .filter(|split| !split.layout.objects.is_empty());
-        let before = self.layouts.len();
-        let has_variant = split.is_some_and(|split| self.add(split));
-        if self.layouts.len() > before {
+            .flatten();
+        // One that is too long counts too: it would be tried each time.
+        if is_split && self.variants.len() < LAYOUTS_MAX {
             *self.variants.entry(outer_members).or_default() += 1;
         }
-        if !has_variant {
-            self.add(outer);
+        match split {
+            Some(split) => self.add(split),
+            None => {
+                self.have_whole_objects |= record.contains_object();
+                self.add(outer);
+            }
         }
     }
 
-    /// Adds a layout; false if it is too long.
-    fn add(&mut self, learnt: Learnt<'_>) -> bool {
+    /// Adds a layout.
+    fn add(&mut self, learnt: Learnt<'_>) {
         let bytes: usize = learnt.texts.iter().map(|text| text.len()).sum();
-        if bytes > RECORD_BYTES_MAX {
-            return false;
-        }
         let mut node = 0;
         for piece in &learnt.layout.pieces {
             node = self.child(node, piece, false);
@@ -220,7 +230,6 @@ impl Layouts {
             self.bytes += bytes;
             self.layouts.push(learnt.layout);
         }
-        true
     }
 
     fn child(&mut self, parent: usize, piece: &Piece, is_tail: bool) -> usize {

@@ -102,7 +102,7 @@ pub(crate) struct Marks {
     pub(super) found: Vec<Found>,
     /// All records were followed one after the other.
     pub(super) is_in_order: bool,
-    /// Records of several layouts took turns in the last lot.
+    /// In the last lot records of several layouts took turns.
     pub(super) is_mixed: bool,
 }
 

@@ -1,6 +1,6 @@
-//! A look at 32 bytes, and work that takes many of them.
+//! A look at 32 bytes, or at 64 of a long string, and work that takes many of them.
 //!
-//! Takes 32 bytes, gives masks of which are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every
+//! Takes bytes, gives masks of which are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every
 //! machine; an instruction set may do better. Never reads beyond the bytes.
 
 /// How many bytes are looked at.

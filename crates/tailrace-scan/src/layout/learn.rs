@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::{Layout, Object, PIECE_BYTES_MAX, Piece, Wish};
+use super::{Layout, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, Wish};
 use crate::follow;
 use crate::token::skip_whitespace;
 use crate::walker;
@@ -22,11 +22,14 @@ pub(super) struct Record<'a> {
     reach: &'a [u8],
 }
 
-/// The record whose outermost structural characters are these.
+/// The record whose outermost structural characters are these, if it is one that can be followed.
 pub(super) fn record<'a>(bytes: &'a [u8], structurals: &[u32]) -> Option<Record<'a>> {
     let (&first, &last) = (structurals.first()?, structurals.last()?);
     let reach = bytes.get(first as usize..)?;
     let text = bytes.get(first as usize..=last as usize)?;
+    if text.len() > follow::RECORD_BYTES_MAX {
+        return None;
+    }
     let text = std::str::from_utf8(text).ok()?;
     Some(Record { text, reach })
 }
@@ -56,6 +59,7 @@ impl<'a> Learnt<'a> {
             record: *record,
             depth_max,
             from: 0,
+            bytes: 0,
             learnt: Learnt::default(),
             objects: Vec::new(),
         };
@@ -85,6 +89,8 @@ struct Reading<'a> {
     depth_max: usize,
     /// Where the next piece starts: behind the last value.
     from: usize,
+    /// Of all pieces.
+    bytes: usize,
     learnt: Learnt<'a>,
     /// By number of the outer member.
     objects: Vec<(usize, Object)>,
@@ -151,7 +157,9 @@ impl Reading<'_> {
     /// A value that is followed as a whole starts at `at`.
     fn value(&mut self, at: usize, depth: usize) -> Option<usize> {
         let text = &self.record.text.as_bytes()[self.from..at];
-        if text.len() > PIECE_BYTES_MAX {
+        self.bytes += text.len();
+        let is_long = self.learnt.texts.len() >= RECORD_PIECES_MAX || self.bytes > RECORD_BYTES_MAX;
+        if text.len() > PIECE_BYTES_MAX || is_long {
             return None;
         }
         self.learnt.texts.push(text);
