@@ -116,6 +116,21 @@ fn objects_with_other_keys_each_time_are_values() {
 }
 
 #[test]
+fn bad_escapes_inside_an_object_are_left_to_the_walk() {
+    let (mut layouts, keys) = (Layouts::new(), star());
+    assert_eq!(meet(&mut layouts, &keys, r#"{"a":{"b":"x"}}"#), 0);
+    for (value, expect) in [
+        (r"\n\u00e9\\", 0),
+        (r"\q", NONE),
+        (r"\u00zz", NONE),
+        (r"x\\\", NONE),
+    ] {
+        let (bytes, end) = record(&format!("{{\"a\":{{\"b\":\"{value}\"}}}}"));
+        assert_eq!(follow(&layouts, &bytes, end), expect, "{value}");
+    }
+}
+
+#[test]
 fn a_large_object_is_a_value() {
     let (mut layouts, keys) = (Layouts::new(), star());
     let names: Vec<_> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
