@@ -3,22 +3,24 @@
 //! Takes records and the tree of layouts, gives for each the layout it has and where the values of its members
 //! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
 //! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
-//! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in its strings.
+//! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in the strings that are its own members.
 //! Never decides anything of a record that it cannot follow.
 
 mod mark;
 mod nested;
 mod order;
+mod tree;
 mod value;
 
 pub(crate) use mark::{Found, Mark, Marks};
 
 use tailrace_model::json::Kind;
+use tree::{Objects, through};
 use value::VALUE_BYTES;
 
 use crate::config::Isa;
 use crate::index::{Indexer, Probe, Task};
-use crate::layout::{Layout, Layouts, NONE, Node, Piece, WINDOW_BYTES};
+use crate::layout::{Layout, Layouts, NONE, Piece, WINDOW_BYTES};
 use crate::lots::LOT_MAX;
 use crate::records::{BROKEN, Record, TEXT};
 use crate::text::Span;
@@ -215,85 +217,6 @@ fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mar
         None => return None,
     };
     value::read(probe, bytes, block.first_chunk()?, start, piece.is_inside)
-}
-
-/// Follows the record in this span through the tree of all layouts; gives the one it has.
-#[inline(always)]
-fn through<P: Probe>(
-    probe: P,
-    bytes: &[u8],
-    span: &Span,
-    layouts: &Layouts,
-    objects: Objects,
-    marks: &mut [Mark],
-) -> Option<u32> {
-    let bytes = near(bytes, span);
-    let mut at = span.start() as u32;
-    let nodes = layouts.nodes();
-    let mut node = nodes.first()?;
-    let mut slots = marks.iter_mut();
-    loop {
-        let window = window(bytes, at)?;
-        if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
-            node = next;
-            at += node.piece.len;
-            if !node.is_tail {
-                let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
-                let is_inside = node.piece.is_inside;
-                let block = block.first_chunk()?;
-                let (mark, behind) = value::read(probe, bytes, block, at, is_inside)?;
-                *slots.next()? = mark;
-                at = behind;
-                continue;
-            }
-            at -= 1;
-        }
-        let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
-        if is_end {
-            put_objects(layouts.get(node.layout as usize), marks);
-        }
-        return is_end.then_some(node.layout);
-    }
-}
-
-/// How an object inside a record is followed where both ways are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Objects {
-    /// Member by member.
-    Split,
-    /// As one value: its members may be other ones each time.
-    Whole,
-}
-
-/// The node, this one or one that may stand in its place, whose text stands at `at`.
-#[inline(always)]
-fn next<'n, P: Probe>(
-    probe: P,
-    nodes: &'n [Node],
-    number: u32,
-    bytes: &[u8],
-    window: &[u8; WINDOW_BYTES],
-    at: u32,
-    objects: Objects,
-) -> Option<&'n Node> {
-    let mut number = number;
-    let (mut whole, mut split) = (None, None);
-    while let Some(node) = nodes.get(number as usize) {
-        if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
-            // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
-            match bytes.get((at + node.piece.len) as usize) {
-                _ if node.is_tail => return Some(node),
-                Some(b'{') => whole = Some(node),
-                Some(byte) if !is_whitespace(*byte) => match objects {
-                    Objects::Split => return Some(node),
-                    Objects::Whole => split = Some(node),
-                },
-                _ => {}
-            }
-        }
-        number = node.sibling;
-    }
-    whole.or(split)
 }
 
 /// The place behind the value at `at`, as following finds it.

@@ -1,8 +1,8 @@
 //! The layout of one record.
 //!
 //! Takes a record that is an object, gives the pieces of text before its values. Of a piece every byte is read here,
-//! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Never
-//! judges a value: whoever follows the layout does.
+//! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Where a
+//! value ends is told by what follows records: one that it cannot read has no layout.
 
 use std::collections::HashSet;
 
