@@ -1,0 +1,90 @@
+//! Following one record through the tree of all layouts.
+//!
+//! Takes a record, gives the layout it has and the marks of its values. At each place the piece of text that stands there
+//! decides which way to go; it is never gone back. Never follows two records: that is done along one layout.
+
+use super::value::{self, VALUE_BYTES};
+use super::{Mark, ends_at, near, put_objects, window};
+use crate::index::Probe;
+use crate::layout::{Layouts, NONE, Node, WINDOW_BYTES};
+use crate::text::Span;
+use crate::token::is_whitespace;
+
+/// Follows the record in this span through the tree of all layouts; gives the one it has.
+#[inline(always)]
+pub(super) fn through<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    span: &Span,
+    layouts: &Layouts,
+    objects: Objects,
+    marks: &mut [Mark],
+) -> Option<u32> {
+    let bytes = near(bytes, span);
+    let mut at = span.start() as u32;
+    let nodes = layouts.nodes();
+    let mut node = nodes.first()?;
+    let mut slots = marks.iter_mut();
+    loop {
+        let window = window(bytes, at)?;
+        if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
+            node = next;
+            at += node.piece.len;
+            if !node.is_tail {
+                let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
+                let is_inside = node.piece.is_inside;
+                let block = block.first_chunk()?;
+                let (mark, behind) = value::read(probe, bytes, block, at, is_inside)?;
+                *slots.next()? = mark;
+                at = behind;
+                continue;
+            }
+            at -= 1;
+        }
+        let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
+        if is_end {
+            put_objects(layouts.get(node.layout as usize), marks);
+        }
+        return is_end.then_some(node.layout);
+    }
+}
+
+/// How an object inside a record is followed where both ways are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Objects {
+    /// Member by member.
+    Split,
+    /// As one value: its members may be other ones each time.
+    Whole,
+}
+
+/// The node, this one or one that may stand in its place, whose text stands at `at`.
+#[inline(always)]
+fn next<'n, P: Probe>(
+    probe: P,
+    nodes: &'n [Node],
+    number: u32,
+    bytes: &[u8],
+    window: &[u8; WINDOW_BYTES],
+    at: u32,
+    objects: Objects,
+) -> Option<&'n Node> {
+    let mut number = number;
+    let (mut whole, mut split) = (None, None);
+    while let Some(node) = nodes.get(number as usize) {
+        if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
+            // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
+            match bytes.get((at + node.piece.len) as usize) {
+                _ if node.is_tail => return Some(node),
+                Some(b'{') => whole = Some(node),
+                Some(byte) if !is_whitespace(*byte) => match objects {
+                    Objects::Split => return Some(node),
+                    Objects::Whole => split = Some(node),
+                },
+                _ => {}
+            }
+        }
+        number = node.sibling;
+    }
+    whole.or(split)
+}
