@@ -149,7 +149,7 @@ impl Chunk {
     /// Frames whole lines.
     pub fn new(bytes: Vec<u8>) -> Chunk {
         let mut records = Vec::new();
-        frame(&bytes, &mut records);
+        frame(memchr::memchr_iter(b'\n', &bytes), &mut records);
         Chunk {
             buffers: [Bytes::from(bytes)],
             records,
@@ -200,18 +200,19 @@ pub fn star_answer(scanned: &Scanned, rows: impl Iterator<Item = usize>) -> Answ
     answer
 }
 
-/// Cuts whole lines into records of buffer 0.
-pub fn frame(bytes: &[u8], records: &mut Vec<Record>) {
+/// The records of buffer 0 that end at these places.
+pub fn frame(newlines: impl Iterator<Item = usize>, records: &mut Vec<Record>) {
     records.clear();
     let mut start = 0;
-    for newline in memchr::memchr_iter(b'\n', bytes) {
+    for newline in newlines {
+        let end = newline as u32;
         records.push(Record {
             buffer: 0,
             start,
-            end: newline as u32,
+            end,
             flags: 0,
         });
-        start = newline as u32 + 1;
+        start = end + 1;
     }
 }
 

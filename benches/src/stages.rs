@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, Part, Request};
-use tailrace_scan::{Needle, Needles, Record, Records, Scanned, Scanner};
+use tailrace_scan::{Hits, Needle, Needles, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
 use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
@@ -117,9 +117,12 @@ impl Stages {
     }
 
     /// Finds the records of a chunk, as a worker does for each.
-    pub fn frame(&mut self, chunk: &Chunk) -> usize {
-        crate::corpus::frame(chunk.bytes(), &mut self.records);
-        self.records.len()
+    pub fn frame(&mut self, chunk: &Chunk) -> Option<Hits> {
+        let in_two = self.pushdown && self.kept_share.is_low();
+        let mut sweep = self.scanner.sweeper(in_two).over(chunk.bytes());
+        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.bytes().len()));
+        crate::corpus::frame(newlines, &mut self.records);
+        sweep.finish()
     }
 
     /// The columns of a chunk that is framed.
@@ -129,10 +132,15 @@ impl Stages {
 
     /// Frames, scans and filters.
     pub fn select(&mut self, chunk: &Chunk) -> Selection {
-        self.frame(chunk);
+        let hits = self.frame(chunk);
         let records = chunk.framed(&self.records);
         if self.pushdown && self.kept_share.is_low() {
-            let selection = select_first(&mut self.scanner, &mut self.evaluator, &records);
+            let selection = select_first(
+                &mut self.scanner,
+                &mut self.evaluator,
+                &records,
+                hits.as_ref(),
+            );
             let kept = selection.scanned.batch.num_rows();
             self.kept_share.note(kept, records.records.len());
             return selection;
@@ -180,8 +188,9 @@ fn select_first(
     scanner: &mut Scanner,
     evaluator: &mut Evaluator,
     records: &Records<'_>,
+    hits: Option<&Hits>,
 ) -> Selection {
-    let first = scanner.first(records);
+    let first = scanner.first(records, hits);
     let selection = evaluator.select(&first.batch, OBSERVED_NS);
     let numbers: Vec<u32> = match (&selection.rows, &first.rows) {
         (Rows::Some(passed), None) => passed.clone(),

@@ -124,7 +124,9 @@ fn check_phases(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let mut scanner = Scanner::new(config.clone());
     let mut reference = Scanner::new(config);
     for nth in [2, 3] {
-        let first = scanner.first(&records);
+        let buffer = records.buffers.first().map_or(&[][..], |buffer| buffer);
+        let hits = scanner.sweeper(true).over(buffer).finish();
+        let first = scanner.first(&records, hits.as_ref());
         let passed = match &first.rows {
             Some(rows) => rows.clone(),
             None => (0..lines.len() as u32).collect(),

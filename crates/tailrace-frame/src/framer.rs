@@ -7,7 +7,7 @@
 //! that the line is longer (`is_overlong`). Neither depends on how many bytes have been read beyond that point; only
 //! the length of a skip does, and the skips of one line follow each other without a gap.
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
 use crate::chain::{Chains, Part};
 use crate::multiline::join::{Chunk, Joins};
@@ -170,19 +170,31 @@ impl Framer {
     ///
     /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
+        self.push_lines(bytes, memchr_iter(b'\n', bytes), buffer, base, out);
+    }
+
+    /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known.
+    pub fn push_lines(
+        &mut self,
+        bytes: &[u8],
+        newlines: impl Iterator<Item = usize>,
+        buffer: u32,
+        base: u32,
+        out: &mut Frames,
+    ) {
         let origin = self.offset;
         out.begin_push();
         out.stats.bytes += bytes.len() as u64;
         if self.joins.is_some() {
-            return self.push_joined(bytes, buffer, base, out);
+            return self.push_joined(bytes, newlines, buffer, base, out);
         }
+        let mut newlines = newlines;
         let mut start = if self.skipping || !self.carry.is_empty() {
-            self.continue_line(bytes, out)
+            self.continue_line(bytes, newlines.next(), out)
         } else {
             0
         };
-        let whole = start;
-        for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
+        for newline in newlines {
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -200,19 +212,25 @@ impl Framer {
 
     /// [`Framer::push`] where lines are joined. A function of its own, so that others pay nothing.
     #[inline(never)]
-    fn push_joined(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
+    fn push_joined(
+        &mut self,
+        bytes: &[u8],
+        mut newlines: impl Iterator<Item = usize>,
+        buffer: u32,
+        base: u32,
+        out: &mut Frames,
+    ) {
         let origin = self.offset;
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
         }
         let mut start = if self.skipping || !self.carry.is_empty() {
-            self.continue_line(bytes, out)
+            self.continue_line(bytes, newlines.next(), out)
         } else {
             0
         };
-        let whole = start;
         let chunk = Chunk { bytes, base };
-        for newline in memchr_iter(b'\n', &bytes[whole..]).map(|at| whole + at) {
+        for newline in newlines {
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -300,9 +318,9 @@ impl Framer {
         self.format
     }
 
-    /// Deals with the line that was open before `bytes`; returns where the next line starts in them.
-    fn continue_line(&mut self, bytes: &[u8], out: &mut Frames) -> usize {
-        let newline = memchr(b'\n', bytes);
+    /// Deals with the line that was open before `bytes`, which ends at the first newline in them; returns where the next
+    /// line starts.
+    fn continue_line(&mut self, bytes: &[u8], newline: Option<usize>, out: &mut Frames) -> usize {
         let length = newline.map_or(bytes.len(), |newline| newline + 1);
         let end = self.offset + length as u64;
         if self.skipping {

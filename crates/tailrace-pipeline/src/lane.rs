@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames, Piece};
+use tailrace_scan::{Hits, Sweeper};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
@@ -55,6 +56,8 @@ pub(crate) struct Framed {
     pub frames: Frames,
     /// The chunk buffer and the side buffer.
     pub buffers: Vec<Bytes>,
+    /// What the sweep over the chunk buffer found besides newlines.
+    pub hits: Option<Hits>,
     /// Source runs, covering all records in order.
     pub runs: Vec<SourceRun>,
     /// Byte spans of the batch, registered with the tracker.
@@ -133,15 +136,16 @@ impl Lane {
         *sources = Sources::default();
     }
 
-    /// Frames the oldest batch that waits; `None` if there is none.
-    pub(crate) fn frame_next(&self) -> Option<Framed> {
+    /// Frames the oldest batch that waits; `None` if there is none. `sweeper` finds the newlines of its buffer.
+    pub(crate) fn frame_next(&self, sweeper: Sweeper<'_>) -> Option<Framed> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
-        Some(self.frame(&mut sources, batch))
+        Some(self.frame(&mut sources, batch, sweeper))
     }
 
-    fn frame(&self, sources: &mut Sources, batch: RawBatch) -> Framed {
+    fn frame(&self, sources: &mut Sources, batch: RawBatch, sweeper: Sweeper<'_>) -> Framed {
+        let mut sweep = sweeper.over(&batch.bytes);
         let mut framed = Framed {
             credit: batch.credit,
             observed_ns: batch.observed_ns,
@@ -194,9 +198,8 @@ impl Lane {
             };
             match event {
                 SourceEvent::Chunk { start, end, .. } => {
-                    let base = u32::try_from(start).expect("chunk buffers are below 4 GiB");
                     self.facts.refresh(&mut source.facts);
-                    source.push(&batch.bytes[start..end], base, &mut framed.frames);
+                    source.push(&batch.bytes, start..end, &mut sweep, &mut framed.frames);
                 }
                 SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),
                 _ => {}
@@ -204,6 +207,7 @@ impl Lane {
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
         }
+        framed.hits = sweep.finish();
         framed.merge_spans();
         self.register(&mut framed, &heads);
         for slot in finished {

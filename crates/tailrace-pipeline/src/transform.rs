@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewBuilder};
-use tailrace_scan::{First, Records, Scanned, Scanner, Stats};
+use tailrace_scan::{First, Records, Scanned, Scanner, Stats, Sweeper};
 use tailrace_sql::{Evaluated, Evaluator, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
@@ -68,6 +68,15 @@ impl Transform {
         }
     }
 
+    /// Sweeps the chunk buffer of the batch that [`Transform::run`] is given next, with the same `look_at_all`.
+    pub(crate) fn sweeper(&self, plan: &PipelinePlan, look_at_all: bool) -> Sweeper<'_> {
+        self.scanner.sweeper(self.goes_in_two(plan, look_at_all))
+    }
+
+    fn goes_in_two(&self, plan: &PipelinePlan, look_at_all: bool) -> bool {
+        plan.query.pushdown().is_some() && !look_at_all && self.kept_share.is_low()
+    }
+
     /// Transforms a batch the way that promises to be the cheaper one; if `look_at_all`, builds all columns for all
     /// records anyway.
     pub(crate) fn run(
@@ -79,10 +88,9 @@ impl Transform {
         let Some(pushdown) = plan.query.pushdown() else {
             return self.one_phase(plan, framed);
         };
-        let transformed = if look_at_all || !self.kept_share.is_low() {
-            self.one_phase(plan, framed)
-        } else {
-            self.two_phases(plan, framed, pushdown)
+        let transformed = match self.goes_in_two(plan, look_at_all) {
+            true => self.two_phases(plan, framed, pushdown),
+            false => self.one_phase(plan, framed),
         };
         let records = framed.frames.records.len();
         self.kept_share.note(transformed.kept, records);
@@ -119,7 +127,7 @@ impl Transform {
         // Conditions may read nothing but facts of the source.
         let first = (!plan.scan.first.is_empty()).then(|| {
             let records = records(framed, &self.records, &self.times, &self.streams);
-            self.scanner.first(&records)
+            self.scanner.first(&records, framed.hits.as_ref())
         });
         self.second_phase(plan, framed, pushdown, first.as_ref())
     }

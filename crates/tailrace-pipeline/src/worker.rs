@@ -38,9 +38,12 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
         // Behind the inputs' own lanes stand those of outputs that catch up.
         let input = job.lane % pipeline.plan.config.inputs.len();
         faults.guard("a worker", || {
-            if let Some(framed) = pipeline.lanes[job.lane].frame_next() {
-                let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
-                worker.process(pipeline, framed);
+            let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
+            // Until it is known which keys the records have, every record tells of all of them.
+            let look_at_all = !pipeline.columns_seen.told();
+            let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
+            if let Some(framed) = pipeline.lanes[job.lane].frame_next(sweeper) {
+                worker.process(pipeline, framed, look_at_all);
             }
         });
         jobs.done(job);
@@ -70,7 +73,7 @@ impl Worker {
         }
     }
 
-    fn process(&mut self, pipeline: &Arc<Pipeline>, framed: Framed) {
+    fn process(&mut self, pipeline: &Arc<Pipeline>, framed: Framed, look_at_all: bool) {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
             pipeline.metrics.framed(&framed);
@@ -84,8 +87,6 @@ impl Worker {
             pipeline.waiting.settled();
             return;
         }
-        // Until it is known which keys the records have, every record tells of all of them.
-        let look_at_all = !pipeline.columns_seen.told();
         let transformed = self.transform.run(&pipeline.plan, &framed, look_at_all);
         let filtered = (records - transformed.kept) as u64;
         if !framed.is_catch_up {

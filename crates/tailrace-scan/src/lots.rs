@@ -46,6 +46,11 @@ impl Lots {
         }
     }
 
+    /// The instructions that were chosen.
+    pub(crate) fn indexer(&self) -> Indexer {
+        self.indexer
+    }
+
     /// Starts a batch. Says whether all layouts were forgotten.
     pub(crate) fn start_batch(&mut self) -> bool {
         self.marks.clear();

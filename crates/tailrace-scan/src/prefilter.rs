@@ -5,10 +5,13 @@
 //! holds. One search over the buffer for each text, not one for each record. Never drops a record that could match;
 //! stops searching when most records are candidates, and tries again now and then.
 
+use std::ops::Range;
+
 use memchr::memmem::Finder;
 
 use crate::config::{Needle, Needles};
 use crate::records::{Record, Records};
+use crate::sweep::{Hits, TEXTS_MAX, Texts};
 
 /// Lists with more texts than this are not searched for.
 const NEEDLES_MAX: usize = 8;
@@ -29,9 +32,9 @@ pub(crate) struct Prefilter {
 
 #[derive(Debug)]
 struct List {
-    needles: Vec<Finder<'static>>,
-    /// Every record with an escape may spell a needle in another way, not only one with an escape by number.
-    any_escape: bool,
+    texts: Texts,
+    /// Of the same texts and, last, of the escape by which a record may spell one in another way.
+    finders: Vec<Finder<'static>>,
 }
 
 impl Prefilter {
@@ -53,8 +56,19 @@ impl Prefilter {
         })
     }
 
-    /// The records that may match, by number, ascending; `None` if all are taken for candidates.
-    pub(crate) fn candidates(&mut self, records: &Records<'_>) -> Option<Vec<u32>> {
+    /// What a sweep over the next batch is to look for; `None` if it is not to look for anything.
+    pub(crate) fn texts(&self) -> Option<&Texts> {
+        let list = self.lists.first().filter(|_| self.off == 0)?;
+        (list.texts.count() <= TEXTS_MAX).then_some(&list.texts)
+    }
+
+    /// The records that may match, by number, ascending; `None` if all are taken for candidates. `hits` are those of
+    /// the first buffer.
+    pub(crate) fn candidates(
+        &mut self,
+        records: &Records<'_>,
+        hits: Option<&Hits>,
+    ) -> Option<Vec<u32>> {
         if self.off > 0 {
             self.off -= 1;
             return None;
@@ -66,7 +80,7 @@ impl Prefilter {
         while start < records.records.len() {
             let run = run(&records.records[start..]);
             let found = &mut self.found[start..start + run.len()];
-            first.search(records, run, found);
+            first.search(records, run, hits.filter(|_| run[0].buffer == 0), found);
             start += run.len();
         }
         let numbered = (0_u32..).zip(self.found.iter().zip(records.records));
@@ -94,35 +108,31 @@ impl List {
             true => format!("\"{}\"", needle.text),
             false => needle.text.clone(),
         };
-        let finder = |needle: &Needle| Finder::new(text(needle).as_bytes()).into_owned();
+        let texts: Vec<String> = list.any.iter().map(text).collect();
+        // A character that needs no escape can only be spelt by its number.
+        let any_escape = !list.any.iter().all(is_plain);
+        let escape = if any_escape { "\\" } else { "\\u" };
+        let finder = |text: &str| Finder::new(text).into_owned();
+        let searched = texts.iter().map(String::as_str).chain([escape]);
         List {
-            needles: list.any.iter().map(finder).collect(),
-            // A character that needs no escape can only be spelt by its number.
-            any_escape: !list.any.iter().all(is_plain),
-        }
-    }
-
-    /// The first escape at or behind byte `at` that may spell a needle.
-    fn escape(&self, text: &[u8], at: usize) -> Option<usize> {
-        let mut at = at;
-        loop {
-            at += memchr::memchr(b'\\', text.get(at..)?)?;
-            if self.any_escape || text.get(at + 1) == Some(&b'u') {
-                return Some(at);
-            }
-            at += 1;
+            finders: searched.map(finder).collect(),
+            texts: Texts::new(&texts, any_escape),
         }
     }
 
     fn is_in(&self, record: &[u8]) -> bool {
-        self.needles
-            .iter()
-            .any(|needle| needle.find(record).is_some())
-            || self.escape(record, 0).is_some()
+        let mut finders = self.finders.iter();
+        finders.any(|finder| finder.find(record).is_some())
     }
 
-    /// Marks the records of a run that hold one of the texts.
-    fn search(&self, records: &Records<'_>, run: &[Record], found: &mut [bool]) {
+    /// Marks the records of a run that hold one of the texts; `hits` is where they stand in the buffer, if that is known.
+    fn search(
+        &self,
+        records: &Records<'_>,
+        run: &[Record],
+        hits: Option<&Hits>,
+        found: &mut [bool],
+    ) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return;
         };
@@ -133,39 +143,50 @@ impl List {
             // A range that does not exist: such records are told apart elsewhere.
             return found.fill(true);
         };
-        for needle in &self.needles {
-            let find = |at: usize| Some(at + needle.find(&text[at..])?);
-            mark(run, start, needle.needle().len(), find, found);
+        if let Some(hits) = hits {
+            let mut hits = hits.from(start).iter().map(|&hit| hit as usize);
+            let next = |at: usize| hits.find(|&hit| hit >= at);
+            let is_in = |record: Range<usize>, place: usize| {
+                let place = place - record.start;
+                self.texts.stand_at(&text[record], place)
+            };
+            return mark(run, next, is_in, found);
         }
-        mark(run, start, 1, |at| self.escape(text, at), found);
+        for finder in &self.finders {
+            let len = finder.needle().len();
+            let next = |at: usize| Some(at + finder.find(text.get(at..)?)?);
+            mark(run, next, |record, place| place + len <= record.end, found);
+        }
     }
 }
 
-/// Marks the records of a run in which a text of `len` bytes is found; `find` gives its first place from a byte on.
+/// Marks the records of a run in which a text stands. `next` gives the first place of one from a byte on, each time from a
+/// later byte; `is_in` tells whether what stands at a place of a record lies in it as a whole.
 fn mark(
     run: &[Record],
-    start: usize,
-    len: usize,
-    find: impl Fn(usize) -> Option<usize>,
+    mut next: impl FnMut(usize) -> Option<usize>,
+    is_in: impl Fn(Range<usize>, usize) -> bool,
     found: &mut [bool],
 ) {
-    let mut at = start;
-    let mut record = 0;
-    while let Some(place) = find(at) {
-        // A text behind a record's end belongs to a later one, or to what stands between two.
-        while run
-            .get(record)
-            .is_some_and(|record| (record.end as usize) < place + len)
-        {
-            record += 1;
+    let mut records = run.iter().zip(found);
+    let Some((mut record, mut is_found)) = records.next() else {
+        return;
+    };
+    let mut at = record.start as usize;
+    while let Some(place) = next(at) {
+        while record.end as usize <= place {
+            let Some(following) = records.next() else {
+                return;
+            };
+            (record, is_found) = following;
         }
-        let Some(hit) = run.get(record) else {
-            return;
-        };
-        at = place + 1;
-        if hit.start as usize <= place {
-            found[record] = true;
-            at = (hit.end as usize).max(at);
+        let (start, end) = (record.start as usize, record.end as usize);
+        if start <= place && is_in(start..end, place) {
+            *is_found = true;
+            at = end;
+        } else {
+            // It stands between two records, or over the border of one.
+            at = start.max(place + 1);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::prefilter::Prefilter;
 use crate::records::Records;
 use crate::rows::Rows;
 use crate::scanned::{Candidates, First, Scanned};
+use crate::sweep::{Hits, Sweeper};
 use crate::text::Buffers;
 
 /// Turns batches of records into columns.
@@ -58,13 +59,23 @@ impl Scanner {
         self.scan(&Candidates::new(records, rows).of(records))
     }
 
-    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter.
+    /// Sweeps buffers for newlines and, if `for_first`, for what the prefilter of the next [`Scanner::first`] looks for.
+    pub fn sweeper(&self, for_first: bool) -> Sweeper<'_> {
+        let prefilter = self.prefilter.as_ref().filter(|_| for_first);
+        Sweeper {
+            indexer: self.lots.indexer(),
+            texts: prefilter.and_then(Prefilter::texts),
+        }
+    }
+
+    /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter. `hits` is what
+    /// a sweep over the first buffer found, if there was one.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.
-    pub fn first(&mut self, records: &Records<'_>) -> First {
+    pub fn first(&mut self, records: &Records<'_>, hits: Option<&Hits>) -> First {
         let prefilter = self.prefilter.as_mut();
-        let rows = prefilter.and_then(|prefilter| prefilter.candidates(records));
+        let rows = prefilter.and_then(|prefilter| prefilter.candidates(records, hits));
         let candidates = rows.as_ref().map(|rows| Candidates::new(records, rows));
         let records = candidates
             .as_ref()

@@ -4,8 +4,10 @@
 //! the earlier source too, and the earlier source stays here until they are given out, though it has ended.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use tailrace_frame::{Framer, Frames};
+use tailrace_scan::Sweep;
 
 use crate::facts::CurrentFacts;
 use crate::watermark::Slot;
@@ -42,13 +44,23 @@ impl LaneSource {
         }
     }
 
-    /// Frames the next bytes, or passes over them where its pod is left out.
-    pub(super) fn push(&mut self, bytes: &[u8], base: u32, frames: &mut Frames) {
+    /// Frames the next bytes, a range of the chunk buffer, or passes over them where its pod is left out.
+    pub(super) fn push(
+        &mut self,
+        buffer: &[u8],
+        chunk: Range<usize>,
+        sweep: &mut Sweep<'_>,
+        frames: &mut Frames,
+    ) {
+        let base = u32::try_from(chunk.start).expect("chunk buffers are below 4 GiB");
+        let bytes = &buffer[chunk.clone()];
+        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.end));
         if self.facts.excluded.is_some() {
-            self.framer.pass_over(bytes, frames);
-        } else {
-            self.framer.push(bytes, 0, base, frames);
+            newlines.for_each(drop);
+            return self.framer.pass_over(bytes, frames);
         }
+        let newlines = newlines.map(|newline| newline - chunk.start);
+        self.framer.push_lines(bytes, newlines, 0, base, frames);
     }
 }
 

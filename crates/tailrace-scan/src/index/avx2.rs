@@ -12,7 +12,7 @@ use std::arch::x86_64::{
     __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
     _mm_setr_epi8, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
     _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-    _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8,
+    _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
 };
 
 use super::{
@@ -86,6 +86,24 @@ impl Probe for Avx2 {
     }
 
     #[inline(always)]
+    fn equal(self, bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { equal_bytes(bytes, byte) }
+    }
+
+    #[inline(always)]
+    fn equal_both(
+        self,
+        one: &[u8; STRING_BYTES],
+        byte: u8,
+        other: &[u8; STRING_BYTES],
+        other_byte: u8,
+    ) -> u64 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { equal_both(one, byte, other, other_byte) }
+    }
+
+    #[inline(always)]
     fn not_digits(self, bytes: &[u8; PROBE_BYTES]) -> u32 {
         // SAFETY: `self` proves AVX2.
         unsafe { not_digits(load(bytes)) }
@@ -127,6 +145,37 @@ fn string_masks(bytes: &[u8; STRING_BYTES]) -> StringMasks {
         backslashes: bits(equal(low, b'\\'), equal(high, b'\\')),
         controls: bits(controls(low), controls(high)),
     }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal_bytes(bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
+    let (low, high) = halves(bytes);
+    bits(equal(low, byte), equal(high, byte))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal_both(
+    one: &[u8; STRING_BYTES],
+    byte: u8,
+    other: &[u8; STRING_BYTES],
+    other_byte: u8,
+) -> u64 {
+    let ((low, high), (other_low, other_high)) = (halves(one), halves(other));
+    bits(
+        both_equal(low, byte, other_low, other_byte),
+        both_equal(high, byte, other_high, other_byte),
+    )
+}
+
+/// One compare of what differs: the compiler takes the intersection of two apart into bytes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn both_equal(one: __m256i, byte: u8, other: __m256i, other_byte: u8) -> __m256i {
+    let differs = _mm256_xor_si256(one, _mm256_set1_epi8(byte as i8));
+    let other_differs = _mm256_xor_si256(other, _mm256_set1_epi8(other_byte as i8));
+    equal(_mm256_or_si256(differs, other_differs), 0)
 }
 
 #[target_feature(enable = "avx2")]

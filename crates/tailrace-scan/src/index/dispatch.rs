@@ -15,9 +15,6 @@ use super::neon::Neon;
 
 impl Probe for Scalar {}
 
-#[cfg(target_arch = "aarch64")]
-impl Probe for Neon {}
-
 /// The chosen index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Indexer(Choice);

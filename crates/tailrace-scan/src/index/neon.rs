@@ -12,7 +12,7 @@ use std::arch::aarch64::{
     vreinterpretq_u64_u8,
 };
 
-use super::{BLOCK_BYTES, BlockMasks, Masks};
+use super::{BLOCK_BYTES, BlockMasks, Masks, Probe, STRING_BYTES};
 
 /// Every CPU of the architecture has it.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,18 @@ impl BlockMasks for Neon {
         [1, 2, 4, 8, 16, 32]
             .into_iter()
             .fold(bits, |bits, shift| bits ^ (bits << shift))
+    }
+}
+
+impl Probe for Neon {
+    #[inline(always)]
+    fn equal(self, bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
+        let parts = bytes.as_chunks::<16>().0;
+        // SAFETY: NEON is part of the architecture; each load reads a 16-byte array.
+        unsafe {
+            let equal = |i: usize| vceqq_u8(vld1q_u8(parts[i].as_ptr()), vdupq_n_u8(byte));
+            bits([equal(0), equal(1), equal(2), equal(3)])
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Takes bytes, gives masks of which are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every
 //! machine; an instruction set may do better. Never reads beyond the bytes.
 
+use super::scalar;
+
 /// How many bytes are looked at.
 pub(crate) const PROBE_BYTES: usize = 32;
 
@@ -38,6 +40,24 @@ pub(crate) trait Probe: Copy {
             masks.controls |= u64::from(byte < 0x20) << i;
         }
         masks
+    }
+
+    /// The bytes that are this one.
+    #[inline(always)]
+    fn equal(self, bytes: &[u8; STRING_BYTES], byte: u8) -> u64 {
+        scalar::equal_bytes(bytes, byte)
+    }
+
+    /// The places where `one` has the one byte and `other` the other one.
+    #[inline(always)]
+    fn equal_both(
+        self,
+        one: &[u8; STRING_BYTES],
+        byte: u8,
+        other: &[u8; STRING_BYTES],
+        other_byte: u8,
+    ) -> u64 {
+        self.equal(one, byte) & self.equal(other, other_byte)
     }
 
     /// The bytes that are not `0` to `9`.

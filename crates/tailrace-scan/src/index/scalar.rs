@@ -38,6 +38,15 @@ impl BlockMasks for Scalar {
     }
 }
 
+/// The bytes that are this one.
+#[inline(always)]
+pub(super) fn equal_bytes(block: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
+    let words = block.as_chunks::<8>().0.iter().enumerate();
+    words.fold(0, |mask, (i, bytes)| {
+        mask | gather(equal(u64::from_le_bytes(*bytes), byte)) << (8 * i)
+    })
+}
+
 /// A word of eight times this byte.
 const fn splat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])

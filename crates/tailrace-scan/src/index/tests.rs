@@ -104,7 +104,7 @@ fn seeds_at_every_offset() {
 struct Looks<'a>(&'a [u8; STRING_BYTES]);
 
 impl Task for Looks<'_> {
-    type Output = ([u32; 3], StringMasks);
+    type Output = ([u32; 3], [u64; 2], StringMasks);
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) -> Self::Output {
@@ -116,7 +116,13 @@ impl Task for Looks<'_> {
             probe.not_digits(&first),
             probe.differences(&first, &second),
         ];
-        (looks, probe.string_masks(self.0))
+        let mut turned = *self.0;
+        turned.rotate_left(1);
+        let places = [
+            probe.equal(self.0, b'"'),
+            probe.equal_both(self.0, b'\\', &turned, b'/'),
+        ];
+        (looks, places, probe.string_masks(self.0))
     }
 }
 

@@ -5,6 +5,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::Isa;
+use crate::index::Indexer;
+use crate::sweep::Sweeper;
 use crate::tests::generate;
 
 fn needles(texts: &[(&str, bool)]) -> Needles {
@@ -60,9 +63,15 @@ proptest! {
             .filter(|(_, record)| naive(bytes(&records, record), lists))
             .map(|(number, _)| number)
             .collect();
-        match prefilter.candidates(&records) {
-            Some(candidates) => prop_assert_eq!(candidates, expect),
-            None => prop_assert!(expect.len() * 100 > records.records.len() * CANDIDATES_PERCENT_MAX),
+        let first = records.buffers.first().map_or(&[][..], |buffer| buffer);
+        let sweeper = Sweeper { indexer: Indexer::new(Isa::Auto), texts: prefilter.texts() };
+        let hits = sweeper.over(first).finish();
+        for hits in [None, hits.as_ref()] {
+            prefilter.off = 0;
+            match prefilter.candidates(&records, hits) {
+                Some(candidates) => prop_assert_eq!(candidates, &expect[..]),
+                None => prop_assert!(expect.len() * 100 > records.records.len() * CANDIDATES_PERCENT_MAX),
+            }
         }
     }
 }
@@ -72,12 +81,12 @@ fn searching_stops_where_it_does_not_pay_and_starts_again() {
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
     let hit = crate::tests::Batch::of_lines(&["x", "x", "y"], 0);
     let miss = crate::tests::Batch::of_lines(&["x", "y", "y"], 0);
-    assert_eq!(prefilter.candidates(&miss.records()), Some(vec![0]));
-    assert_eq!(prefilter.candidates(&hit.records()), None);
+    assert_eq!(prefilter.candidates(&miss.records(), None), Some(vec![0]));
+    assert_eq!(prefilter.candidates(&hit.records(), None), None);
     for _ in 0..BATCHES_OFF {
-        assert_eq!(prefilter.candidates(&miss.records()), None);
+        assert_eq!(prefilter.candidates(&miss.records(), None), None);
     }
-    assert_eq!(prefilter.candidates(&miss.records()), Some(vec![0]));
+    assert_eq!(prefilter.candidates(&miss.records(), None), Some(vec![0]));
 }
 
 #[test]
@@ -93,7 +102,7 @@ fn a_range_that_does_not_exist_is_passed_on() {
     batch.records[3] = record(7, 0, 1);
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
     assert_eq!(
-        prefilter.candidates(&batch.records()),
+        prefilter.candidates(&batch.records(), None),
         Some(vec![0, 1, 3, 6])
     );
 }

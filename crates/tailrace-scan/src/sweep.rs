@@ -1,0 +1,306 @@
+//! One sweep over a buffer: where its lines end and, on the same way, where the prefilter's texts stand.
+//!
+//! Takes a buffer and texts, gives places in it, ascending. Of each text two bytes, those that promise to be the
+//! rarest, are looked for in 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it
+//! is compared. It goes on as newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in
+//! the nearest cache. Never knows records: a place may lie in none.
+
+use memchr::arch::all::packedpair;
+
+use crate::index::{Indexer, Probe, STRING_BYTES, Task};
+
+/// More texts are not looked for at once.
+pub(crate) const TEXTS_MAX: usize = 3;
+/// How many blocks are looked at before what was seen is given out.
+const BLOCKS: usize = 64;
+
+/// What to look for, and the instructions to do it with.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweeper<'a> {
+    pub(crate) indexer: Indexer,
+    /// At most [`TEXTS_MAX`].
+    pub(crate) texts: Option<&'a Texts>,
+}
+
+/// A sweep on its way: an iterator of newlines.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    sweeper: Sweeper<'a>,
+    buffer: &'a [u8],
+    /// How many bytes have been looked at.
+    looked: usize,
+    /// Where the last blocks begin, and their newlines that were not given out yet.
+    at: usize,
+    newlines: Masks,
+    hits: Vec<u32>,
+}
+
+/// A mask for each of some blocks.
+#[derive(Debug)]
+struct Masks {
+    /// Bit `i`: block `i` has a one.
+    blocks: u64,
+    of_block: [u64; BLOCKS],
+}
+
+/// Where in a buffer the texts of a prefilter stand: the place of each one's rare byte, ascending.
+#[derive(Clone, Debug)]
+pub struct Hits(Vec<u32>);
+
+/// Texts to look for, and escapes by which they may be spelt.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    texts: Vec<Text>,
+    /// Any escape, not only one by number (`\u0041`).
+    any_escape: bool,
+}
+
+/// A text to look for.
+#[derive(Clone, Debug)]
+struct Text {
+    bytes: Box<[u8]>,
+    /// The places of two of its bytes, ascending unless it has one only.
+    rare: [usize; 2],
+}
+
+impl Texts {
+    /// Texts that are not empty.
+    pub(crate) fn new(texts: &[impl AsRef<[u8]>], any_escape: bool) -> Texts {
+        Texts {
+            texts: texts.iter().map(|text| Text::new(text.as_ref())).collect(),
+            any_escape,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Whether there is a text whose first rare byte stands at `place` of `bytes`, or an escape.
+    pub(crate) fn stand_at(&self, bytes: &[u8], place: usize) -> bool {
+        if bytes[place] == b'\\' && (self.any_escape || bytes.get(place + 1) == Some(&b'u')) {
+            return true;
+        }
+        self.texts.iter().any(|text| {
+            let first = text.rare[0];
+            let start = place.checked_sub(first);
+            let stands = |start: usize| bytes[start..].starts_with(&text.bytes);
+            bytes[place] == text.bytes[first] && start.is_some_and(stands)
+        })
+    }
+}
+
+impl Text {
+    fn new(text: &[u8]) -> Text {
+        let rare = packedpair::Pair::with_ranker(text, InLogs);
+        let mut rare = rare.map_or([0, 0], |rare| [rare.index1().into(), rare.index2().into()]);
+        rare.sort_unstable();
+        Text {
+            bytes: text.into(),
+            rare,
+        }
+    }
+
+    /// What is looked for: two bytes, and how far behind the first one the second one stands.
+    fn pair(&self) -> (u8, u8, usize) {
+        let [first, second] = self.rare;
+        (self.bytes[first], self.bytes[second], second - first)
+    }
+}
+
+/// How common a byte is in lines of JSON.
+struct InLogs;
+
+impl packedpair::HeuristicFrequencyRank for InLogs {
+    fn rank(&self, byte: u8) -> u8 {
+        // The letters of English text, the commonest first.
+        const LETTERS: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz";
+        match byte {
+            b'"' | b':' | b',' | b'0'..=b'9' => 255,
+            b' ' | b'{' | b'}' | b'.' | b'-' | b'_' | b'/' => 200,
+            b'a'..=b'z' => {
+                let place = LETTERS.iter().position(|&letter| letter == byte);
+                200 - 4 * place.unwrap_or(0) as u8
+            }
+            b'A'..=b'Z' => 60,
+            _ => 20,
+        }
+    }
+}
+
+impl<'a> Sweeper<'a> {
+    /// Sweeps a buffer.
+    ///
+    /// # Panics
+    /// If it has 4 GiB or more.
+    pub fn over(self, buffer: &'a [u8]) -> Sweep<'a> {
+        assert!(buffer.len() <= u32::MAX as usize, "a buffer is below 4 GiB");
+        Sweep {
+            sweeper: self,
+            buffer,
+            looked: 0,
+            at: 0,
+            newlines: Masks::EMPTY,
+            hits: Vec::new(),
+        }
+    }
+}
+
+impl Sweep<'_> {
+    /// The next newline that stands before `end`.
+    #[inline]
+    pub fn next_before(&mut self, end: usize) -> Option<usize> {
+        while self.newlines.blocks == 0 {
+            if self.looked >= end.min(self.buffer.len()) {
+                return None;
+            }
+            self.go_on();
+        }
+        let place = self.at + self.newlines.first();
+        (place < end).then(|| {
+            self.newlines.take_first();
+            place
+        })
+    }
+
+    /// Ends the sweep at the buffer's end; gives where texts stand if any were looked for.
+    pub fn finish(mut self) -> Option<Hits> {
+        self.sweeper.texts?;
+        while self.looked < self.buffer.len() {
+            self.go_on();
+        }
+        Some(Hits(self.hits))
+    }
+
+    /// Looks at more bytes; there are some.
+    #[inline(never)]
+    fn go_on(&mut self) {
+        self.at = self.looked;
+        let bytes = &self.buffer[self.at..];
+        let mut hits = Masks::EMPTY;
+        let looking = Looking {
+            bytes,
+            texts: self.sweeper.texts,
+            newlines: &mut self.newlines,
+            hits: &mut hits,
+        };
+        self.looked += match self.sweeper.indexer.run(looking) {
+            0 => {
+                self.newlines.look_at_rest(bytes, |&byte| byte == b'\n');
+                hits.look_at_rest(bytes, |_| true);
+                bytes.len()
+            }
+            blocks => blocks * STRING_BYTES,
+        };
+        let Some(texts) = self.sweeper.texts else {
+            return;
+        };
+        while hits.blocks != 0 {
+            let place = self.at + hits.first();
+            if texts.stand_at(self.buffer, place) {
+                self.hits.push(place as u32);
+            }
+            hits.take_first();
+        }
+    }
+}
+
+impl Masks {
+    const EMPTY: Masks = Masks {
+        blocks: 0,
+        of_block: [0; BLOCKS],
+    };
+
+    /// The place of the first one; there is one.
+    #[inline(always)]
+    fn first(&self) -> usize {
+        let block = self.blocks.trailing_zeros() as usize % BLOCKS;
+        block * STRING_BYTES + self.of_block[block].trailing_zeros() as usize
+    }
+
+    /// Takes the first one away. Without a branch: whether it is a block's last one is not to be foreseen.
+    #[inline(always)]
+    fn take_first(&mut self) {
+        let block = self.blocks.trailing_zeros() as usize % BLOCKS;
+        let mask = &mut self.of_block[block];
+        *mask &= mask.wrapping_sub(1);
+        self.blocks &= !(u64::from(*mask == 0) << block);
+    }
+
+    #[inline(always)]
+    fn set(&mut self, block: usize, mask: u64) {
+        self.of_block[block] = mask;
+        self.blocks |= u64::from(mask != 0) << block;
+    }
+
+    /// The last bytes of a buffer, which are not enough for a block and what stands behind it.
+    fn look_at_rest(&mut self, bytes: &[u8], is_one: impl Fn(&u8) -> bool) {
+        for (number, block) in bytes.chunks(STRING_BYTES).enumerate() {
+            let bits = block.iter().zip(0..);
+            self.set(
+                number,
+                bits.map(|(byte, place)| u64::from(is_one(byte)) << place)
+                    .sum(),
+            );
+        }
+    }
+}
+
+impl Hits {
+    /// The places from `start` on.
+    pub(crate) fn from(&self, start: usize) -> &[u32] {
+        let before = self.0.partition_point(|&hit| (hit as usize) < start);
+        &self.0[before..]
+    }
+}
+
+/// A look at as many blocks as there is room for; gives how many those were.
+struct Looking<'a> {
+    bytes: &'a [u8],
+    texts: Option<&'a Texts>,
+    newlines: &'a mut Masks,
+    hits: &'a mut Masks,
+}
+
+impl Task for Looking<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> usize {
+        match self.texts.map(|texts| &texts.texts[..]) {
+            None => self.look(probe, []),
+            Some([a]) => self.look(probe, [a.pair()]),
+            Some([a, b]) => self.look(probe, [a, b].map(Text::pair)),
+            Some([a, b, c]) => self.look(probe, [a, b, c].map(Text::pair)),
+            Some(texts) => unreachable!("{} texts, not 1 to {TEXTS_MAX}", texts.len()),
+        }
+    }
+}
+
+impl Looking<'_> {
+    #[inline(always)]
+    fn look<P: Probe, const N: usize>(self, probe: P, pairs: [(u8, u8, usize); N]) -> usize {
+        let blocks = |at: usize| -> &[[u8; STRING_BYTES]] {
+            self.bytes.get(at..).unwrap_or_default().as_chunks().0
+        };
+        let reach = pairs.iter().map(|&(.., behind)| behind).max();
+        let count = blocks(reach.unwrap_or(0)).len().min(BLOCKS);
+        let firsts = &blocks(0)[..count];
+        let seconds = pairs.map(|(.., behind)| &blocks(behind)[..count]);
+        for (block, first) in firsts.iter().enumerate() {
+            self.newlines.set(block, probe.equal(first, b'\n'));
+            if N == 0 {
+                continue;
+            }
+            let mut hits = probe.equal(first, b'\\');
+            for (&(one, other, _), second) in pairs.iter().zip(seconds) {
+                hits |= probe.equal_both(first, one, &second[block], other);
+            }
+            self.hits.set(block, hits);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;
