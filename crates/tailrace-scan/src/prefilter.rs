@@ -2,8 +2,9 @@
 //!
 //! Takes raw records, gives those that hold a text of every list that the condition needs, or that may hold it in
 //! another spelling: JSON can write any character as an escape, so a record with one is a candidate whatever else it
-//! holds. One search over the buffer for each text, not one for each record. Never drops a record that could match;
-//! stops searching when most records are candidates, and tries again now and then.
+//! holds. What is searched for one list is the buffer, not each record: by the sweep that found its newlines, or else once
+//! for each text. Never drops a record that could match; stops searching when most records are candidates, and tries again
+//! now and then.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use memchr::memmem::Finder;
 
 use crate::config::{Needle, Needles};
 use crate::records::{Record, Records};
-use crate::sweep::{Hits, TEXTS_MAX, Texts};
+use crate::sweep::{Hits, Texts};
 
 /// Lists with more texts than this are not searched for.
 const NEEDLES_MAX: usize = 8;
@@ -58,8 +59,8 @@ impl Prefilter {
 
     /// What a sweep over the next batch is to look for; `None` if it is not to look for anything.
     pub(crate) fn texts(&self) -> Option<&Texts> {
-        let list = self.lists.first().filter(|_| self.off == 0)?;
-        (list.texts.count() <= TEXTS_MAX).then_some(&list.texts)
+        let texts = &self.lists.first().filter(|_| self.off == 0)?.texts;
+        texts.are_few().then_some(texts)
     }
 
     /// The records that may match, by number, ascending; `None` if all are taken for candidates. `hits` are those of

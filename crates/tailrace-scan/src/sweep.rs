@@ -5,14 +5,18 @@
 //! is compared. It goes on as newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in
 //! the nearest cache. Never knows records: a place may lie in none.
 
-use memchr::arch::all::packedpair;
+mod texts;
+
+pub(crate) use texts::Texts;
+
+use texts::{Pair, TEXTS_MAX};
 
 use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
-/// More texts are not looked for at once.
-pub(crate) const TEXTS_MAX: usize = 3;
 /// How many blocks are looked at before what was seen is given out.
 const BLOCKS: usize = 64;
+/// Where there is more than one hit for so many bytes, they are not worth their memory.
+const BYTES_PER_HIT_MIN: usize = 16;
 
 /// What to look for, and the instructions to do it with.
 #[derive(Clone, Copy, Debug)]
@@ -43,90 +47,9 @@ struct Masks {
     of_block: [u64; BLOCKS],
 }
 
-/// Where in a buffer the texts of a prefilter stand: the place of each one's rare byte, ascending.
+/// Where in a buffer the texts of a prefilter stand: the place of the first byte of each one's pair, ascending.
 #[derive(Clone, Debug)]
 pub struct Hits(Vec<u32>);
-
-/// Texts to look for, and escapes by which they may be spelt.
-#[derive(Clone, Debug)]
-pub(crate) struct Texts {
-    texts: Vec<Text>,
-    /// Any escape, not only one by number (`\u0041`).
-    any_escape: bool,
-}
-
-/// A text to look for.
-#[derive(Clone, Debug)]
-struct Text {
-    bytes: Box<[u8]>,
-    /// The places of two of its bytes, ascending unless it has one only.
-    rare: [usize; 2],
-}
-
-impl Texts {
-    /// Texts that are not empty.
-    pub(crate) fn new(texts: &[impl AsRef<[u8]>], any_escape: bool) -> Texts {
-        Texts {
-            texts: texts.iter().map(|text| Text::new(text.as_ref())).collect(),
-            any_escape,
-        }
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.texts.len()
-    }
-
-    /// Whether there is a text whose first rare byte stands at `place` of `bytes`, or an escape.
-    pub(crate) fn stand_at(&self, bytes: &[u8], place: usize) -> bool {
-        if bytes[place] == b'\\' && (self.any_escape || bytes.get(place + 1) == Some(&b'u')) {
-            return true;
-        }
-        self.texts.iter().any(|text| {
-            let first = text.rare[0];
-            let start = place.checked_sub(first);
-            let stands = |start: usize| bytes[start..].starts_with(&text.bytes);
-            bytes[place] == text.bytes[first] && start.is_some_and(stands)
-        })
-    }
-}
-
-impl Text {
-    fn new(text: &[u8]) -> Text {
-        let rare = packedpair::Pair::with_ranker(text, InLogs);
-        let mut rare = rare.map_or([0, 0], |rare| [rare.index1().into(), rare.index2().into()]);
-        rare.sort_unstable();
-        Text {
-            bytes: text.into(),
-            rare,
-        }
-    }
-
-    /// What is looked for: two bytes, and how far behind the first one the second one stands.
-    fn pair(&self) -> (u8, u8, usize) {
-        let [first, second] = self.rare;
-        (self.bytes[first], self.bytes[second], second - first)
-    }
-}
-
-/// How common a byte is in lines of JSON.
-struct InLogs;
-
-impl packedpair::HeuristicFrequencyRank for InLogs {
-    fn rank(&self, byte: u8) -> u8 {
-        // The letters of English text, the commonest first.
-        const LETTERS: &[u8] = b"etaoinsrhldcumfpgwybvkxjqz";
-        match byte {
-            b'"' | b':' | b',' | b'0'..=b'9' => 255,
-            b' ' | b'{' | b'}' | b'.' | b'-' | b'_' | b'/' => 200,
-            b'a'..=b'z' => {
-                let place = LETTERS.iter().position(|&letter| letter == byte);
-                200 - 4 * place.unwrap_or(0) as u8
-            }
-            b'A'..=b'Z' => 60,
-            _ => 20,
-        }
-    }
-}
 
 impl<'a> Sweeper<'a> {
     /// Sweeps a buffer.
@@ -163,13 +86,13 @@ impl Sweep<'_> {
         })
     }
 
-    /// Ends the sweep at the buffer's end; gives where texts stand if any were looked for.
+    /// Ends the sweep at the buffer's end; gives where texts stand, if any were looked for and they do not stand everywhere.
     pub fn finish(mut self) -> Option<Hits> {
-        self.sweeper.texts?;
-        while self.looked < self.buffer.len() {
+        while self.sweeper.texts.is_some() && self.looked < self.buffer.len() {
             self.go_on();
         }
-        Some(Hits(self.hits))
+        // Not before: they may have been given up just now.
+        self.sweeper.texts.map(|_| Hits(self.hits))
     }
 
     /// Looks at more bytes; there are some.
@@ -201,6 +124,9 @@ impl Sweep<'_> {
                 self.hits.push(place as u32);
             }
             hits.take_first();
+        }
+        if self.hits.len() > self.buffer.len() / BYTES_PER_HIT_MIN {
+            (self.sweeper.texts, self.hits) = (None, Vec::new());
         }
     }
 }
@@ -267,34 +193,34 @@ impl Task for Looking<'_> {
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) -> usize {
-        match self.texts.map(|texts| &texts.texts[..]) {
+        match self.texts.map(Texts::pairs) {
             None => self.look(probe, []),
-            Some([a]) => self.look(probe, [a.pair()]),
-            Some([a, b]) => self.look(probe, [a, b].map(Text::pair)),
-            Some([a, b, c]) => self.look(probe, [a, b, c].map(Text::pair)),
-            Some(texts) => unreachable!("{} texts, not 1 to {TEXTS_MAX}", texts.len()),
+            Some([a]) => self.look(probe, [*a]),
+            Some([a, b]) => self.look(probe, [*a, *b]),
+            Some([a, b, c]) => self.look(probe, [*a, *b, *c]),
+            Some(pairs) => unreachable!("{} texts, not 1 to {TEXTS_MAX}", pairs.len()),
         }
     }
 }
 
 impl Looking<'_> {
     #[inline(always)]
-    fn look<P: Probe, const N: usize>(self, probe: P, pairs: [(u8, u8, usize); N]) -> usize {
+    fn look<P: Probe, const N: usize>(self, probe: P, pairs: [Pair; N]) -> usize {
         let blocks = |at: usize| -> &[[u8; STRING_BYTES]] {
             self.bytes.get(at..).unwrap_or_default().as_chunks().0
         };
-        let reach = pairs.iter().map(|&(.., behind)| behind).max();
+        let reach = pairs.iter().map(|pair| pair.behind).max();
         let count = blocks(reach.unwrap_or(0)).len().min(BLOCKS);
         let firsts = &blocks(0)[..count];
-        let seconds = pairs.map(|(.., behind)| &blocks(behind)[..count]);
+        let seconds = pairs.map(|pair| &blocks(pair.behind)[..count]);
         for (block, first) in firsts.iter().enumerate() {
             self.newlines.set(block, probe.equal(first, b'\n'));
             if N == 0 {
                 continue;
             }
             let mut hits = probe.equal(first, b'\\');
-            for (&(one, other, _), second) in pairs.iter().zip(seconds) {
-                hits |= probe.equal_both(first, one, &second[block], other);
+            for (pair, second) in pairs.iter().zip(seconds) {
+                hits |= probe.equal_both(first, pair.first, &second[block], pair.second);
             }
             self.hits.set(block, hits);
         }

@@ -17,14 +17,11 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
     let wanted = Texts::new(texts, any_escape);
     let mut hits: Vec<u32> = Vec::new();
     for at in 0..bytes.len() {
-        let of_text = |text: &&Text| bytes[at..].starts_with(&text.bytes);
-        let found = wanted.texts.iter().filter(of_text);
-        hits.extend(found.map(|text| (at + text.rare[0]) as u32));
-        hits.extend(
-            bytes[at..]
-                .starts_with(escape.as_bytes())
-                .then_some(at as u32),
-        );
+        let starts = |text: &str| bytes[at..].starts_with(text.as_bytes());
+        let found = texts.iter().zip(wanted.pairs());
+        let found = found.filter(|(text, _)| starts(text));
+        hits.extend(found.map(|(_, pair)| (at + pair.at) as u32));
+        hits.extend(starts(escape).then_some(at as u32));
     }
     hits.sort_unstable();
     hits.dedup();
@@ -39,15 +36,20 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
             }
             assert!(found.iter().all(|(at, end)| at < end), "{isa:?}");
             assert!(found.iter().map(|(at, _)| at).eq(&newlines), "{isa:?}");
-            let found = sweep.finish().map(|hits| hits.0);
-            assert_eq!(found, texts.map(|_| hits.clone()), "{isa:?}");
+            check_hits(sweep.finish(), texts.map(|_| &hits), bytes);
         }
         let sweeper = Sweeper {
             indexer: Indexer::new(isa),
             texts: Some(&wanted),
         };
-        assert_eq!(sweeper.over(bytes).finish().unwrap().0, hits, "{isa:?}");
+        check_hits(sweeper.over(bytes).finish(), Some(&hits), bytes);
     }
+}
+
+/// Those that are expected, unless there are too many of them.
+fn check_hits(hits: Option<Hits>, expect: Option<&Vec<u32>>, bytes: &[u8]) {
+    let are_few = |hits: &&Vec<u32>| hits.len() <= bytes.len() / BYTES_PER_HIT_MIN;
+    assert_eq!(hits.map(|hits| hits.0), expect.filter(are_few).cloned());
 }
 
 #[test]
@@ -69,8 +71,10 @@ fn a_text_and_a_newline_are_found_at_every_offset() {
 
 #[test]
 fn masks_are_noted_in_order_however_many_there_are() {
-    let text = b"a\nb\\ c\\u".repeat(if cfg!(miri) { 600 } else { 3000 });
+    let text = b"a\nb\\ c\\u and more that is neither; and more of the same, lest".repeat(300);
     check(&text, &["b", "c"], true);
+    // Hits everywhere are not kept.
+    check(&b"a\nb\\ c\\u".repeat(600), &["b", "c"], true);
 }
 
 proptest! {
