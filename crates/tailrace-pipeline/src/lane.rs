@@ -1,6 +1,7 @@
 //! One input's way from bytes to records: its batches in order, and a framer for each of its
 //! sources. Framing is sequential in an input (a partial chain goes on in the next batch), so a
-//! worker frames under the lane's lock and does the rest, the bulk of the work, without it.
+//! worker frames under the lane's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
+//! of the work, it does without.
 
 mod sources;
 

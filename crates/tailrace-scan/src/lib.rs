@@ -2,10 +2,11 @@
 //!
 //! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
 //! them, `SELECT *`), string values being views of the buffers. In this order: leave out what cannot meet the condition
-//! (`prefilter`, and `sweep`, which finds the newlines on the way), check and repair UTF-8 (`text`), follow each record along the orders of keys that are known (`layout`,
-//! `follow`) and put the values that were met into their columns, one after the other (`gather`). A record that cannot be
-//! followed takes the long way, which is also the specification: find the structural characters outside strings (`index`),
-//! check the record's shape, walk its members (`walker`, `rows`), learn its layout.
+//! (`prefilter`, and `sweep`, which finds the newlines on the way), check and repair UTF-8 (`text`), follow each record
+//! along the orders of keys that are known (`layout`, `follow`) and put the values that were met into their columns, one
+//! after the other (`gather`). A record that cannot be followed takes the long way, which is also the specification: find
+//! the structural characters outside strings (`index`), check the record's shape, walk its members (`walker`, `rows`),
+//! learn its layout.
 //!
 //! * A record's shape never depends on what is asked for: outside whitespace it starts with `{`, its strings and
 //!   brackets close, and it ends at the closing `}`. Anything else is malformed and becomes one row with the raw record

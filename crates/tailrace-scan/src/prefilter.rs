@@ -77,6 +77,8 @@ impl Prefilter {
         let (first, rest) = self.lists.split_first()?;
         self.found.clear();
         self.found.resize(records.records.len(), false);
+        let swept = records.buffers.first();
+        let hits = hits.filter(|hits| swept.is_some_and(|buffer| hits.are_of(buffer)));
         let mut start = 0;
         while start < records.records.len() {
             let run = run(&records.records[start..]);

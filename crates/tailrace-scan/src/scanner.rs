@@ -69,7 +69,7 @@ impl Scanner {
     }
 
     /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter. `hits` is what
-    /// a sweep over the first buffer found, if there was one.
+    /// a sweep over the first buffer found, if there was one; that of another buffer would cost records.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.

@@ -15,8 +15,10 @@ use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
 /// How many blocks are looked at before what was seen is given out.
 const BLOCKS: usize = 64;
-/// Where there is more than one hit for so many bytes, they are not worth their memory.
-const BYTES_PER_HIT_MIN: usize = 16;
+/// The last bytes, which are not enough for a block and what stands behind it, are fewer blocks than these.
+const REST_BLOCKS: usize = 5;
+/// Where more than one place for so many bytes has to be looked at twice, searching record by record is cheaper.
+const BYTES_PER_PLACE_MIN: usize = 16;
 
 /// What to look for, and the instructions to do it with.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +38,8 @@ pub struct Sweep<'a> {
     /// Where the last blocks begin, and their newlines that were not given out yet.
     at: usize,
     newlines: Masks,
+    /// Places where a pair stands, and of those the ones where a whole text does.
+    seen: usize,
     hits: Vec<u32>,
 }
 
@@ -49,7 +53,10 @@ struct Masks {
 
 /// Where in a buffer the texts of a prefilter stand: the place of the first byte of each one's pair, ascending.
 #[derive(Clone, Debug)]
-pub struct Hits(Vec<u32>);
+pub struct Hits {
+    places: Vec<u32>,
+    buffer_bytes: usize,
+}
 
 impl<'a> Sweeper<'a> {
     /// Sweeps a buffer.
@@ -64,6 +71,7 @@ impl<'a> Sweeper<'a> {
             looked: 0,
             at: 0,
             newlines: Masks::EMPTY,
+            seen: 0,
             hits: Vec::new(),
         }
     }
@@ -86,13 +94,27 @@ impl Sweep<'_> {
         })
     }
 
+    /// Passes over what stands before `place`, where no record lies.
+    pub fn skip_to(&mut self, place: usize) {
+        if place >= self.looked {
+            self.newlines.blocks = 0;
+            self.looked = place.min(self.buffer.len());
+        }
+        while self.newlines.blocks != 0 && self.at + self.newlines.first() < place {
+            self.newlines.take_first();
+        }
+    }
+
     /// Ends the sweep at the buffer's end; gives where texts stand, if any were looked for and they do not stand everywhere.
     pub fn finish(mut self) -> Option<Hits> {
         while self.sweeper.texts.is_some() && self.looked < self.buffer.len() {
             self.go_on();
         }
         // Not before: they may have been given up just now.
-        self.sweeper.texts.map(|_| Hits(self.hits))
+        self.sweeper.texts.map(|_| Hits {
+            places: self.hits,
+            buffer_bytes: self.buffer.len(),
+        })
     }
 
     /// Looks at more bytes; there are some.
@@ -123,9 +145,10 @@ impl Sweep<'_> {
             if texts.stand_at(self.buffer, place) {
                 self.hits.push(place as u32);
             }
+            self.seen += 1;
             hits.take_first();
         }
-        if self.hits.len() > self.buffer.len() / BYTES_PER_HIT_MIN {
+        if self.seen > self.buffer.len() / BYTES_PER_PLACE_MIN + STRING_BYTES * REST_BLOCKS {
             (self.sweeper.texts, self.hits) = (None, Vec::new());
         }
     }
@@ -173,10 +196,15 @@ impl Masks {
 }
 
 impl Hits {
+    /// Whether they may be those of this buffer.
+    pub(crate) fn are_of(&self, buffer: &[u8]) -> bool {
+        self.buffer_bytes == buffer.len()
+    }
+
     /// The places from `start` on.
     pub(crate) fn from(&self, start: usize) -> &[u32] {
-        let before = self.0.partition_point(|&hit| (hit as usize) < start);
-        &self.0[before..]
+        let before = self.places.partition_point(|&hit| (hit as usize) < start);
+        &self.places[before..]
     }
 }
 
@@ -195,10 +223,11 @@ impl Task for Looking<'_> {
     fn run<P: Probe>(self, probe: P) -> usize {
         match self.texts.map(Texts::pairs) {
             None => self.look(probe, []),
-            Some([a]) => self.look(probe, [*a]),
+            // The last one is that of escapes.
             Some([a, b]) => self.look(probe, [*a, *b]),
             Some([a, b, c]) => self.look(probe, [*a, *b, *c]),
-            Some(pairs) => unreachable!("{} texts, not 1 to {TEXTS_MAX}", pairs.len()),
+            Some([a, b, c, d]) => self.look(probe, [*a, *b, *c, *d]),
+            Some(pairs) => unreachable!("{} pairs, not 2 to {TEXTS_MAX} + 1", pairs.len()),
         }
     }
 }
@@ -215,10 +244,7 @@ impl Looking<'_> {
         let seconds = pairs.map(|pair| &blocks(pair.behind)[..count]);
         for (block, first) in firsts.iter().enumerate() {
             self.newlines.set(block, probe.equal(first, b'\n'));
-            if N == 0 {
-                continue;
-            }
-            let mut hits = probe.equal(first, b'\\');
+            let mut hits = 0;
             for (pair, second) in pairs.iter().zip(seconds) {
                 hits |= probe.equal_both(first, pair.first, &second[block], pair.second);
             }

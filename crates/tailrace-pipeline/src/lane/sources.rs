@@ -54,11 +54,11 @@ impl LaneSource {
     ) {
         let base = u32::try_from(chunk.start).expect("chunk buffers are below 4 GiB");
         let bytes = &buffer[chunk.clone()];
-        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.end));
         if self.facts.excluded.is_some() {
-            newlines.for_each(drop);
             return self.framer.pass_over(bytes, frames);
         }
+        sweep.skip_to(chunk.start);
+        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.end));
         let newlines = newlines.map(|newline| newline - chunk.start);
         self.framer.push_lines(bytes, newlines, 0, base, frames);
     }

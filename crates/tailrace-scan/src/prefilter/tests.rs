@@ -90,6 +90,21 @@ fn searching_stops_where_it_does_not_pay_and_starts_again() {
 }
 
 #[test]
+fn hits_of_another_buffer_are_not_trusted() {
+    let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
+    let sweeper = Sweeper {
+        indexer: Indexer::new(Isa::Auto),
+        texts: prefilter.texts(),
+    };
+    let hits = sweeper.over(b"y\ny\nyyy").finish();
+    let batch = crate::tests::Batch::of_lines(&["y", "y", "x"], 0);
+    assert_eq!(
+        prefilter.candidates(&batch.records(), hits.as_ref()),
+        Some(vec![2])
+    );
+}
+
+#[test]
 fn a_range_that_does_not_exist_is_passed_on() {
     let record = |buffer, start, end| Record {
         buffer,

@@ -36,20 +36,49 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
             }
             assert!(found.iter().all(|(at, end)| at < end), "{isa:?}");
             assert!(found.iter().map(|(at, _)| at).eq(&newlines), "{isa:?}");
-            check_hits(sweep.finish(), texts.map(|_| &hits), bytes);
+            check_hits(sweep.finish(), &hits, texts.is_some());
         }
         let sweeper = Sweeper {
             indexer: Indexer::new(isa),
             texts: Some(&wanted),
         };
-        check_hits(sweeper.over(bytes).finish(), Some(&hits), bytes);
+        check_hits(sweeper.over(bytes).finish(), &hits, true);
+        check_skips(sweeper, bytes, &newlines, &hits);
     }
 }
 
-/// Those that are expected, unless there are too many of them.
-fn check_hits(hits: Option<Hits>, expect: Option<&Vec<u32>>, bytes: &[u8]) {
-    let are_few = |hits: &&Vec<u32>| hits.len() <= bytes.len() / BYTES_PER_HIT_MIN;
-    assert_eq!(hits.map(|hits| hits.0), expect.filter(are_few).cloned());
+/// What is expected, or nothing, because there would have been too much of it.
+fn check_hits(hits: Option<Hits>, expect: &[u32], are_wanted: bool) {
+    let Some(hits) = hits else {
+        return assert!(!are_wanted || expect.len() > 40);
+    };
+    assert!(are_wanted);
+    assert_eq!(hits.places, expect);
+}
+
+/// Where a part is passed over, what stands in the others is found as before.
+fn check_skips(sweeper: Sweeper<'_>, bytes: &[u8], newlines: &[usize], hits: &[u32]) {
+    let quarter = bytes.len() / 4;
+    for skipped in [0..quarter, quarter..2 * quarter, 3 * quarter..bytes.len()] {
+        let mut sweep = sweeper.over(bytes);
+        let mut found = Vec::new();
+        let kept = [0..skipped.start, skipped.end..bytes.len()];
+        for part in kept.clone() {
+            sweep.skip_to(part.start);
+            found.extend(std::iter::from_fn(|| sweep.next_before(part.end)));
+        }
+        let is_kept = |place: usize| kept.iter().any(|part| part.contains(&place));
+        assert!(
+            found
+                .iter()
+                .eq(newlines.iter().filter(|&&place| is_kept(place)))
+        );
+        if let Some(found) = sweep.finish() {
+            let all = hits.iter().filter(|&&hit| is_kept(hit as usize));
+            assert!(all.clone().all(|hit| found.places.contains(hit)));
+            assert!(found.places.iter().all(|hit| hits.contains(hit)));
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub(crate) const TEXTS_MAX: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Texts {
     texts: Vec<Box<[u8]>>,
-    /// One of each text.
+    /// One of each text and, last, that of escapes.
     pairs: Vec<Pair>,
     /// Any escape, not only one by number (`\u0041`).
     any_escape: bool,
@@ -32,14 +32,16 @@ pub(super) struct Pair {
 impl Texts {
     /// Texts that are not empty.
     pub(crate) fn new(texts: &[impl AsRef<[u8]>], any_escape: bool) -> Texts {
+        let escape: &[u8] = if any_escape { b"\\" } else { b"\\u" };
+        let all = texts.iter().map(AsRef::as_ref).chain([escape]);
         Texts {
             texts: texts.iter().map(|text| text.as_ref().into()).collect(),
-            pairs: texts.iter().map(|text| Pair::of(text.as_ref())).collect(),
+            pairs: all.map(Pair::of).collect(),
             any_escape,
         }
     }
 
-    /// One for each text.
+    /// One for each text and, last, that of escapes.
     pub(super) fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
