@@ -90,6 +90,25 @@ fn searching_stops_where_it_does_not_pay_and_starts_again() {
 }
 
 #[test]
+fn what_stands_between_two_records_is_nobodys() {
+    let mut batch = crate::tests::Batch::of_lines(&["x y", "x x", "y x"], 0);
+    for record in &mut batch.records {
+        record.start += 2;
+    }
+    batch.records[2].end -= 1;
+    let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
+    let sweeper = Sweeper {
+        indexer: Indexer::new(Isa::Auto),
+        texts: prefilter.texts(),
+    };
+    let hits = sweeper.over(&batch.buffers[0]).finish();
+    for hits in [None, hits.as_ref()] {
+        let candidates = prefilter.candidates(&batch.records(), hits);
+        assert_eq!(candidates, Some(vec![1]));
+    }
+}
+
+#[test]
 fn hits_of_another_buffer_are_not_trusted() {
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
     let sweeper = Sweeper {
