@@ -177,7 +177,7 @@ impl Framer {
     pub fn push_lines(
         &mut self,
         bytes: &[u8],
-        newlines: impl Iterator<Item = usize>,
+        mut newlines: impl Iterator<Item = usize>,
         buffer: u32,
         base: u32,
         out: &mut Frames,
@@ -188,7 +188,6 @@ impl Framer {
         if self.joins.is_some() {
             return self.push_joined(bytes, newlines, buffer, base, out);
         }
-        let mut newlines = newlines;
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, newlines.next(), out)
         } else {
