@@ -4,6 +4,8 @@
 //! of the work, it does without.
 
 mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

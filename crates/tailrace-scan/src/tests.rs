@@ -18,7 +18,11 @@ use tailrace_model::reserved::Reserved;
 use crate::naive::{Cell, Naive, Plain};
 use crate::{Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, Type};
 
+#[cfg(not(miri))]
 pub(crate) const ISAS: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
+/// Miri is slow, and has the instructions that it was compiled with.
+#[cfg(miri)]
+pub(crate) const ISAS: [Isa; 1] = [Isa::Auto];
 
 /// Owned records of one batch.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@ use super::{FORGETTABLE_BYTES_MAX, FORGETTABLE_MAX, Interner, Keys, NONE, Star};
 fn random_keys_do_not_fill_memory() {
     for columns_max in [None, Some(0), Some(7)] {
         let mut keys = Keys::new([("wanted", 0..1)], &[], columns_max);
-        for i in 0..50_000 {
+        for i in 0..if cfg!(miri) { 1_100 } else { 50_000 } {
             keys.meet(&format!("{i:x}"));
             assert!(keys.entries.len() <= keys.kept + FORGETTABLE_MAX);
         }
@@ -47,10 +47,10 @@ fn an_excepted_key_has_no_column() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn interner_is_a_set(steps in proptest::collection::vec(("[ab]{0,6}", proptest::option::weighted(0.02, 0..40_usize)), 0..400)) {
+    fn interner_is_a_set(steps in proptest::collection::vec(("[ab]{0,6}", proptest::option::weighted(0.02, 0..40_usize)), 0..if cfg!(miri) { 40 } else { 400 })) {
         let mut interner = Interner::default();
         let mut model: HashMap<String, u32> = HashMap::new();
         for (text, truncate) in steps {

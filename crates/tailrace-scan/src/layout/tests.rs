@@ -45,7 +45,7 @@ fn follow(layouts: &Layouts, text: &[u8], end: usize) -> u32 {
 fn a_record_at_the_end_of_every_buffer_is_learnt_once() {
     let (mut layouts, keys) = (Layouts::new(), star());
     let text = r#"{"a":1,"b":1}"#;
-    for _ in 0..1000 {
+    for _ in 0..if cfg!(miri) { 20 } else { 1000 } {
         layouts.start_batch();
         assert_eq!(meet(&mut layouts, &keys, text), 0);
         // Nothing stands behind it, so there is nothing to be looked at.
@@ -93,6 +93,7 @@ fn members_of_objects_are_followed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn objects_with_other_keys_each_time_are_values() {
     for text in [
         r#"{"a":{"KEY":1},"b":2}"#,
@@ -131,6 +132,7 @@ fn bad_escapes_inside_an_object_are_left_to_the_walk() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn a_large_object_is_a_value() {
     let (mut layouts, keys) = (Layouts::new(), star());
     let names: Vec<_> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
@@ -145,6 +147,7 @@ fn a_large_object_is_a_value() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn keys_of_any_kind_do_not_fill_memory() {
     let many: Vec<String> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
     for len in [1, 100, 2000, PIECES_MAX] {

@@ -43,7 +43,7 @@ fn naive(record: &[u8], lists: &[Needles]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn candidates_are_those_of_a_search_in_each_record(batch in generate::batch(), which in 0..6_usize) {

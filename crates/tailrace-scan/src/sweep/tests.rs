@@ -100,10 +100,12 @@ fn a_text_and_a_newline_are_found_at_every_offset() {
 
 #[test]
 fn masks_are_noted_in_order_however_many_there_are() {
-    let text = b"a\nb\\ c\\u and more that is neither; and more of the same, lest".repeat(300);
+    let text = b"a\nb\\ c\\u and more that is neither; and more of the same, lest";
+    let times = if cfg!(miri) { 1 } else { 300 };
+    let text = text.repeat(times);
     check(&text, &["b", "c"], true);
     // Hits everywhere are not kept.
-    check(&b"a\nb\\ c\\u".repeat(600), &["b", "c"], true);
+    check(&b"a\nb\\ c\\u".repeat(2 * times), &["b", "c"], true);
 }
 
 proptest! {
