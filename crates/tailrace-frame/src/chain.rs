@@ -24,8 +24,8 @@ pub(crate) struct Part<'a> {
 /// The chains of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chains {
-    /// Indexed by [`Stream`].
-    by_stream: [Chain; 3],
+    /// Indexed by [`Stream`]; empty until there is a first part, as in most sources there never is one.
+    by_stream: Vec<Chain>,
     /// Lent out for unescaping; empty in between.
     scratch: Vec<u8>,
 }
@@ -50,8 +50,14 @@ struct Chain {
 impl Chains {
     /// Whether no part of this stream is held or to be discarded.
     pub(crate) fn is_closed(&self, stream: Stream) -> bool {
-        let chain = &self.by_stream[stream as usize];
-        chain.pieces.is_empty() && !chain.discarding
+        let chain = self.by_stream.get(stream as usize);
+        chain.is_none_or(|chain| chain.pieces.is_empty() && !chain.discarding)
+    }
+
+    /// The chains of all streams.
+    fn make(&mut self) -> &mut [Chain] {
+        self.by_stream.resize_with(3, Chain::default);
+        &mut self.by_stream
     }
 
     /// The lowest offset of a source that is held.
@@ -63,7 +69,10 @@ impl Chains {
 
     /// Goes on with the chains of the source that ended at `end`, where this one begins at `start`.
     pub(crate) fn continue_from(&mut self, earlier: &mut Chains, end: u64, start: u64) {
-        for (chain, earlier) in self.by_stream.iter_mut().zip(&mut earlier.by_stream) {
+        if earlier.by_stream.is_empty() {
+            return;
+        }
+        for (chain, earlier) in self.make().iter_mut().zip(&mut earlier.by_stream) {
             if !chain.pieces.is_empty() || chain.discarding {
                 continue;
             }
@@ -91,8 +100,12 @@ impl Chains {
         flags: Flags,
         out: &mut Frames,
     ) {
+        if self.by_stream.is_empty() && again.by_stream.is_empty() {
+            return;
+        }
         for stream in [Stream::None, Stream::Stdout, Stream::Stderr] {
-            let chain = &mut self.by_stream[stream as usize];
+            let read_on = again.by_stream.get(stream as usize);
+            let chain = &mut self.make()[stream as usize];
             let fate = chain.pieces.first().map_or(Fate::Settled, &fate);
             match fate {
                 Fate::Open => continue,
@@ -102,7 +115,7 @@ impl Chains {
                     chain.content = emptied(std::mem::take(&mut chain.content));
                 }
             }
-            chain.discarding = again.by_stream[stream as usize].discarding;
+            chain.discarding = read_on.is_some_and(|chain| chain.discarding);
         }
     }
 
@@ -114,7 +127,7 @@ impl Chains {
         flags: Flags,
         out: &mut Frames,
     ) {
-        let chain = &mut self.by_stream[part.stream as usize];
+        let chain = &mut self.make()[part.stream as usize];
         if chain.discarding {
             chain.discarding = !part.full;
             let Piece { source, start, end } = part.piece;
@@ -178,8 +191,10 @@ impl Chains {
     /// The open chain that began first, and how many bytes it spans up to `offset`.
     fn longest(&self, offset: u64) -> Option<(u64, Stream)> {
         let streams = [Stream::Stderr, Stream::Stdout, Stream::None].into_iter();
-        let open = streams.filter(|stream| !self.by_stream[*stream as usize].pieces.is_empty());
-        let spans = open.map(|stream| (self.by_stream[stream as usize].span(offset), stream));
+        let chains =
+            streams.filter_map(|stream| Some((self.by_stream.get(stream as usize)?, stream)));
+        let open = chains.filter(|(chain, _)| !chain.pieces.is_empty());
+        let spans = open.map(|(chain, stream)| (chain.span(offset), stream));
         spans.max_by_key(|(span, _)| *span)
     }
 }

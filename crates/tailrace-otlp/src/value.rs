@@ -74,6 +74,10 @@ impl SourceFacts {
             push_attribute(&mut facts.attributes, LOG_RECORD_ATTRIBUTES, name, value);
             facts.names.push((name.clone(), facts.attributes.len()));
         }
+        // There is one of it for each source.
+        facts.resource.shrink_to_fit();
+        facts.attributes.shrink_to_fit();
+        facts.names.shrink_to_fit();
         facts
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct RawBatch {
     pub events: Vec<SourceEvent>,
     /// Credit for the bytes.
     pub credit: Option<Reserved>,
+    /// Its room among the batches that wait for a worker.
+    pub room: Option<Reserved>,
     /// When the reader read them, in nanoseconds since the Unix epoch.
     pub observed_ns: i64,
     /// The same on a clock that nobody sets.

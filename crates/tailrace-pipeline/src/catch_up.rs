@@ -239,6 +239,7 @@ impl CatchUp {
         let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
         let batch = RawBatch {
             credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
+            room: (pipeline.unframed).reserve(bytes, || self.limit_held(pipeline)),
             bytes: buffer.share(),
             events,
             observed_ns: now_ns(),

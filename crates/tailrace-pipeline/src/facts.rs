@@ -52,7 +52,7 @@ pub(crate) struct CurrentFacts {
     /// The rule of its pod by which it is not read.
     pub excluded: Option<&'static str>,
     /// Whose log it is: by the path at its opening, whatever the file is renamed to.
-    log: Option<PodLog>,
+    log: Option<Box<PodLog>>,
     path: Box<Path>,
     /// What was asked last.
     version: u64,
@@ -79,7 +79,7 @@ impl FactsConfig {
     /// The facts of a source with this path.
     pub(crate) fn of(&self, path: &Path) -> CurrentFacts {
         let pods = self.pods.as_ref();
-        let log = pods.and_then(|(node, _)| node.log(path));
+        let log = pods.and_then(|(node, _)| node.log(path)).map(Box::new);
         let mut current = CurrentFacts {
             facts: Arc::new(self.build(path, Vec::new())),
             excluded: None,

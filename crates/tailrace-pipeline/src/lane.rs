@@ -148,6 +148,7 @@ impl Lane {
     }
 
     fn frame(&self, sources: &mut Sources, batch: RawBatch, sweeper: Sweeper<'_>) -> Framed {
+        drop(batch.room);
         let mut sweep = sweeper.over(&batch.bytes);
         let mut framed = Framed {
             credit: batch.credit,

@@ -46,6 +46,8 @@ pub(crate) struct Pipeline {
     pub(crate) stopping: AtomicBool,
     pub(crate) waiting: Arc<Readers>,
     pub(crate) credit: Arc<Credit>,
+    /// Of it, what may wait for a worker: more would lie in memory for nothing.
+    pub(crate) unframed: Arc<Credit>,
     /// One for each input; then, where there are several outputs, for each output one for each input.
     pub(crate) lanes: Vec<Lane>,
     /// For each output one for each input, where there are several outputs.
@@ -95,6 +97,8 @@ pub(crate) struct Built {
 
 /// What a pipeline may have in flight at least, however many there are.
 const QUEUE_BYTES_MIN: u64 = 512 * 1024;
+/// Full batches that may wait for a worker, while the reader fills another one.
+const BATCHES_WAITING_MAX: u64 = 1;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
 
@@ -209,6 +213,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
         stopping: AtomicBool::new(false),
         waiting,
         credit,
+        unframed: Credit::new(BATCHES_WAITING_MAX * batch_bytes_max as u64, Shares::new(0)),
         lanes,
         catch_ups,
         tracker,
@@ -288,6 +293,7 @@ impl Pipeline {
     pub(crate) fn stop_reading(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.credit.close();
+        self.unframed.close();
         self.catch_ups
             .iter()
             .for_each(|catch_up| catch_up.credit.close());

@@ -21,7 +21,7 @@ use detach::{end_of, keeps_deleted, unsettled_bytes};
 use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
-use crate::credit::BATCH_CREDIT_MIN;
+use crate::credit::{BATCH_CREDIT_MIN, Credit, Reserved};
 use crate::kubernetes::Awaiting;
 use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
@@ -70,6 +70,9 @@ struct Gauges {
     /// How many attempts to get it have failed so far.
     metadata_errors: u64,
 }
+
+/// Events for which memory is kept.
+const EVENTS_KEPT: usize = 256;
 
 /// How often the gauges that walk all files are set.
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
@@ -345,6 +348,8 @@ impl Reader {
             .drain(..)
             .filter_map(|event| self.lane_event(event))
             .collect();
+        // At the start there is one for each file.
+        events.shrink_to(EVENTS_KEPT);
         let source = &self.source;
         let is_read_to_end = |quiet| source.is_read_to_end(quiet);
         let quiet = self.quiet.take(Instant::now(), is_read_to_end);
@@ -355,28 +360,33 @@ impl Reader {
         }
         self.detach_laggards();
         self.wait_for_rejoin();
-        let credit = match buffer.len() {
-            0 => None,
-            bytes => {
-                let pipeline = Arc::clone(&self.pipeline);
-                let bytes = (bytes as u64).max(BATCH_CREDIT_MIN);
-                pipeline.credit.reserve(bytes, || {
-                    self.hold();
-                    self.detach_laggards();
-                    let awaiting = self.awaiting.as_ref();
-                    self.gauges.set(&pipeline, &self.source, awaiting);
-                })
-            }
-        };
+        let pipeline = Arc::clone(&self.pipeline);
+        let [credit, room] =
+            [&pipeline.credit, &pipeline.unframed].map(|credit| match buffer.len() {
+                0 => None,
+                bytes => self.reserve(credit, bytes as u64),
+            });
         let batch = RawBatch {
             bytes: buffer.share(),
             events: lane_events,
             credit,
+            room,
             observed_ns: now_ns(),
             read_at: Instant::now(),
         };
         self.pipeline.lanes[self.lane].queue.push(batch);
         self.pipeline.push_job(self.lane);
+    }
+
+    /// Waits for credit. `None`: the agent stops.
+    fn reserve(&mut self, credit: &Arc<Credit>, bytes: u64) -> Option<Reserved> {
+        let pipeline = Arc::clone(&self.pipeline);
+        credit.reserve(bytes.max(BATCH_CREDIT_MIN), || {
+            self.hold();
+            self.detach_laggards();
+            let awaiting = self.awaiting.as_ref();
+            self.gauges.set(&pipeline, &self.source, awaiting);
+        })
     }
 
     /// What a worker must know of an event; the rest is counted or said here.

@@ -130,7 +130,7 @@ struct Departed {
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
-    sources: Mutex<BTreeMap<Slot, Source>>,
+    sources: Mutex<BTreeMap<Slot, Box<Source>>>,
     next: AtomicU32,
     departed: Mutex<Departed>,
     /// Locked after `sources`, never before.
@@ -246,7 +246,7 @@ impl Tracker {
         self.files().changed.insert(slot);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Source>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Box<Source>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -289,7 +289,7 @@ impl Tracker {
         if let Some(key) = source.key() {
             files.slots.entry(key).or_default().push(slot);
         }
-        sources.insert(slot, source);
+        sources.insert(slot, Box::new(source));
         slot
     }
 
@@ -611,7 +611,7 @@ impl Tracker {
             read_to: source.read_to,
             watermark: source.lowest(),
         };
-        let mut lags: Vec<_> = self.lock().values().map(lag).collect();
+        let mut lags: Vec<_> = self.lock().values().map(|source| lag(source)).collect();
         lags.retain(|lag| lag.behind() > 0);
         lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
         lags.truncate(max);
@@ -709,6 +709,10 @@ impl View {
             self.mark.watermark = self.mark.watermark.max(first.get().end);
             self.mark.counts.add(counts);
             first.remove();
+        }
+        if self.spans.is_empty() {
+            // It would keep a node, and most sources have nothing in flight most of the time.
+            self.spans = BTreeMap::new();
         }
     }
 

@@ -102,14 +102,14 @@ struct Line<'a> {
 
 /// What changed since the last line.
 #[derive(Serialize, Deserialize)]
-struct Changes {
+struct Changes<F> {
     /// The checksum of the whole state that this adds to.
     base: String,
-    pipelines: BTreeMap<String, PipelineChanges>,
+    pipelines: BTreeMap<String, PipelineChanges<F>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct PipelineChanges {
+struct PipelineChanges<F> {
     retired: BTreeMap<String, WireCounts>,
     /// Device, inode and generation of files that are no longer listed.
     removed: Vec<(u64, u64, u32)>,
@@ -118,7 +118,18 @@ struct PipelineChanges {
     /// Those that are gone since the last line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<GoneFile>,
-    files: Vec<File>,
+    files: F,
+}
+
+/// A list of [`File`]: those that changed, made one by one as they are written.
+struct Changed<'a>(&'a PipelineState);
+
+impl Serialize for Changed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(state) = self;
+        let file = |key: &FileKey| state.files.get(key).map(|file| File::new(key, file));
+        serializer.collect_seq(state.changed.iter().filter_map(file))
+    }
 }
 
 /// A list of [`File`], without a second copy of a whole state in memory.
@@ -233,48 +244,47 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> (Vec<u8>, String) {
             .map(|(name, state)| (name.clone(), Pipeline::from(state)))
             .collect(),
     };
-    let head = |checksum: &str| {
-        format!("{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":").into_bytes()
-    };
-    // The checksum is as long as any.
-    let mut bytes = head(&zero());
-    let at = bytes.len();
-    serde_json::to_writer(&mut bytes, &body).expect("strings and integers are JSON");
-    let checksum = checksum(VERSION, &bytes[at..]);
-    bytes[..at].copy_from_slice(&head(&checksum));
-    bytes.extend_from_slice(b"}\n");
-    (bytes, checksum)
+    sealed(&format!("{{\"version\":{VERSION},"), &body)
 }
 
 /// What changed, as a line of the journal of a whole state.
 pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
-    let changed = |state: &PipelineState| {
+    fn changed(state: &PipelineState) -> PipelineChanges<Changed<'_>> {
         let is_removed = |key: &&FileKey| !state.files.contains_key(*key);
         let triple = |key: &FileKey| (key.device, key.inode, key.generation);
-        let file = |key: &FileKey| state.files.get(key).map(|file| File::new(key, file));
+        let removed = state.changed.iter().filter(is_removed);
         PipelineChanges {
             retired: counts_to_wire(&state.retired),
-            removed: state
-                .changed
-                .iter()
-                .filter(is_removed)
-                .map(triple)
-                .collect(),
+            removed: removed.map(triple).collect(),
             gone_since: state.gone.since,
             gone: state.gone.unwritten().map(GoneFile::from).collect(),
-            files: state.changed.iter().filter_map(file).collect(),
+            files: Changed(state),
         }
-    };
+    }
     let pipelines = checkpoint.pipelines.iter();
-    let body = to_json(&Changes {
+    let changes = Changes {
         base: base.to_owned(),
         pipelines: pipelines
             .filter(|(_, state)| !state.changed.is_empty())
             .map(|(name, state)| (name.clone(), changed(state)))
             .collect(),
-    });
-    let checksum = checksum(VERSION, body.as_bytes());
-    format!("{{\"checksum\":\"{checksum}\",\"body\":{body}}}\n").into_bytes()
+    };
+    let (line, _) = sealed("{", &changes);
+    line
+}
+
+/// A line that begins with `start` and goes on with a checksum and the body; and that checksum.
+fn sealed(start: &str, body: &impl Serialize) -> (Vec<u8>, String) {
+    let head =
+        |checksum: &str| format!("{start}\"checksum\":\"{checksum}\",\"body\":").into_bytes();
+    // The checksum is as long as any.
+    let mut bytes = head(&zero());
+    let at = bytes.len();
+    serde_json::to_writer(&mut bytes, body).expect("strings and integers are JSON");
+    let checksum = checksum(VERSION, &bytes[at..]);
+    bytes[..at].copy_from_slice(&head(&checksum));
+    bytes.extend_from_slice(b"}\n");
+    (bytes, checksum)
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {
@@ -307,7 +317,8 @@ pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Res
     if checksum(VERSION, body.as_bytes()) != line.checksum {
         return Err("a checksum does not match".to_owned());
     }
-    let changes: Changes = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    let changes: Changes<Vec<File>> =
+        serde_json::from_str(body).map_err(|error| error.to_string())?;
     if changes.base != base {
         return Ok(false);
     }
@@ -335,10 +346,6 @@ pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Res
         state.files.extend(files);
     }
     Ok(true)
-}
-
-fn to_json(body: &impl Serialize) -> String {
-    serde_json::to_string(body).expect("strings and integers are JSON")
 }
 
 fn zero() -> String {

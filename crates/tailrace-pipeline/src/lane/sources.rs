@@ -17,7 +17,7 @@ pub(super) type Head = (Slot, u64, Option<u64>);
 
 /// The sources of one lane.
 #[derive(Debug, Default)]
-pub(super) struct Sources(HashMap<Slot, LaneSource>);
+pub(super) struct Sources(HashMap<Slot, Box<LaneSource>>);
 
 /// One source of a lane.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl LaneSource {
 
 impl Sources {
     pub(super) fn insert(&mut self, slot: Slot, source: LaneSource) {
-        self.0.insert(slot, source);
+        self.0.insert(slot, Box::new(source));
     }
 
     pub(super) fn remove(&mut self, slot: Slot) {
@@ -74,7 +74,7 @@ impl Sources {
     }
 
     pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut LaneSource> {
-        self.0.get_mut(&slot)
+        self.0.get_mut(&slot).map(Box::as_mut)
     }
 
     /// A source goes on where an earlier one ended. What ends in `head`, which an earlier run read, is not made again.

@@ -85,6 +85,7 @@ fn frame(
         bytes: bytes.into(),
         events,
         credit: None,
+        room: None,
         observed_ns: 0,
         read_at: Instant::now(),
     });
