@@ -24,8 +24,8 @@ pub(crate) struct Part<'a> {
 /// The chains of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chains {
-    /// Indexed by [`Stream`]; empty until there is a first part, as in most sources there never is one.
-    by_stream: Vec<Chain>,
+    /// Indexed by [`Stream`]; none until there is a first part, as in most sources there never is one.
+    by_stream: Option<Box<[Chain; 3]>>,
     /// Lent out for unescaping; empty in between.
     scratch: Vec<u8>,
 }
@@ -50,29 +50,37 @@ struct Chain {
 impl Chains {
     /// Whether no part of this stream is held or to be discarded.
     pub(crate) fn is_closed(&self, stream: Stream) -> bool {
-        let chain = self.by_stream.get(stream as usize);
+        let chain = self.all().get(stream as usize);
         chain.is_none_or(|chain| chain.pieces.is_empty() && !chain.discarding)
     }
 
-    /// The chains of all streams.
-    fn make(&mut self) -> &mut [Chain] {
-        self.by_stream.resize_with(3, Chain::default);
-        &mut self.by_stream
+    fn all(&self) -> &[Chain] {
+        self.by_stream.as_deref().map_or(&[], |chains| chains)
+    }
+
+    fn all_mut(&mut self) -> &mut [Chain] {
+        self.by_stream
+            .as_deref_mut()
+            .map_or(&mut [], |chains| chains)
+    }
+
+    fn make(&mut self) -> &mut [Chain; 3] {
+        self.by_stream.get_or_insert_default()
     }
 
     /// The lowest offset of a source that is held.
     pub(crate) fn held_from(&self, source: u32) -> Option<u64> {
-        let pieces = self.by_stream.iter().flat_map(|chain| &chain.pieces);
+        let pieces = self.all().iter().flat_map(|chain| &chain.pieces);
         let pieces = pieces.filter(|piece| piece.source == source);
         pieces.map(|piece| piece.start).min()
     }
 
     /// Goes on with the chains of the source that ended at `end`, where this one begins at `start`.
     pub(crate) fn continue_from(&mut self, earlier: &mut Chains, end: u64, start: u64) {
-        if earlier.by_stream.is_empty() {
+        let Some(earlier) = &mut earlier.by_stream else {
             return;
-        }
-        for (chain, earlier) in self.make().iter_mut().zip(&mut earlier.by_stream) {
+        };
+        for (chain, earlier) in self.make().iter_mut().zip(&mut **earlier) {
             if !chain.pieces.is_empty() || chain.discarding {
                 continue;
             }
@@ -84,12 +92,12 @@ impl Chains {
 
     /// The source began before its offset, at 0.
     pub(crate) fn rewind(&mut self) {
-        self.by_stream.iter_mut().for_each(|chain| chain.since = 0);
+        self.all_mut().iter_mut().for_each(|chain| chain.since = 0);
     }
 
     /// The pieces of each open chain.
     pub(crate) fn open(&self) -> impl Iterator<Item = &[Piece]> {
-        self.by_stream.iter().map(|chain| &chain.pieces[..])
+        self.all().iter().map(|chain| &chain.pieces[..])
     }
 
     /// Skips or gives out the chains from earlier sources that are settled or have ended; `again` has read on.
@@ -100,11 +108,11 @@ impl Chains {
         flags: Flags,
         out: &mut Frames,
     ) {
-        if self.by_stream.is_empty() && again.by_stream.is_empty() {
+        if self.by_stream.is_none() && again.by_stream.is_none() {
             return;
         }
         for stream in [Stream::None, Stream::Stdout, Stream::Stderr] {
-            let read_on = again.by_stream.get(stream as usize);
+            let read_on = again.all().get(stream as usize);
             let chain = &mut self.make()[stream as usize];
             let fate = chain.pieces.first().map_or(Fate::Settled, &fate);
             match fate {
@@ -155,18 +163,17 @@ impl Chains {
         while let Some((span, stream)) = self.longest(offset)
             && span > span_max
         {
-            self.by_stream[stream as usize].give(stream, flags | Flags::TRUNCATED, out);
+            self.make()[stream as usize].give(stream, flags | Flags::TRUNCATED, out);
         }
     }
 
     /// Gives out what is held, in the order of the source, and starts anew.
     pub(crate) fn finish(&mut self, offset: u64, flags: Flags, out: &mut Frames) {
         while let Some((_, stream)) = self.longest(offset) {
-            self.by_stream[stream as usize].give(stream, flags, out);
+            self.make()[stream as usize].give(stream, flags, out);
         }
-        self.by_stream
-            .iter_mut()
-            .for_each(|chain| chain.discarding = false);
+        let chains = self.all_mut().iter_mut();
+        chains.for_each(|chain| chain.discarding = false);
     }
 
     /// An empty vector to work in; hand it back with [`Chains::return_scratch`].
@@ -181,9 +188,7 @@ impl Chains {
     /// The memory of everything that grows.
     #[cfg(test)]
     pub(crate) fn capacities(&self) -> Vec<usize> {
-        let chains = self
-            .by_stream
-            .iter()
+        let chains = (self.all().iter())
             .flat_map(|chain| [chain.pieces.capacity(), chain.content.capacity()]);
         chains.chain([self.scratch.capacity()]).collect()
     }
@@ -191,8 +196,7 @@ impl Chains {
     /// The open chain that began first, and how many bytes it spans up to `offset`.
     fn longest(&self, offset: u64) -> Option<(u64, Stream)> {
         let streams = [Stream::Stderr, Stream::Stdout, Stream::None].into_iter();
-        let chains =
-            streams.filter_map(|stream| Some((self.by_stream.get(stream as usize)?, stream)));
+        let chains = streams.filter_map(|stream| Some((self.all().get(stream as usize)?, stream)));
         let open = chains.filter(|(chain, _)| !chain.pieces.is_empty());
         let spans = open.map(|(chain, stream)| (chain.span(offset), stream));
         spans.max_by_key(|(span, _)| *span)

@@ -2,12 +2,12 @@
 //! in order. Holds no record: nothing is framed yet.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::credit::Reserved;
+use crate::credit::{Credit, Reserved, Shares};
 use crate::watermark::Slot;
 
 /// Bytes of several sources and the events between them, in the order they were read.
@@ -75,14 +75,24 @@ pub(crate) enum SourceEvent {
     },
 }
 
-/// Batches of one input between its reader and the workers, in order. Its bytes are bounded by
-/// the reader's credit.
-#[derive(Debug, Default)]
+/// Batches of one input between its reader and the workers, in order.
+#[derive(Debug)]
 pub(crate) struct BatchQueue {
     batches: Mutex<VecDeque<RawBatch>>,
+    /// What bounds their bytes, to be reserved by the reader: more would lie in memory for nothing. Not shared with other
+    /// inputs, whose small batches would keep a large one waiting.
+    pub room: Arc<Credit>,
 }
 
 impl BatchQueue {
+    /// A queue for so many bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self {
+            batches: Mutex::default(),
+            room: Credit::new(bytes_max, Shares::new(0)),
+        }
+    }
+
     /// Adds a batch behind the others.
     pub(crate) fn push(&self, batch: RawBatch) {
         self.batches

@@ -237,16 +237,17 @@ impl CatchUp {
             return false;
         }
         let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
-        let batch = RawBatch {
-            credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
-            room: (pipeline.unframed).reserve(bytes, || self.limit_held(pipeline)),
-            bytes: buffer.share(),
-            events,
+        let lane = pipeline.catch_up_lane(self.lane, self.output);
+        let queue = &pipeline.lanes[lane].queue;
+        queue.push(RawBatch {
             observed_ns: now_ns(),
             read_at: Instant::now(),
-        };
-        let lane = pipeline.catch_up_lane(self.lane, self.output);
-        pipeline.lanes[lane].queue.push(batch);
+            // First that of the pipeline, which may take long.
+            credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
+            room: queue.room.reserve(bytes, || self.limit_held(pipeline)),
+            bytes: buffer.share(),
+            events,
+        });
         pipeline.push_job(lane);
         true
     }

@@ -1,10 +1,10 @@
 //! In-flight credit: a bound in bytes on what a pipeline holds between the file and the answer
-//! of its outputs. The reader reserves before it hands a batch on, and pauses when there is
-//! none: the data waits in the file. Never blocks a worker.
+//! of its outputs, and a smaller one on what waits for a worker. The reader reserves before it hands a
+//! batch on, and pauses when there is none: the data waits in the file. Never blocks a worker.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a batch is charged at least: tickets and tables of a small one cost more than its bytes,
 /// and the number of batches in flight must be bounded as well.
@@ -13,7 +13,7 @@ pub(crate) const BATCH_CREDIT_MIN: u64 = 4 * 1024;
 /// How often the one who waits looks after other things.
 const MEANWHILE_EVERY: Duration = Duration::from_millis(100);
 
-/// A bound in bytes, shared by a reader and the batches in flight.
+/// A bound in bytes, shared by a reader and the batches that it handed on.
 #[derive(Debug)]
 pub(crate) struct Credit {
     capacity: AtomicU64,
@@ -133,14 +133,17 @@ impl Credit {
             let used = state.used + bytes.min(self.capacity());
             used <= self.capacity() + self.shares.forgiven()
         };
+        let mut due = Instant::now() + MEANWHILE_EVERY;
         while !state.closed && !fits(&state) {
-            let waited = self.freed.wait_timeout(state, MEANWHILE_EVERY);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            if timeout.timed_out() {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 drop(state);
                 meanwhile();
+                due = Instant::now() + MEANWHILE_EVERY;
                 state = self.lock();
+            } else {
+                let waited = self.freed.wait_timeout(state, left);
+                (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             }
         }
         if state.closed {
@@ -267,6 +270,26 @@ mod tests {
         let waiter = thread::spawn(move || other.reserve(10, || ()).is_some());
         credit.resize(20);
         assert!(waiter.join().expect("no panic"));
+    }
+
+    #[test]
+    fn who_is_woken_for_nothing_still_looks_after_other_things() {
+        let credit = Credit::new(10, Shares::new(1));
+        let held = credit.reserve(10, || ()).expect("open");
+        let other = Arc::clone(&credit);
+        let (sender, receiver) = mpsc::sync_channel(100);
+        let waiter = thread::spawn(move || {
+            let looked = || sender.send(()).expect("the test waits");
+            drop(other.reserve(10, looked).expect("open"));
+        });
+        let until = Instant::now() + Duration::from_secs(30);
+        while receiver.try_recv().is_err() {
+            assert!(Instant::now() < until, "nothing is looked after");
+            credit.freed.notify_all();
+            thread::yield_now();
+        }
+        drop(held);
+        waiter.join().expect("no panic");
     }
 
     #[test]

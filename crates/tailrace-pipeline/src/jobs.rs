@@ -16,7 +16,7 @@ pub(crate) struct Job {
     pub lane: usize,
 }
 
-/// Tokens, first in first out; their number is bounded by the readers' credit.
+/// Tokens, first in first out; their number is bounded by the room of the lanes' queues.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,

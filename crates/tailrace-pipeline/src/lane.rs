@@ -88,11 +88,12 @@ impl Lane {
         facts: FactsConfig,
         tracker: Arc<Tracker>,
         outputs: usize,
+        bytes_waiting_max: u64,
     ) -> Self {
         let attached = (0..outputs).map(|_| AtomicBool::new(true)).collect();
         Self {
             whose: Whose::Shared(attached),
-            queue: BatchQueue::default(),
+            queue: BatchQueue::new(bytes_waiting_max),
             frame,
             facts,
             tracker,

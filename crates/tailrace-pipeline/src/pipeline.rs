@@ -46,8 +46,6 @@ pub(crate) struct Pipeline {
     pub(crate) stopping: AtomicBool,
     pub(crate) waiting: Arc<Readers>,
     pub(crate) credit: Arc<Credit>,
-    /// Of it, what may wait for a worker: more would lie in memory for nothing.
-    pub(crate) unframed: Arc<Credit>,
     /// One for each input; then, where there are several outputs, for each output one for each input.
     pub(crate) lanes: Vec<Lane>,
     /// For each output one for each input, where there are several outputs.
@@ -97,7 +95,7 @@ pub(crate) struct Built {
 
 /// What a pipeline may have in flight at least, however many there are.
 const QUEUE_BYTES_MIN: u64 = 512 * 1024;
-/// Full batches that may wait for a worker, while the reader fills another one.
+/// Full batches of an input that may wait for a worker, while its reader fills another one.
 const BATCHES_WAITING_MAX: u64 = 1;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
@@ -155,6 +153,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             .map(|node| (node, metrics.metadata_missing.clone())),
     };
     // frame
+    // One batch is filled while another one is on its way.
+    let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let replay_bytes_max = plan.config.limits.replay;
     let lane = |(input, node): (&Input, &Option<NodePods>)| {
         Lane::new(
@@ -162,6 +162,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             facts(input, node),
             Arc::clone(&tracker),
             names.len(),
+            BATCHES_WAITING_MAX * batch_bytes_max,
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes);
@@ -203,8 +204,6 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     }
     // checkpoint: the agent's, from the tracker
 
-    // One batch is filled while another one is on its way.
-    let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
     let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
     let pipeline = Arc::new(Pipeline {
@@ -213,7 +212,6 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
         stopping: AtomicBool::new(false),
         waiting,
         credit,
-        unframed: Credit::new(BATCHES_WAITING_MAX * batch_bytes_max as u64, Shares::new(0)),
         lanes,
         catch_ups,
         tracker,
@@ -293,7 +291,7 @@ impl Pipeline {
     pub(crate) fn stop_reading(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.credit.close();
-        self.unframed.close();
+        self.lanes.iter().for_each(|lane| lane.queue.room.close());
         self.catch_ups
             .iter()
             .for_each(|catch_up| catch_up.credit.close());

@@ -360,21 +360,22 @@ impl Reader {
         }
         self.detach_laggards();
         self.wait_for_rejoin();
+        let (observed_ns, read_at) = (now_ns(), Instant::now());
         let pipeline = Arc::clone(&self.pipeline);
-        let [credit, room] =
-            [&pipeline.credit, &pipeline.unframed].map(|credit| match buffer.len() {
-                0 => None,
-                bytes => self.reserve(credit, bytes as u64),
-            });
-        let batch = RawBatch {
+        let queue = &pipeline.lanes[self.lane].queue;
+        // First that of the pipeline, which may take long.
+        let [credit, room] = [&pipeline.credit, &queue.room].map(|credit| match buffer.len() {
+            0 => None,
+            bytes => self.reserve(credit, bytes as u64),
+        });
+        queue.push(RawBatch {
             bytes: buffer.share(),
             events: lane_events,
             credit,
             room,
-            observed_ns: now_ns(),
-            read_at: Instant::now(),
-        };
-        self.pipeline.lanes[self.lane].queue.push(batch);
+            observed_ns,
+            read_at,
+        });
         self.pipeline.push_job(self.lane);
     }
 

@@ -41,6 +41,7 @@ fn lane() -> Lane {
         facts,
         Arc::new(Tracker::new(1)),
         1,
+        1 << 20,
     )
 }
 
@@ -85,11 +86,14 @@ fn frame(
         bytes: bytes.into(),
         events,
         credit: None,
-        room: None,
+        room: lane.queue.room.reserve(1 << 20, || ()),
         observed_ns: 0,
         read_at: Instant::now(),
     });
-    lane.frame_next(scanner.sweeper(true)).unwrap()
+    assert_eq!(lane.queue.room.used(), 1 << 20);
+    let framed = lane.frame_next(scanner.sweeper(true)).unwrap();
+    assert_eq!(lane.queue.room.used(), 0);
+    framed
 }
 
 #[test]
