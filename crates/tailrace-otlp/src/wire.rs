@@ -261,7 +261,10 @@ impl Buffer {
         let shift = width as Shift - open.width as Shift;
         if shift != 0 {
             self.room(VARINT_LEN_MAX);
-            self.bytes.copy_within(start..self.at, open.at + width);
+            match shift {
+                1.. => self.move_up(start, len, shift as usize),
+                _ => self.bytes.copy_within(start..self.at, open.at + width),
+            }
             self.at = open.at + width + len;
         }
         write_varint(&mut self.bytes[open.at..], len as u64);
@@ -295,12 +298,32 @@ impl Buffer {
         let end = start + varint_len(any as u64) + any;
         self.room(2 * VARINT_LEN_MAX);
         let content = start + LIST_HEAD;
-        self.bytes.copy_within(content..content + len, end - len);
+        self.move_up(content, len, end - len - content);
         let tag = self.bytes[start + 1];
         let at = start + write_varint(&mut self.bytes[start..], any as u64);
         self.bytes[at] = tag;
         write_varint(&mut self.bytes[at + 1..], len as u64);
         self.at = end;
+    }
+
+    /// Moves `len` bytes that stand at `from` towards the end, into room that is there. In steps of fixed size, the last ones
+    /// first: musl's `memmove` goes byte by byte in this direction.
+    fn move_up(&mut self, from: usize, len: usize, by: usize) {
+        let Some(&head) = self.bytes[from..from + len].first_chunk::<MOVE_STEP>() else {
+            return self.bytes.copy_within(from..from + len, from + by);
+        };
+        let mut end = from + len;
+        while end - from > MOVE_STEP {
+            end -= MOVE_STEP;
+            let step = *self.bytes[end..].first_chunk().expect("it is longer");
+            self.put(end + by, step);
+        }
+        self.put(from + by, head);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, step: [u8; MOVE_STEP]) {
+        self.bytes[at..at + MOVE_STEP].copy_from_slice(&step);
     }
 
     /// Length of the content written since [`Self::open`].
@@ -311,6 +334,8 @@ impl Buffer {
 }
 
 const VARINT_LEN_MAX: usize = 10;
+/// How many bytes [`Buffer::move_up`] takes at a time.
+const MOVE_STEP: usize = 32;
 /// Bytes that [`Buffer::open_list`] writes.
 const LIST_HEAD: usize = 3;
 /// What [`Buffer::advance_in_room`] gives.

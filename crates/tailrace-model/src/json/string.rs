@@ -30,16 +30,10 @@ pub fn unescape(raw: &str, out: &mut Vec<u8>) -> Unescaped {
 /// As [`unescape`], of the bytes of a `str`.
 pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     let before = out.len();
-    // No escape means more bytes than it has; the last bytes may be written eight at a time, too.
+    // No escape means more bytes than it has; the last bytes are written eight at a time, too.
     out.resize(before + raw.len() + STEP, 0);
-    let (read, replaced, mut written) = unescape_most(raw, &mut out[before..]);
-    let rest = &raw[read..];
-    // A backslash is left where it starts no escape, and among the last bytes, of which none is an escape's.
-    let is_good = !rest.contains(&b'\\');
-    if is_good {
-        out[before + written..][..rest.len()].copy_from_slice(rest);
-        written += rest.len();
-    }
+    let (read, replaced, written) = unescape_all(raw, &mut out[before..]);
+    let is_good = read == raw.len();
     out.truncate(before + if is_good { written } else { 0 });
     match is_good {
         true => Unescaped::Done { replaced },
@@ -47,33 +41,25 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     }
 }
 
-/// How many bytes are copied at a time.
+/// How many bytes are copied at a time: strings are short, and a call for each would cost more than the copy.
 const STEP: usize = 8;
 
-/// Writes what the beginning of `raw` means, up to its last bytes or to a bad escape. Gives how many bytes were read, how
-/// many surrogates were replaced, and how many bytes were written.
-fn unescape_most(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
+/// Writes what `raw` means, up to a bad escape. Gives how many bytes were read, how many surrogates were replaced, and how
+/// many bytes were written.
+fn unescape_all(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
     let (mut read, mut replaced, mut written) = (0, 0, 0);
     loop {
         let rest = &raw[read..];
-        let plain = match rest.first_chunk::<STEP>() {
-            Some(chunk) => {
-                out[written..][..STEP].copy_from_slice(chunk);
-                backslash(*chunk)
-            }
-            None => {
-                let plain = memchr(b'\\', rest).unwrap_or(rest.len());
-                out[written..][..plain].copy_from_slice(&rest[..plain]);
-                plain
-            }
-        };
+        let chunk = rest.first_chunk().copied();
+        let chunk = chunk.unwrap_or_else(|| padded(rest));
+        out[written..][..STEP].copy_from_slice(&chunk);
+        let plain = backslash(chunk).min(rest.len());
         read += plain;
         written += plain;
-        let [b'\\', code, ..] = raw[read..] else {
-            if read + 1 >= raw.len() {
-                return (read, replaced, written);
-            }
-            continue;
+        let code = match raw[read..] {
+            [b'\\', code, ..] => code,
+            [] | [b'\\'] => return (read, replaced, written),
+            _ => continue,
         };
         if let Some(byte) = short_escape(code) {
             out[written] = byte;
@@ -89,6 +75,23 @@ fn unescape_most(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
         written += decoded.encode_utf8(&mut out[written..]).len();
         read += length;
     }
+}
+
+/// Fewer than eight bytes, and zeros behind them.
+#[inline]
+fn padded(bytes: &[u8]) -> [u8; STEP] {
+    let len = bytes.len();
+    // The first half and the last one, which may overlap.
+    let number = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        u64::from(first) | u64::from(last) << (8 * (len - 4))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u16::from_le_bytes(*first), u16::from_le_bytes(*last));
+        u64::from(first) | u64::from(last) << (8 * (len - 2))
+    } else {
+        bytes.first().map_or(0, |&byte| byte.into())
+    };
+    number.to_le_bytes()
 }
 
 /// How many bytes stand before the first backslash: the test for a zero byte of Mycroft, in "Hacker's Delight", 6-1.
@@ -269,6 +272,22 @@ mod tests {
         check(r"\ud83d\ude00!", "😀!", 0);
         check(r"\uD83D\uDE00", "😀", 0);
         check(r"\uffff", "\u{ffff}", 0);
+    }
+
+    #[test]
+    fn an_escape_stands_anywhere() {
+        for (before, behind) in (0..20).flat_map(|before| (0..20).map(move |it| (before, it))) {
+            for (escape, text) in [(r"\n", "\n"), (r"\\", "\\"), (r"\u00e9", "\u{e9}")] {
+                let (before, behind) = (
+                    &"abcdefghijklmnopqrst"[..before],
+                    &"ABCDEFGHIJKLMNOPQRST"[..behind],
+                );
+                let mut out = b"kept".to_vec();
+                let raw = [before, escape, behind].concat();
+                assert_eq!(unescape(&raw, &mut out), Unescaped::Done { replaced: 0 });
+                assert_eq!(out, ["kept", before, text, behind].concat().into_bytes());
+            }
+        }
     }
 
     #[test]
