@@ -95,8 +95,6 @@ pub(crate) struct Built {
 
 /// What a pipeline may have in flight at least, however many there are.
 const QUEUE_BYTES_MIN: u64 = 512 * 1024;
-/// Full batches of an input that may wait for a worker, while its reader fills another one.
-const BATCHES_WAITING_MAX: u64 = 1;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
 
@@ -153,7 +151,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             .map(|node| (node, metrics.metadata_missing.clone())),
     };
     // frame
-    // One batch is filled while another one is on its way.
+    // One batch is filled while another one is in flight.
     let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let replay_bytes_max = plan.config.limits.replay;
     let lane = |(input, node): (&Input, &Option<NodePods>)| {
@@ -162,7 +160,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             facts(input, node),
             Arc::clone(&tracker),
             names.len(),
-            BATCHES_WAITING_MAX * batch_bytes_max,
+            // One may wait for a worker while the reader fills another one.
+            batch_bytes_max,
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes);

@@ -10,7 +10,7 @@ use super::*;
 use crate::transform::scan_records;
 use crate::watermark::Opening;
 
-/// Finds the records in which the text `"a":"x"` may stand.
+/// Finds the records in which the text `"x"`, quotes and all, may stand.
 fn scanner() -> Scanner {
     let needle = Needle {
         text: "x".into(),
