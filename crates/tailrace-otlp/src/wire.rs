@@ -507,6 +507,39 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_moved_over_themselves() {
+        for (len, by) in (0..200).flat_map(|len| (1..=18).map(move |by| (len, by))) {
+            let mut buffer = Buffer::default();
+            buffer.bytes(&Vec::from_iter((0..230).map(|i| i as u8)));
+            let mut expected = buffer.from(0).to_vec();
+            expected.copy_within(5..5 + len, 5 + by);
+            buffer.move_up(5, len, by);
+            // What is left behind is overwritten by a length.
+            let left = 5..5 + by.min(len);
+            buffer.bytes[left.clone()].copy_from_slice(&expected[left]);
+            assert_eq!(buffer.from(0), expected, "{len} bytes by {by}");
+        }
+    }
+
+    #[test]
+    fn lists_of_every_length_also_where_memory_ends() {
+        let message_max = 16_384;
+        for len in (0..300).chain(message_max - 20..message_max + 20) {
+            let content: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let mut buffer = Buffer::default();
+            buffer.byte(bytes_tag(1));
+            let list = buffer.open_list(bytes_tag(5));
+            buffer.bytes(&content);
+            buffer.bytes.truncate(buffer.at);
+            buffer.close_list(list);
+            let (mut any, mut expected) = (Vec::new(), Vec::new());
+            push_bytes(&mut any, 5, &content);
+            push_bytes(&mut expected, 1, &any);
+            assert_eq!(buffer.take(), expected, "{len} bytes");
+        }
+    }
+
+    #[test]
     fn memory_is_reused_and_old_bytes_never_show() {
         let mut buffer = Buffer::default();
         buffer.bytes(&[1; 100]);

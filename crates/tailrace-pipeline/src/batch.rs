@@ -21,7 +21,7 @@ pub(crate) struct RawBatch {
     pub credit: Option<Reserved>,
     /// Its room among the batches that wait for a worker.
     pub room: Option<Reserved>,
-    /// When the reader read them, in nanoseconds since the Unix epoch.
+    /// When the reader had read them all, in nanoseconds since the Unix epoch.
     pub observed_ns: i64,
     /// The same on a clock that nobody sets.
     pub read_at: Instant,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::histogram::Histogram;
 
-/// Seconds: from what a batch waits to be full to an outage of a day.
+/// Seconds: from the answer of a near receiver to an outage of a day.
 const BOUNDS: [f64; 14] = [
     0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0, 7_200.0, 86_400.0,
 ];

@@ -16,7 +16,7 @@ pub(crate) struct Job {
     pub lane: usize,
 }
 
-/// Tokens, first in first out; their number is bounded by the room of the lanes' queues.
+/// Tokens, first in first out; those of batches with bytes are bounded by the room of the lanes' queues.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,

@@ -516,15 +516,4 @@ fn file_attributes(output: &config::Output) -> FileAttributes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{QUEUE_BYTES_MIN, in_flight_max};
-
-    #[test]
-    fn what_detached_outputs_hold_is_within_the_share() {
-        let mib = 1 << 20;
-        assert_eq!(in_flight_max(8 * mib, 16 * mib, 1), 8 * mib);
-        assert_eq!(in_flight_max(64 * mib, 16 * mib, 1), 16 * mib);
-        assert_eq!(in_flight_max(64 * mib, 16 * mib, 2), 8 * mib);
-        assert_eq!(in_flight_max(64 * mib, 0, 2), QUEUE_BYTES_MIN);
-    }
-}
+mod tests;

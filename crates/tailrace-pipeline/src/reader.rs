@@ -344,6 +344,8 @@ impl Reader {
     /// Hands a batch on. Waits for credit; without (the agent stops) it goes on all the same: it
     /// is one batch, and the drain has its own time.
     fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
+        // However long the batch waits below, it was read now.
+        let (observed_ns, read_at) = (now_ns(), Instant::now());
         let mut lane_events: Vec<SourceEvent> = events
             .drain(..)
             .filter_map(|event| self.lane_event(event))
@@ -360,7 +362,6 @@ impl Reader {
         }
         self.detach_laggards();
         self.wait_for_rejoin();
-        let (observed_ns, read_at) = (now_ns(), Instant::now());
         let pipeline = Arc::clone(&self.pipeline);
         let queue = &pipeline.lanes[self.lane].queue;
         // First that of the pipeline, which may take long.

@@ -25,14 +25,14 @@ pub(crate) fn gather(
     let &Picked {
         picks,
         stride,
-        is_even,
+        order,
     } = picked;
     let mut values = Values {
         followed,
         place: member.place,
         stride,
         picks,
-        is_even,
+        order,
         is_first: true,
     };
     let plan = rows.plan;
@@ -55,24 +55,38 @@ pub(crate) struct Picked<'p> {
     picks: &'p [Pick],
     /// How many marks each of them has.
     stride: usize,
-    /// They follow each other, and so do their rows and their marks.
-    is_even: bool,
+    order: Order,
+}
+
+/// How the rows of records of one layout lie, and their marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The rows follow each other, and so do the marks.
+    Even,
+    /// The rows follow each other, the marks do not.
+    RowsEven,
+    Apart,
 }
 
 impl<'p> Picked<'p> {
     /// Records with `stride` marks each.
     pub(crate) fn new(followed: &Followed<'_>, picks: &'p [Pick], stride: usize) -> Picked<'p> {
-        let is_even = match picks {
-            [first, .., last] => {
-                let count = picks.len() as u32 - 1;
-                followed.is_in_order && last.at - first.at == count && last.row - first.row == count
+        let count = picks.len() as u32;
+        let order = match picks {
+            [first, .., last] if last.row - first.row < count => {
+                let are_all = followed.is_in_order && last.at - first.at < count;
+                if are_all {
+                    Order::Even
+                } else {
+                    Order::RowsEven
+                }
             }
-            _ => false,
+            _ => Order::Apart,
         };
         Picked {
             picks,
             stride,
-            is_even,
+            order,
         }
     }
 }
@@ -85,7 +99,7 @@ struct Values<'v, 'a> {
     /// How many marks each of the records has.
     stride: usize,
     picks: &'v [Pick],
-    is_even: bool,
+    order: Order,
     /// The first of all who want the values: what is counted once is counted now.
     is_first: bool,
 }
@@ -131,21 +145,26 @@ impl Values<'_, '_> {
             };
             return from + picks.iter().take_while(set).count();
         };
-        if let Some(marks) = self.even(picks) {
-            let row = picks[0].row as usize;
-            let slots = views.slots(row, picks.len());
-            let states = &mut states[row..row + picks.len()];
-            return from + set_even(&text, marks, self.stride, slots, states);
-        }
+        let Some(first) = picks.first() else {
+            return from;
+        };
         let marks = self.followed.marks.get(self.place as usize..);
-        from + set_scattered(&text, marks.unwrap_or_default(), picks, views, states)
-    }
-
-    /// The marks from the member's first one on, if those of the records lie at one distance, as their rows do.
-    fn even(&self, picks: &[Pick]) -> Option<&[Mark]> {
-        let first = picks.first().filter(|_| self.is_even)?;
-        let marks = self.followed.marks;
-        marks.get(first.first as usize + self.place as usize..)
+        let marks = marks.unwrap_or_default();
+        if self.order == Order::Apart {
+            return from + set_scattered(&text, marks, picks, views, states);
+        }
+        let row = first.row as usize;
+        let slots = views.slots(row, picks.len());
+        let states = &mut states[row..row + picks.len()];
+        if self.order == Order::Even {
+            let marks = marks.get(first.first as usize..).unwrap_or_default();
+            let marks = marks.chunks(self.stride).map(|of_record| of_record[0]);
+            return from + set_rows(&text, marks, slots, states);
+        }
+        let marks = picks
+            .iter()
+            .map_while(|pick| marks.get(pick.first as usize).copied());
+        from + set_rows(&text, marks, slots, states)
     }
 
     /// A column of numbers: quickly where a value is short and plain.
@@ -231,25 +250,22 @@ impl Values<'_, '_> {
     }
 }
 
-/// Sets the slots and states to the values at every `stride`th mark, up to one that is uncommon; says how many it set.
+/// Sets the slots and states to the values of these marks, up to one that is uncommon; says how many it set.
 #[inline(never)]
-fn set_even<'s>(
+fn set_rows<'s>(
     text: &ValidText<'_>,
-    marks: &[Mark],
-    stride: usize,
+    mut marks: impl Iterator<Item = Mark>,
     slots: impl ExactSizeIterator<Item = Slot<'s>>,
     states: &mut [u8],
 ) -> usize {
-    let mut at = 0;
     let mut places = slots.zip(states);
     let count = places.len();
-    while let Some(&mark) = marks.get(at)
+    while let Some(mark) = marks.next()
         && let Some(view) = common_text(text, mark)
         && let Some((slot, state)) = places.next()
     {
         slot.set(view);
         *state = mark.state();
-        at += stride;
     }
     count - places.len()
 }

@@ -94,8 +94,13 @@ impl Span {
 
 /// How long a lot is at most, unless a single record is longer.
 const LOT_BYTES_MAX: u32 = 256 * 1024;
-/// The longest gap between two records that are checked at once: what lies in gaps is checked with them.
+/// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
+/// A longer one may be so many times as long as what was checked before it, all gaps together: where half of the records
+/// are wanted, checking the others too costs less than going from one to the next.
+const GAPS_MAX: u32 = 2;
+/// A lot ends where its run does, rather than not to be known as text, if it has so many records.
+const LOT_OF_RUN_MIN: usize = 32;
 
 impl Buffers {
     /// Checks the text of all records and repairs what is invalid.
@@ -119,13 +124,19 @@ impl Buffers {
             let in_bounds =
                 |start: u32, end: u32| is_there && start <= end && end as usize <= bytes.len();
             let mut end = first.start;
+            let mut gaps = 0;
             let mut count = 0;
             for record in rest {
                 if record.buffer != first.buffer
                     || record.start < end
-                    || record.start - end > GAP_MAX
                     || !in_bounds(record.start, record.end)
                 {
+                    break;
+                }
+                let gap = record.start - end;
+                let covered = u64::from(end - first.start - gaps);
+                gaps += gap;
+                if gap > GAP_MAX && u64::from(gaps) > covered * u64::from(GAPS_MAX) {
                     break;
                 }
                 end = record.end;
@@ -187,6 +198,11 @@ impl Buffers {
         let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
         let spans = &self.spans[from..self.spans.len().min(from + max)];
         let first = spans[0];
+        let of_run = run.behind - from;
+        let spans = match run.text {
+            Some(_) if of_run >= LOT_OF_RUN_MIN => &spans[..spans.len().min(of_run)],
+            _ => spans,
+        };
         let fits = |last: &Span| last.end - first.start <= LOT_BYTES_MAX;
         let is_one_run = |count: usize| run.text.is_some() && from + count <= run.behind;
         let count = if is_one_run(spans.len()) && spans.last().is_some_and(fits) {

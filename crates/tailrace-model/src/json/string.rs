@@ -266,7 +266,7 @@ mod tests {
         check("", "", 0);
         check("plain ü", "plain ü", 0);
         check(r#"\"\\\/\b\f\n\r\t"#, "\"\\/\u{8}\u{c}\n\r\t", 0);
-        check(r"aAéz", "aAéz", 0);
+        check(r"a\u0041\u00e9z", "aAéz", 0);
         check(r"\u20AC\u20ac", "€€", 0);
         check(r"\u0000", "\0", 0);
         check(r"\ud83d\ude00!", "😀!", 0);
@@ -277,15 +277,28 @@ mod tests {
     #[test]
     fn an_escape_stands_anywhere() {
         for (before, behind) in (0..20).flat_map(|before| (0..20).map(move |it| (before, it))) {
-            for (escape, text) in [(r"\n", "\n"), (r"\\", "\\"), (r"\u00e9", "\u{e9}")] {
-                let (before, behind) = (
-                    &"abcdefghijklmnopqrst"[..before],
-                    &"ABCDEFGHIJKLMNOPQRST"[..behind],
-                );
+            let (before, behind) = (
+                &"abcdefghijklmnopqrst"[..before],
+                "\u{dc}".repeat(behind / 2) + &"ABCDEFGHIJ"[..behind.div_ceil(2)],
+            );
+            for (escape, text, replaced) in [
+                (r"\n", "\n", 0),
+                (r"\\", "\\", 0),
+                (r"\u00e9", "\u{e9}", 0),
+                (r"\ud83d\ude00", "\u{1f600}", 0),
+                (r"\ud83d", "\u{fffd}", 1),
+                (r"\ud83d\u0041", "\u{fffd}A", 1),
+            ] {
                 let mut out = b"kept".to_vec();
-                let raw = [before, escape, behind].concat();
-                assert_eq!(unescape(&raw, &mut out), Unescaped::Done { replaced: 0 });
-                assert_eq!(out, ["kept", before, text, behind].concat().into_bytes());
+                let raw = [before, escape, &behind].concat();
+                assert_eq!(unescape(&raw, &mut out), Unescaped::Done { replaced });
+                assert_eq!(out, ["kept", before, text, &behind].concat().into_bytes());
+            }
+            for bad in ["\\", r"\u", r"\u12", r"\u12g4", r"\x"] {
+                let mut out = b"kept".to_vec();
+                let raw = [before, r"\n", &behind, bad].concat();
+                assert_eq!(unescape(&raw, &mut out), Unescaped::Invalid, "{raw:?}");
+                assert_eq!(out, b"kept");
             }
         }
     }
@@ -295,6 +308,7 @@ mod tests {
         check(r"\ud83d", "\u{fffd}", 1);
         check(r"\ude00\ud83d", "\u{fffd}\u{fffd}", 2);
         check(r"\ud83d\ud83d\ude00", "\u{fffd}😀", 1);
+        check(r"\ud83d\u0041", "\u{fffd}A", 1);
         check(r"\ud83dA", "\u{fffd}A", 1);
         check(r"\ud83d\n", "\u{fffd}\n", 1);
         check(r"\ud83d tail", "\u{fffd} tail", 1);

@@ -53,6 +53,26 @@ proptest! {
         }
     }
 
+    /// Some of many lines, with bytes that are no text in others: what is checked beside a record decides nothing.
+    #[test]
+    fn lines_between_records_do_not_matter(
+        lines in generate::of_one_layout(),
+        times in 1..12_usize,
+        wanted in any::<u64>(),
+        spoilt in prop_oneof![Just(0), any::<u64>(), (0..64_u64).prop_map(|at| 1 << at)],
+    ) {
+        let is_in = |set: u64, at: usize| set >> (at % 64) & 1 == 1;
+        let mut lines: Vec<_> = lines.iter().cycle().take(times * lines.len()).cloned().collect();
+        for (at, line) in lines.iter_mut().enumerate().filter(|&(at, _)| is_in(spoilt, at)) {
+            line.push([0xff, 0xc3][at % 2]);
+        }
+        let mut batch = Batch::of_lines(&lines, 0);
+        batch.records = (0..).zip(batch.records).filter(|&(at, _)| is_in(wanted, at)).map(|(_, record)| record).collect();
+        for config in configs() {
+            check_scan(&config, &batch);
+        }
+    }
+
     /// What two phases give for some records is what one phase gives for them.
     #[test]
     fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), searched in any::<bool>(), swept in any::<bool>()) {
