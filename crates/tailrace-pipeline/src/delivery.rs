@@ -280,6 +280,8 @@ impl Places {
     /// Adds the records that follow: the source and the bytes of each.
     pub(crate) fn add(&mut self, records: impl Iterator<Item = (Slot, (u64, u64))>) {
         let mut begins_run = true;
+        let (least, most) = records.size_hint();
+        self.bytes.reserve(most.unwrap_or(least));
         for (slot, (first, end)) in records {
             let at = self.len();
             let is_same = |run: &(Range<u32>, Slot, u64)| run.1 == slot && !begins_run;

@@ -140,18 +140,27 @@ impl Lane {
         *sources = Sources::default();
     }
 
-    /// Frames the oldest batch that waits; `None` if there is none. `sweeper` finds the newlines of its buffer.
-    pub(crate) fn frame_next(&self, sweeper: Sweeper<'_>) -> Option<Framed> {
+    /// Frames the oldest batch that waits; `None` if there is none. `sweeper` finds the newlines of its buffer, `memory` is
+    /// taken for the records.
+    pub(crate) fn frame_next(&self, sweeper: Sweeper<'_>, memory: &mut Frames) -> Option<Framed> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
-        Some(self.frame(&mut sources, batch, sweeper))
+        let frames = std::mem::take(memory);
+        Some(self.frame(&mut sources, batch, sweeper, frames))
     }
 
-    fn frame(&self, sources: &mut Sources, batch: RawBatch, sweeper: Sweeper<'_>) -> Framed {
+    fn frame(
+        &self,
+        sources: &mut Sources,
+        batch: RawBatch,
+        sweeper: Sweeper<'_>,
+        frames: Frames,
+    ) -> Framed {
         drop(batch.room);
         let mut sweep = sweeper.over(&batch.bytes);
         let mut framed = Framed {
+            frames,
             credit: batch.credit,
             observed_ns: batch.observed_ns,
             ..Framed::default()
@@ -258,31 +267,48 @@ impl FrameMark {
 }
 
 impl Framed {
+    /// The memory of its records for another batch, unless only an extraordinary one needs so much.
+    pub(crate) fn take_memory(&mut self) -> Frames {
+        const KEPT: usize = 32 * 1024;
+        let mut frames = std::mem::take(&mut self.frames);
+        if frames.pieces.capacity().max(frames.records.capacity()) > KEPT {
+            return Frames::default();
+        }
+        frames.clear();
+        frames
+    }
+
     /// Adds the run and the spans of what one push of a source framed.
     fn add_spans(&mut self, source: &LaneSource, before: &FrameMark) {
-        let frames = &self.frames;
+        let Framed {
+            frames,
+            spans,
+            places,
+            replayed,
+            ..
+        } = self;
         let records = before.records..frames.records.len();
         let mut first = records
             .start
             .checked_sub(1)
             .map_or(0, |last| frames.piece_ends[last]);
-        for &end in &frames.piece_ends[records.clone()] {
-            let pieces = &frames.pieces[first as usize..end as usize];
-            first = end;
-            if own(pieces).is_some_and(|piece| piece.start < source.replay_to) {
-                self.replayed += 1;
-            }
-            for (n, piece) in pieces.iter().enumerate() {
-                let records = u64::from(n + 1 == pieces.len());
-                let span = Span {
-                    slot: Slot(piece.source),
-                    start: piece.start,
-                    end: piece.end,
-                    records,
-                };
-                extend_spans(&mut self.spans, span);
-            }
-        }
+        places.add(
+            frames.piece_ends[records.clone()]
+                .iter()
+                .filter_map(|&end| {
+                    let pieces = &frames.pieces[first as usize..end as usize];
+                    first = end;
+                    let (last, before) = pieces.split_last()?;
+                    for piece in before {
+                        extend_spans(spans, span_of(piece, 0));
+                    }
+                    extend_spans(spans, span_of(last, 1));
+                    let own = before.iter().find(|piece| piece.source == last.source);
+                    let start = own.unwrap_or(last).start;
+                    *replayed += u64::from(start < source.replay_to);
+                    Some((Slot(last.source), (start, last.end)))
+                }),
+        );
         for skip in &frames.skips[before.skips..] {
             let span = Span {
                 slot: Slot(skip.source),
@@ -290,17 +316,11 @@ impl Framed {
                 end: skip.end,
                 records: 0,
             };
-            extend_spans(&mut self.spans, span);
+            extend_spans(spans, span);
         }
         if records.is_empty() {
             return;
         }
-        let places = records.clone().filter_map(|record| {
-            let pieces = frames.pieces_of(record);
-            let last = pieces.last()?;
-            Some((Slot(last.source), (own(pieces)?.start, last.end)))
-        });
-        self.places.add(places);
         let index = |n: usize| u32::try_from(n).expect("records of a batch fit u32");
         let records = index(records.start)..index(records.end);
         match self.runs.last_mut() {
@@ -327,10 +347,14 @@ impl Framed {
     }
 }
 
-/// The first piece in the source where the record ends.
-fn own(pieces: &[Piece]) -> Option<&Piece> {
-    let source = pieces.last()?.source;
-    pieces.iter().find(|piece| piece.source == source)
+/// The bytes of a piece, with which so many records end.
+fn span_of(piece: &Piece, records: u64) -> Span {
+    Span {
+        slot: Slot(piece.source),
+        start: piece.start,
+        end: piece.end,
+        records,
+    }
 }
 
 /// Extends the last span if this one continues it, else adds it.

@@ -1,6 +1,7 @@
 //! The one file that names all stages, in flow order: read, frame, scan, transform, encode, send,
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
+use std::mem::take;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -298,15 +299,15 @@ impl Pipeline {
     }
 
     /// Settles a batch that has no record.
-    pub(crate) fn settle_at_once(&self, framed: Framed) {
+    pub(crate) fn settle_at_once(&self, framed: &mut Framed) {
         let requests = vec![0; self.outputs.len()];
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
-            (framed.spans, framed.places),
+            (take(&mut framed.spans), take(&mut framed.places)),
             0,
             (&framed.wanted, &requests),
-            framed.credit,
+            framed.credit.take(),
         );
         debug_assert!(tickets.iter().all(Vec::is_empty));
         self.waiting.settled();

@@ -3,9 +3,11 @@
 //! before the batch began).
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_sql::{OutputValue, Rows};
 
@@ -24,6 +26,7 @@ use crate::uid;
 /// Runs one worker until the jobs are closed and done.
 pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
     let mut states: HashMap<PipelineId, Vec<Option<Worker>>> = HashMap::new();
+    let mut memory = Frames::default();
     while let Some(job) = jobs.pop() {
         // It is there until all of its jobs are done.
         let Some(pipeline) = &pipelines.get(job.pipeline) else {
@@ -42,8 +45,10 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
             // Until it is known which keys the records have, every record tells of all of them.
             let look_at_all = !pipeline.columns_seen.told();
             let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
-            if let Some(framed) = pipeline.lanes[job.lane].frame_next(sweeper) {
-                worker.process(pipeline, framed, look_at_all);
+            let lane = &pipeline.lanes[job.lane];
+            if let Some(mut framed) = lane.frame_next(sweeper, &mut memory) {
+                worker.process(pipeline, &mut framed, look_at_all);
+                memory = framed.take_memory();
             }
         });
         jobs.done(job);
@@ -73,21 +78,21 @@ impl Worker {
         }
     }
 
-    fn process(&mut self, pipeline: &Arc<Pipeline>, framed: Framed, look_at_all: bool) {
+    fn process(&mut self, pipeline: &Arc<Pipeline>, framed: &mut Framed, look_at_all: bool) {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
-            pipeline.metrics.framed(&framed);
+            pipeline.metrics.framed(framed);
         }
         if records == 0 {
             pipeline.settle_at_once(framed);
             return;
         }
         if !framed.wanted.contains(&true) {
-            settled_before(pipeline, &framed, records as u64);
+            settled_before(pipeline, framed, records as u64);
             pipeline.waiting.settled();
             return;
         }
-        let transformed = self.transform.run(&pipeline.plan, &framed, look_at_all);
+        let transformed = self.transform.run(&pipeline.plan, framed, look_at_all);
         let filtered = (records - transformed.kept) as u64;
         if !framed.is_catch_up {
             pipeline.metrics.scanned(
@@ -96,22 +101,23 @@ impl Worker {
                 transformed.failed_rows,
                 filtered,
             );
-            settled_before(pipeline, &framed, transformed.kept as u64);
+            settled_before(pipeline, framed, transformed.kept as u64);
         }
         let requests = match &transformed.columns {
             Some(columns) => {
                 pipeline.columns_seen.note(&columns.batch);
                 let uids = match self.with_uids {
-                    true => uid::of_batch(&framed, &pipeline.tracker),
+                    true => uid::of_batch(framed, &pipeline.tracker),
                     false => Vec::new(),
                 };
                 let uids = survivors_of(uids, columns.survivors.as_deref());
-                self.encode(&pipeline.plan, &framed, columns, &uids)
+                self.encode(&pipeline.plan, framed, columns, &uids)
             }
             None => vec![Vec::new(); self.encodings.len()],
         };
         // Columns and chunk buffers are released here; in flight are only payloads and tables.
         drop(transformed);
+        framed.buffers = Vec::new();
         hand_over(pipeline, framed, filtered, requests);
     }
 
@@ -237,7 +243,7 @@ fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
 /// Gives each output its requests; the batch settles when all are resolved.
 fn hand_over(
     pipeline: &Arc<Pipeline>,
-    framed: Framed,
+    framed: &mut Framed,
     filtered: u64,
     requests: Vec<Vec<EncodedRequest>>,
 ) {
@@ -255,10 +261,10 @@ fn hand_over(
     let (batch, tickets) = BatchInFlight::start(
         Arc::clone(&pipeline.tracker),
         pipeline.metrics.outputs.clone(),
-        (framed.spans, framed.places),
+        (take(&mut framed.spans), take(&mut framed.places)),
         filtered,
         (&framed.wanted, &counts),
-        framed.credit,
+        framed.credit.take(),
     );
     let held: usize = requests
         .iter()

@@ -91,7 +91,9 @@ fn frame(
         read_at: Instant::now(),
     });
     assert_eq!(lane.queue.room.used(), 1 << 20);
-    let framed = lane.frame_next(scanner.sweeper(true)).unwrap();
+    let framed = lane
+        .frame_next(scanner.sweeper(true), &mut Frames::default())
+        .unwrap();
     assert_eq!(lane.queue.room.used(), 0);
     framed
 }
