@@ -424,7 +424,9 @@ impl Framer {
                 self.plain(line, piece, Flags::NONE, overlong, out)
             }
         }
-        out.skip(self.source, kept_end..line.end, SkipReason::Oversize);
+        if overlong {
+            out.skip(self.source, kept_end..line.end, SkipReason::Oversize);
+        }
         self.chains
             .expire(line.end, self.chain_span_max, self.flags, out);
     }
@@ -548,7 +550,7 @@ impl Framer {
             let length = cut_length(content, self.record_bytes_max);
             out.side.truncate(side_start + length);
             let flags = self.flags | Flags::TRUNCATED.when(truncated);
-            return out.seal(out.side_record(start, flags, stream, time_ns), &[piece]);
+            return out.seal_line(out.side_record(start, flags, stream, time_ns), piece);
         }
         // The chains write to `side` themselves when one is complete, behind what is there now: `scratch` lends them
         // this part's text meanwhile.
@@ -600,17 +602,15 @@ impl Framer {
         };
         let flags = self.flags | flags | Flags::TRUNCATED.when(truncated);
         let end = start + content.len() as u32;
-        out.seal(
-            Record {
-                buffer,
-                start,
-                end,
-                flags,
-                stream,
-                time_ns,
-            },
-            &[piece],
-        );
+        let record = Record {
+            buffer,
+            start,
+            end,
+            flags,
+            stream,
+            time_ns,
+        };
+        out.seal_line(record, piece);
     }
 }
 

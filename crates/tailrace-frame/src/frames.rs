@@ -226,8 +226,21 @@ impl Frames {
 
     /// Adds a record with its pieces and counts it.
     pub(crate) fn seal(&mut self, record: Record, pieces: &[Piece]) {
-        self.records.push(record);
         self.pieces.extend_from_slice(pieces);
+        self.count(record);
+    }
+
+    /// [`Frames::seal`] for one piece, which most records are: the short way.
+    #[inline]
+    pub(crate) fn seal_line(&mut self, record: Record, piece: Piece) {
+        self.pieces.push(piece);
+        self.count(record);
+    }
+
+    /// Adds a record whose pieces were just added.
+    #[inline]
+    fn count(&mut self, record: Record) {
+        self.records.push(record);
         let end = u32::try_from(self.pieces.len())
             .expect("frames are cleared long before they hold 2^32 pieces");
         self.piece_ends.push(end);

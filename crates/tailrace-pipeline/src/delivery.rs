@@ -279,24 +279,32 @@ impl Places {
 
     /// Adds the records that follow: the source and the bytes of each.
     pub(crate) fn add(&mut self, records: impl Iterator<Item = (Slot, (u64, u64))>) {
-        let mut begins_run = true;
         let (least, most) = records.size_hint();
         self.bytes.reserve(most.unwrap_or(least));
+        let mut source = None;
         for (slot, (first, end)) in records {
-            let at = self.len();
-            let is_same = |run: &(Range<u32>, Slot, u64)| run.1 == slot && !begins_run;
-            if !self.runs.last().is_some_and(is_same) {
-                self.runs.push((at..at, slot, first));
-                begins_run = false;
-            }
-            let Some((run, _, base)) = self.runs.last_mut() else {
-                continue;
+            let base = match source {
+                Some((same, base)) if same == slot => base,
+                _ => {
+                    self.end_run();
+                    self.runs.push((self.len()..self.len(), slot, first));
+                    source = Some((slot, first));
+                    first
+                }
             };
-            run.end = at + 1;
             // A chain of partial lines may begin before the record that came first; then only its end is known well.
             let from_base =
-                |offset: u64| u32::try_from(offset.saturating_sub(*base)).unwrap_or(u32::MAX);
+                |offset: u64| u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX);
             self.bytes.push((from_base(first), from_base(end)));
+        }
+        self.end_run();
+    }
+
+    /// The records so far that are in no run are in the last one.
+    fn end_run(&mut self) {
+        let len = self.len();
+        if let Some((run, ..)) = self.runs.last_mut() {
+            run.end = len;
         }
     }
 
