@@ -65,7 +65,7 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
         pipeline, readers, ..
     } = build_two_inputs(dir.path(), &jobs, runtime.handle());
     let rooms = [0, 1].map(|lane| Arc::clone(&pipeline.lanes[lane].queue.room));
-    let (ended, ends) = mpsc::channel();
+    let (ended, ends) = mpsc::sync_channel(2);
     for (reader, room) in readers.into_iter().zip(&rooms) {
         let ended = ended.clone();
         thread::spawn(move || {
