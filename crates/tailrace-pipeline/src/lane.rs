@@ -271,7 +271,8 @@ impl Framed {
     pub(crate) fn take_memory(&mut self) -> Frames {
         const KEPT: usize = 32 * 1024;
         let mut frames = std::mem::take(&mut self.frames);
-        if frames.pieces.capacity().max(frames.records.capacity()) > KEPT {
+        let of_records = frames.pieces.capacity().max(frames.records.capacity());
+        if of_records.max(frames.skips.capacity()) > KEPT {
             return Frames::default();
         }
         frames.clear();

@@ -97,7 +97,8 @@ const LOT_BYTES_MAX: u32 = 256 * 1024;
 /// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
 /// A longer one may be so many times as long as what was checked before it, all gaps together: where half of the records
-/// are wanted, checking the others too costs less than going from one to the next.
+/// are wanted, checking the others too costs less than going from one to the next. Behind so many bytes as a lot has none
+/// may: what is no text in a gap makes the whole run a list of single records.
 const GAPS_MAX: u32 = 2;
 /// A lot ends where its run does, rather than not to be known as text, if it has so many records.
 const LOT_OF_RUN_MIN: usize = 32;
@@ -136,7 +137,9 @@ impl Buffers {
                 let gap = record.start - end;
                 let covered = u64::from(end - first.start - gaps);
                 gaps += gap;
-                if gap > GAP_MAX && u64::from(gaps) > covered * u64::from(GAPS_MAX) {
+                let is_long = end - first.start > LOT_BYTES_MAX;
+                let are_many = u64::from(gaps) > covered * u64::from(GAPS_MAX);
+                if gap > GAP_MAX && (is_long || are_many) {
                     break;
                 }
                 end = record.end;

@@ -208,12 +208,28 @@ fn a_record_is_found_where_it_was_read() {
             .map(|bytes| (Slot(2), bytes))
             .into_iter(),
     );
-    let found: Vec<_> = (0..5).map(|record| places.of(record)).collect();
+    // Behind a rotation one push gives records of both sources.
+    let turns = [(3, (1, 2)), (3, (2, 4)), (4, (0, 3)), (3, (4, 6))];
+    places.add(turns.map(|(slot, bytes)| (Slot(slot), bytes)).into_iter());
+    let ends = places.ends().map(|(slot, ends)| (slot.0, ends.collect()));
+    let expected: [(u32, Vec<u64>); 5] = [
+        (1, vec![20, 25]),
+        (2, vec![far + 7, far + 30]),
+        (3, vec![2, 4]),
+        (4, vec![3]),
+        (3, vec![6]),
+    ];
+    assert_eq!(Vec::from_iter(ends), expected);
+    let found: Vec<_> = (0..9).map(|record| places.of(record)).collect();
     let expected = [
         Some((Slot(1), (10, 20))),
         Some((Slot(1), (20, 25))),
         Some((Slot(2), (far, far + 7))),
         Some((Slot(2), (far + 9, far + 30))),
+        Some((Slot(3), (1, 2))),
+        Some((Slot(3), (2, 4))),
+        Some((Slot(4), (0, 3))),
+        Some((Slot(3), (4, 6))),
         None,
     ];
     assert_eq!(found, expected);

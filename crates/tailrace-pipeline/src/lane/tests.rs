@@ -91,11 +91,51 @@ fn frame(
         read_at: Instant::now(),
     });
     assert_eq!(lane.queue.room.used(), 1 << 20);
-    let framed = lane
-        .frame_next(scanner.sweeper(true), &mut Frames::default())
-        .unwrap();
+    // In memory that was used before.
+    let mut used = Framed::default();
+    Framer::new(&lane.frame, 0, false).push(b"{}\n\n{}\n", 0, 0, &mut used.frames);
+    let mut memory = used.take_memory();
+    let framed = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
     assert_eq!(lane.queue.room.used(), 0);
     framed
+}
+
+#[test]
+fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
+    let (lane, scanner) = (lane(), scanner());
+    let ((earlier, a), (slot, mut b)) = (open(&lane), open(&lane));
+    let [part, rest, other] = ["P one, ", "F two", "F three"]
+        .map(|text| format!("2026-01-02T03:04:05.000000001Z stdout {text}\n"));
+    let (part_len, rest_len) = (part.len() as u64, rest.len() as u64);
+    let framed = frame(&lane, &scanner, vec![a], &[(earlier, &part)]);
+    assert_eq!((framed.frames.records.len(), framed.spans.len()), (0, 0));
+    if let SourceEvent::Opened { replay_to, .. } = &mut b {
+        *replay_to = rest_len;
+    }
+    let goes_on = SourceEvent::Continues {
+        slot,
+        earlier,
+        head: Vec::new(),
+    };
+    let chunk = rest + &other;
+    let framed = frame(&lane, &scanner, vec![b, goes_on], &[(slot, &chunk)]);
+    let end = chunk.len() as u64;
+    let span = |slot, end, records| Span {
+        slot,
+        start: 0,
+        end,
+        records,
+    };
+    assert_eq!(
+        framed.spans,
+        [span(earlier, part_len, 0), span(slot, end, 2)]
+    );
+    let ends = framed
+        .places
+        .ends()
+        .map(|(slot, ends)| (slot, ends.collect()));
+    assert_eq!(Vec::from_iter(ends), [(slot, vec![rest_len, end])]);
+    assert_eq!(framed.replayed, 1);
 }
 
 #[test]
