@@ -121,30 +121,7 @@ impl Buffers {
                 .buffers
                 .get(first.buffer as usize)
                 .map_or(&[][..], |buffer| buffer);
-            let is_there = (first.buffer as usize) < records.buffers.len();
-            let in_bounds =
-                |start: u32, end: u32| is_there && start <= end && end as usize <= bytes.len();
-            let mut end = first.start;
-            let mut gaps = 0;
-            let mut count = 0;
-            for record in rest {
-                if record.buffer != first.buffer
-                    || record.start < end
-                    || !in_bounds(record.start, record.end)
-                {
-                    break;
-                }
-                let gap = record.start - end;
-                let covered = u64::from(end - first.start - gaps);
-                gaps += gap;
-                let is_long = end - first.start > LOT_BYTES_MAX;
-                let are_many = u64::from(gaps) > covered * u64::from(GAPS_MAX);
-                if gap > GAP_MAX && (is_long || are_many) {
-                    break;
-                }
-                end = record.end;
-                count += 1;
-            }
+            let (count, end) = run(rest, records.buffers);
             if count == 0 {
                 // A range that does not exist is an empty record.
                 checked.push(Span {
@@ -256,6 +233,35 @@ impl Buffers {
         let buffers = self.buffers.iter().cloned().map(Buffer::from);
         Finished(buffers.chain([Buffer::from_vec(side.bytes)]).collect())
     }
+}
+
+/// How many of these records, from the first one on, are checked at once, and where the last of them ends; none if the
+/// first one's range does not exist.
+fn run(records: &[Record], buffers: &[Bytes]) -> (usize, u32) {
+    let Some(first) = records.first() else {
+        return (0, 0);
+    };
+    let Some(buffer) = buffers.get(first.buffer as usize) else {
+        return (0, first.start);
+    };
+    let (mut count, mut end, mut gaps) = (0, first.start, 0);
+    for record in records {
+        let is_there = record.start <= record.end && record.end as usize <= buffer.len();
+        if record.buffer != first.buffer || record.start < end || !is_there {
+            break;
+        }
+        let gap = record.start - end;
+        let covered = u64::from(end - first.start - gaps);
+        gaps += gap;
+        let is_long = end - first.start > LOT_BYTES_MAX;
+        let are_many = u64::from(gaps) > covered * u64::from(GAPS_MAX);
+        if gap > GAP_MAX && (is_long || are_many) {
+            break;
+        }
+        end = record.end;
+        count += 1;
+    }
+    (count, end)
 }
 
 struct Repair {
