@@ -228,9 +228,9 @@ impl File {
     }
 
     /// The same inode with new content: everything known about the old one is forgotten.
-    pub(crate) fn next_generation(&mut self, source: SourceId) {
+    pub(crate) fn begin_again(&mut self, source: SourceId, generation: u32) {
         self.source = source;
-        self.generation += 1;
+        self.generation = generation;
         self.fingerprint = Fingerprint::default();
         self.offset = 0;
         self.size = 0;

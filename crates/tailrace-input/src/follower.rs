@@ -18,6 +18,7 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod generation;
 mod handover;
 mod held;
 mod names;
@@ -232,19 +233,19 @@ pub struct Follower {
     /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
     /// what it missed in between.
     rotated: Vec<order::Known>,
-    /// The next generation of inodes whose earlier ones are finished and not settled.
+    /// The next generation of inodes whose earlier ones somebody may still speak of.
     floors: HashMap<Inode, u32>,
-    /// Finished sources that are not settled: inode, generation and end offset.
-    ended: HashMap<SourceId, (Inode, u32, u64)>,
+    /// Finished sources that are not settled: inode and end offset.
+    ended: HashMap<SourceId, (Inode, u64)>,
     /// Deleted files that ended and are not settled: they may have to be read again.
     unsettled: HashMap<SourceId, handover::Unsettled>,
     /// What was read of files that ended of late.
     ended_ids: VecDeque<FileId>,
     /// Resume entries that no file has claimed; empty once the follower is made.
     resume: HashMap<Inode, Vec<Resume>>,
-    /// Whether files found now were present at the first start.
     /// What an earlier run had read to its end and is gone now, until it is known whether that matters.
     read_and_gone: Vec<Resume>,
+    /// Whether files found now were present at the first start.
     first_start: bool,
     /// Whether it is being made: nothing has been read.
     is_new: bool,
@@ -448,7 +449,7 @@ impl Follower {
     /// settled to its end is forgotten: its inode may begin at generation 0 again, so the
     /// checkpoint entry must be dropped first.
     pub fn settled(&mut self, source: SourceId, offset: u64) {
-        let Some(&(inode, generation, end)) = self.ended.get(&source) else {
+        let Some(&(inode, end)) = self.ended.get(&source) else {
             return;
         };
         if offset < end {
@@ -456,9 +457,7 @@ impl Follower {
         }
         self.ended.remove(&source);
         self.unsettled.remove(&source);
-        if self.floors.get(&inode) == Some(&(generation + 1)) {
-            self.floors.remove(&inode);
-        }
+        self.free_generations(inode);
     }
 
     /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was

@@ -522,7 +522,7 @@ impl Follower {
     fn admit(&mut self, path: &Path, meta: &Meta) -> u32 {
         let inode = meta.inode;
         let source = self.new_source();
-        let generation = self.floors.get(&inode).copied().unwrap_or(0);
+        let generation = self.next_generation(inode);
         let mut file = File::new(inode, source, generation, path.into());
         file.size = meta.bytes;
         file.born = meta.born;

@@ -14,6 +14,7 @@ use super::Follower;
 use crate::event::SourceId;
 use crate::file::File;
 use crate::gzip;
+use crate::identity::Inode;
 use crate::meta::Meta;
 
 /// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
@@ -78,6 +79,7 @@ impl Follower {
             let is_ahead = before.any(|(born, slot)| born < entry.id.born && is_behind(slot));
             if !is_ahead || !self.resume_from_twin(&entry, true) {
                 self.forgotten(&entry);
+                self.free_generations(Inode::from(entry.id));
             }
         }
         let mut overtaking = Vec::new();

@@ -317,6 +317,10 @@ impl Follower {
     /// the globs, it is none of ours.
     fn replaced(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> bool {
         let source = self.new_source();
+        let Some(inode) = self.files[slot as usize].as_ref().map(|file| file.inode) else {
+            return false;
+        };
+        let generation = self.next_generation(inode);
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
@@ -327,11 +331,10 @@ impl Follower {
         tell_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.told {
-            self.ended
-                .insert(file.source, (file.inode, file.generation, file.offset));
+            self.ended.insert(file.source, (file.inode, file.offset));
         }
         let id = file.id();
-        file.next_generation(source);
+        file.begin_again(source, generation);
         file.active = Instant::now();
         self.by_source.insert(source, slot);
         self.note_ended(id);
@@ -365,12 +368,10 @@ impl Follower {
         tell_end(&file, reason, events);
         self.note_ended(file.id());
         if file.told {
-            self.ended
-                .insert(file.source, (file.inode, file.generation, file.offset));
+            self.ended.insert(file.source, (file.inode, file.offset));
         }
-        if self.ended.values().any(|(inode, ..)| *inode == file.inode) {
-            self.floors.insert(file.inode, file.generation + 1);
-        }
+        self.reserve_generation(file.inode, file.generation);
+        self.free_generations(file.inode);
         if self.by_inode.get(&file.inode) == Some(&slot) {
             self.by_inode.remove(&file.inode);
         }
@@ -397,8 +398,7 @@ impl Follower {
         file.told = false;
         file.flushed = true;
         file.paused = false;
-        self.ended
-            .insert(file.source, (file.inode, file.generation, file.offset));
+        self.ended.insert(file.source, (file.inode, file.offset));
         self.by_source.remove(&file.source);
     }
 

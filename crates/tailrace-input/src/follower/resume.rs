@@ -141,6 +141,7 @@ impl Follower {
         }
         let bytes = entry.size.saturating_sub(entry.offset);
         if bytes == 0 && reason == LossReason::Vanished && self.is_new {
+            self.reserve_generation(Inode::from(entry.id), entry.generation);
             self.read_and_gone.push(entry);
             return;
         }

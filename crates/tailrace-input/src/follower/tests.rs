@@ -118,6 +118,13 @@ impl Rig {
                 break;
             }
         }
+        let files = self.follower.sources();
+        let mut keys: Vec<Key> = files
+            .map(|file| (file.id.device, file.id.inode, file.generation))
+            .collect();
+        keys.sort_unstable();
+        let two = keys.windows(2).find(|keys| keys[0] == keys[1]);
+        assert_eq!(two, None, "two files of one key: {:#?}", self.log);
     }
 
     /// Steps and waits until `done`.

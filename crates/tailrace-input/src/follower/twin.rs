@@ -78,13 +78,13 @@ impl Follower {
             return false;
         };
         file.twin = Some(Box::new(twin));
-        let (inode, floor) = (file.inode, file.generation + 1);
+        let (inode, generation) = (file.inode, file.generation);
         for name in std::mem::take(&mut file.names) {
             self.by_path.remove(&name);
         }
         // Another file may get the inode while this one is read.
         self.by_inode.remove(&inode);
-        self.floors.insert(inode, floor);
+        self.reserve_generation(inode, generation);
         self.mark_ready(slot);
         true
     }
@@ -113,8 +113,7 @@ impl Follower {
     pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
         file.gone = true;
         file.twin = Some(Box::new(twin));
-        let floor = self.floors.entry(file.inode).or_default();
-        *floor = (*floor).max(file.generation + 1);
+        self.reserve_generation(file.inode, file.generation);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));

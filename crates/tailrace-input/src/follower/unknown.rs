@@ -242,7 +242,7 @@ impl Follower {
             Err(error) => return self.damaged(found.path, &error),
         };
         let source = self.new_source();
-        let generation = self.floors.get(&found.inode).copied().unwrap_or(0);
+        let generation = self.next_generation(found.inode);
         let mut file = File::new(found.inode, source, generation, found.path.into());
         file.born = place;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
