@@ -242,7 +242,11 @@ impl Looking<'_> {
         let count = blocks(reach.unwrap_or(0)).len().min(BLOCKS);
         let firsts = &blocks(0)[..count];
         let seconds = pairs.map(|pair| &blocks(pair.behind)[..count]);
+        let ahead = blocks(BLOCKS * STRING_BYTES);
         for (block, first) in firsts.iter().enumerate() {
+            if let Some(next) = ahead.get(block) {
+                probe.prefetch(next);
+            }
             self.newlines.set(block, probe.equal(first, b'\n'));
             let mut hits = 0;
             for (pair, second) in pairs.iter().zip(seconds) {

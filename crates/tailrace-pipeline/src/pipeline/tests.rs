@@ -82,9 +82,10 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
         });
         wait_until(|| room.used() > 0, "no batch has room");
     }
-    // The next batch is read, and has no room.
-    let read = || pipeline.metrics.read_bytes.get() >= 2 * BATCH_BYTES_MAX as u64;
-    wait_until(read, "one batch is read");
+    // The next batch is read and has credit, and no room.
+    let waits = || pipeline.credit.used() > rooms.iter().map(|room| room.used()).sum();
+    wait_until(waits, "one batch is read");
+    let waited = Instant::now();
     pipeline.stop_reading();
     for _ in &rooms {
         ends.recv_timeout(Duration::from_secs(60))
@@ -101,6 +102,11 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
         Vec::from_iter(have_room)
     });
     assert_eq!(have_room, [vec![true, false], vec![true]]);
+    let mut batches = waiting.iter().flatten();
+    assert!(
+        batches.all(|batch| batch.read_at < waited),
+        "a batch is as old as its reading"
+    );
     drop(waiting);
     assert_eq!(rooms[0].used(), 0);
 }

@@ -9,10 +9,10 @@
 )]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
-    _mm_setr_epi8, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
-    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-    _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
+    __m128i, __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_prefetch,
+    _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8, _mm256_andnot_si256, _mm256_broadcastsi128_si256,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+    _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
 };
 
 use super::{
@@ -113,6 +113,12 @@ impl Probe for Avx2 {
     fn differences(self, bytes: &[u8; PROBE_BYTES], other: &[u8; PROBE_BYTES]) -> u32 {
         // SAFETY: `self` proves AVX2.
         unsafe { !(_mm256_movemask_epi8(_mm256_cmpeq_epi8(load(bytes), load(other))) as u32) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8; STRING_BYTES]) {
+        // SAFETY: a hint, which reads nothing that the program could see and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
     }
 
     #[inline(always)]

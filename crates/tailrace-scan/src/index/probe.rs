@@ -72,6 +72,10 @@ pub(crate) trait Probe: Copy {
         mask(bytes, |i, byte| byte != other[i])
     }
 
+    /// Tells the machine that these bytes will be looked at soon. It may do without.
+    #[inline(always)]
+    fn prefetch(self, _bytes: &[u8; STRING_BYTES]) {}
+
     /// Does work that is rare in a function of its own.
     #[cold]
     #[inline(never)]
