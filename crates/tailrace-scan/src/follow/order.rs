@@ -7,6 +7,9 @@
 use crate::lots::LOT_MAX;
 use crate::text::Span;
 
+// Records of a lot are told by a byte.
+const _: () = assert!(LOT_MAX <= 1 << u8::BITS);
+
 /// How many bytes of a record are its beginning: `{"level"` and `{"levelname"` are told apart.
 const BEGINNING_BYTES: usize = 8;
 
