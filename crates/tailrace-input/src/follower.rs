@@ -49,6 +49,7 @@ use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
+use generation::Generations;
 pub use handover::HandedOver;
 use names::Memory;
 use timers::Timers;
@@ -233,8 +234,8 @@ pub struct Follower {
     /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
     /// what it missed in between.
     rotated: Vec<order::Known>,
-    /// The next generation of inodes whose earlier ones somebody may still speak of.
-    floors: HashMap<Inode, u32>,
+    /// Those that somebody may still speak of though their inodes may be other files'.
+    generations: Generations,
     /// Finished sources that are not settled: inode and end offset.
     ended: HashMap<SourceId, (Inode, u64)>,
     /// Deleted files that ended and are not settled: they may have to be read again.
@@ -314,7 +315,7 @@ impl Follower {
             lineages: HashMap::new(),
             held: Vec::new(),
             rotated: Vec::new(),
-            floors: HashMap::new(),
+            generations: Generations::default(),
             ended: HashMap::new(),
             unsettled: HashMap::new(),
             ended_ids: VecDeque::new(),
@@ -457,7 +458,7 @@ impl Follower {
         }
         self.ended.remove(&source);
         self.unsettled.remove(&source);
-        self.free_generations(inode);
+        self.generations.let_go(inode);
     }
 
     /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was

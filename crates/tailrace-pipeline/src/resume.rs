@@ -26,6 +26,8 @@ pub(crate) struct ResumedFile {
     pub(crate) read_to: u64,
     /// Where it is read from.
     offset: u64,
+    /// When it was made; 0 where the filesystem does not know it.
+    born: u64,
 }
 
 impl ResumeTable {
@@ -37,15 +39,21 @@ impl ResumeTable {
                 outputs,
                 read_to: entry.size,
                 offset: entry.offset,
+                born: entry.id.born,
             },
         );
         self.entries.push(entry);
     }
 
     /// What is known of a file that is read from `offset`; given once, since an inode may be used
-    /// again by another file later.
+    /// again by another file later. It may be so already, by a file of another input.
     pub(crate) fn take(&mut self, id: FileId, generation: u32, offset: u64) -> Option<ResumedFile> {
-        let file = self.files.remove(&key(id, generation))?;
+        let key = key(id, generation);
+        let born = self.files.get(&key)?.born;
+        if born != id.born && born != 0 && id.born != 0 {
+            return None;
+        }
+        let file = self.files.remove(&key)?;
         (file.offset == offset).then_some(file)
     }
 
@@ -105,6 +113,20 @@ mod tests {
             table.take(id, 0, 50).is_none(),
             "the inode was used again by another file"
         );
+    }
+
+    #[test]
+    fn a_file_that_was_made_at_another_time_is_another_file() {
+        let mut table = ResumeTable::default();
+        let mut known = entry(42, 50);
+        known.id.born = 7;
+        table.add(known.clone(), vec![Resumed::default()]);
+        let born_at = |born| FileId { born, ..known.id };
+        assert!(table.take(born_at(8), 0, 50).is_none());
+        // Of some filesystems nobody knows it.
+        for born in [7, 0] {
+            assert!(table.clone().take(born_at(born), 0, 50).is_some());
+        }
     }
 
     #[test]

@@ -126,6 +126,16 @@ struct Departed {
     gone: Vec<(FileId, u32)>,
 }
 
+impl Departed {
+    /// A file is gone. Marks of it that were not taken yet would bring it back.
+    fn forget(&mut self, id: FileId, generation: u32) {
+        let key = (id.device, id.inode, generation);
+        let key_of = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation);
+        self.marks.retain(|mark| key_of(mark) != key);
+        self.gone.push((id, generation));
+    }
+}
+
 /// Watermarks of all sources of one pipeline.
 #[derive(Debug)]
 pub(crate) struct Tracker {
@@ -504,7 +514,7 @@ impl Tracker {
         }
         let mut departed = self.departed();
         match source.opening.id {
-            Some(id) if source.gone => departed.gone.push((id, source.opening.generation)),
+            Some(id) if source.gone => departed.forget(id, source.opening.generation),
             // It was renamed out of the globs and may yet come back: the checkpoint keeps it.
             _ => source.add_marks(&mut departed.marks),
         }
@@ -528,7 +538,7 @@ impl Tracker {
             }
         }
         if !tracked {
-            self.departed().gone.push((id, generation));
+            self.departed().forget(id, generation);
         }
     }
 

@@ -1,10 +1,53 @@
-//! Which generation a file begins with, so that no two files are ever known by one inode and generation.
+//! Which generation a file begins with, so that no two files of a follower are ever known by one inode and generation.
 //!
-//! An inode is free again as soon as its file is gone, but whoever was told of that file may still speak of it: it
-//! is not settled, or is read on from its compressed twin. The next file of the inode begins behind it.
+//! An inode is free again as soon as its file is gone, but somebody may still speak of that file: its source has ended
+//! and is not settled, it is read on from its compressed twin, or it may have to be. Each of them holds its generation
+//! until it lets go, and the next file of the inode begins behind all that are held.
+
+use std::collections::HashMap;
 
 use super::Follower;
 use crate::identity::Inode;
+
+/// The generations that are held.
+#[derive(Debug, Default)]
+pub(super) struct Generations(HashMap<Inode, Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Behind all that were held since there were none.
+    next: u32,
+    holders: usize,
+}
+
+impl Generations {
+    /// Somebody speaks of a generation of an inode from now on.
+    pub(super) fn hold(&mut self, inode: Inode, generation: u32) {
+        let held = self.0.entry(inode).or_default();
+        held.next = held.next.max(generation + 1);
+        held.holders += 1;
+    }
+
+    /// One of those who held a generation of an inode speaks of it no more.
+    pub(super) fn let_go(&mut self, inode: Inode) {
+        if let Some(held) = self.0.get_mut(&inode) {
+            held.holders -= 1;
+            if held.holders == 0 {
+                self.0.remove(&inode);
+            }
+        }
+    }
+
+    /// The first generation of an inode behind all that are held.
+    pub(super) fn next(&self, inode: Inode) -> u32 {
+        self.0.get(&inode).map_or(0, |held| held.next)
+    }
+
+    #[cfg(test)]
+    pub(super) fn are_free(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl Follower {
     /// The first generation of an inode that nobody can mistake for another one.
@@ -13,34 +56,26 @@ impl Follower {
         let listed = self.by_inode.get(&inode);
         let listed = listed.and_then(|&slot| self.files[slot as usize].as_ref());
         let after = listed.map_or(0, |file| file.generation + 1);
-        self.floors
-            .get(&inode)
-            .map_or(after, |&floor| floor.max(after))
+        self.generations.next(inode).max(after)
     }
+}
 
-    /// A generation is spoken of though the inode may be another file's.
-    pub(super) fn reserve_generation(&mut self, inode: Inode, generation: u32) {
-        let floor = self.floors.entry(inode).or_default();
-        *floor = (*floor).max(generation + 1);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Begins at 0 again if nobody speaks of an inode any more.
-    pub(super) fn free_generations(&mut self, inode: Inode) {
-        if !self.floors.contains_key(&inode) {
-            return;
+    #[test]
+    fn generations_rise_as_long_as_one_is_held() {
+        let [one, other] = [1, 2].map(|inode| Inode { device: 1, inode });
+        let mut generations = Generations::default();
+        for (held, next) in [(4, 5), (0, 5), (5, 6)] {
+            generations.hold(one, held);
+            assert_eq!((generations.next(one), generations.next(other)), (next, 0));
         }
-        let read_and_gone = self.read_and_gone.iter().map(|entry| Inode::from(entry.id));
-        let ended = self.ended.values().map(|ended| ended.0);
-        let twins = self
-            .files
-            .iter()
-            .flatten()
-            .filter(|file| file.twin.is_some());
-        let mut spoken_of = ended
-            .chain(read_and_gone)
-            .chain(twins.map(|file| file.inode));
-        if !spoken_of.any(|known| known == inode) {
-            self.floors.remove(&inode);
+        for next in [6, 6, 0] {
+            generations.let_go(one);
+            assert_eq!(generations.next(one), next);
         }
+        assert!(generations.are_free());
     }
 }

@@ -39,8 +39,13 @@ impl HandedOver {
         self.lock().extend(others);
     }
 
-    fn take(&self, inode: Inode) -> Option<fs::File> {
-        Some(self.lock().remove(&inode)?.file)
+    /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.
+    fn take(&self, inode: Inode, born: u64) -> Option<fs::File> {
+        let mut handles = self.lock();
+        let found = born_of(&handles.get(&inode)?.file);
+        let is_other = found != born && found != 0 && born != 0;
+        let handle = (!is_other).then(|| handles.remove(&inode)).flatten();
+        handle.map(|handle| handle.file)
     }
 
     /// Takes deleted files that nobody was told of and that had such a name.
@@ -115,8 +120,8 @@ impl Follower {
                 continue;
             }
             let source = self.new_source();
-            let mut file = File::new(inode, source, 0, path);
-            file.born = Meta::of_file(&handle).map_or(0, |meta| meta.born);
+            let mut file = File::new(inode, source, self.next_generation(inode), path);
+            file.born = born_of(&handle);
             file.size = Meta::of_file(&handle).map_or(0, |meta| meta.bytes);
             self.set_origin(&mut file);
             file.replace_handle(handle);
@@ -130,16 +135,12 @@ impl Follower {
         if self.by_inode.contains_key(&inode) {
             return false;
         }
-        let Some(handle) = self.config.handed_over.take(inode) else {
+        let Some(handle) = self.config.handed_over.take(inode, entry.id.born) else {
             return false;
         };
-        let born = Meta::of_file(&handle).map_or(0, |meta| meta.born);
-        if born != entry.id.born && born != 0 && entry.id.born != 0 {
-            return false;
-        }
         let source = self.new_source();
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
-        file.born = born;
+        file.born = born_of(&handle);
         self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.replace_handle(handle);
@@ -159,4 +160,9 @@ impl Follower {
         self.join_lineage(slot);
         self.mark_ready(slot);
     }
+}
+
+/// When an open file was made; 0 where the filesystem does not know it.
+fn born_of(file: &fs::File) -> u64 {
+    Meta::of_file(file).map_or(0, |meta| meta.born)
 }

@@ -79,8 +79,8 @@ impl Follower {
             let is_ahead = before.any(|(born, slot)| born < entry.id.born && is_behind(slot));
             if !is_ahead || !self.resume_from_twin(&entry, true) {
                 self.forgotten(&entry);
-                self.free_generations(Inode::from(entry.id));
             }
+            self.generations.let_go(Inode::from(entry.id));
         }
         let mut overtaking = Vec::new();
         for lineage in self.lineages.values() {

@@ -332,6 +332,7 @@ impl Follower {
         self.by_source.remove(&file.source);
         if file.told {
             self.ended.insert(file.source, (file.inode, file.offset));
+            self.generations.hold(file.inode, file.generation);
         }
         let id = file.id();
         file.begin_again(source, generation);
@@ -369,9 +370,11 @@ impl Follower {
         self.note_ended(file.id());
         if file.told {
             self.ended.insert(file.source, (file.inode, file.offset));
+            self.generations.hold(file.inode, file.generation);
         }
-        self.reserve_generation(file.inode, file.generation);
-        self.free_generations(file.inode);
+        if file.twin.is_some() {
+            self.generations.let_go(file.inode);
+        }
         if self.by_inode.get(&file.inode) == Some(&slot) {
             self.by_inode.remove(&file.inode);
         }
@@ -399,6 +402,7 @@ impl Follower {
         file.flushed = true;
         file.paused = false;
         self.ended.insert(file.source, (file.inode, file.offset));
+        self.generations.hold(file.inode, file.generation);
         self.by_source.remove(&file.source);
     }
 

@@ -64,7 +64,7 @@ impl Follower {
         }
         if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
             // The inode is another file's now. Both may be in the checkpoint for a while.
-            file.generation = latest.generation + 1;
+            file.generation = file.generation.max(latest.generation + 1);
             file.skip = None;
             self.resume_failed(latest, LossReason::Vanished);
             return false;
@@ -141,7 +141,8 @@ impl Follower {
         }
         let bytes = entry.size.saturating_sub(entry.offset);
         if bytes == 0 && reason == LossReason::Vanished && self.is_new {
-            self.reserve_generation(Inode::from(entry.id), entry.generation);
+            self.generations
+                .hold(Inode::from(entry.id), entry.generation);
             self.read_and_gone.push(entry);
             return;
         }

@@ -13,7 +13,7 @@ mod twins;
 mod unknown;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,10 @@ struct Rig {
     archive: Vec<Content>,
     keys: BTreeMap<SourceId, Key>,
     ids: BTreeMap<SourceId, FileId>,
+    /// When the file was made that was told under a key and may still be spoken of.
+    born: BTreeMap<Key, u64>,
+    /// Those of which a source has ended and is not settled.
+    unsettled: BTreeSet<Key>,
     lost_unopened: u64,
     log: Vec<FileEvent>,
 }
@@ -88,6 +92,8 @@ impl Rig {
             archive: Vec::new(),
             keys: BTreeMap::new(),
             ids: BTreeMap::new(),
+            born: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             lost_unopened: 0,
             log: Vec::new(),
         }
@@ -156,8 +162,7 @@ impl Rig {
 
     fn restart(&mut self) {
         let resume = self.resume_entries();
-        self.keys.clear();
-        self.ids.clear();
+        self.begin_again();
         self.follower = Follower::new(self.config.clone(), resume, false).unwrap();
     }
 
@@ -173,9 +178,26 @@ impl Rig {
             content.bytes.truncate(kept);
             entry.offset = content.begin + kept as u64;
         }
+        self.begin_again();
+        resume
+    }
+
+    /// All that ended is settled.
+    fn settle(&mut self) {
+        let ended: Vec<_> = self.follower.ended.iter().map(|(s, e)| (*s, e.1)).collect();
+        for (source, end) in ended {
+            self.follower.settled(source, end);
+        }
+        self.unsettled.clear();
+        self.born.retain(|key, _| self.live.contains_key(key));
+    }
+
+    /// Another follower tells of all files anew.
+    fn begin_again(&mut self) {
         self.keys.clear();
         self.ids.clear();
-        resume
+        self.born.clear();
+        self.unsettled.clear();
     }
 
     /// What a checkpoint would hold if every byte read were settled.
@@ -245,8 +267,9 @@ impl Rig {
                     ..
                 } => self.live.get_mut(&self.keys[source]).unwrap().lost += bytes,
                 FileEvent::Finished { source } => {
-                    self.live.get_mut(&self.keys[source]).unwrap().finished = true;
-                    self.keys.remove(source);
+                    let key = self.keys.remove(source).unwrap();
+                    self.live.get_mut(&key).unwrap().finished = true;
+                    self.unsettled.insert(key);
                 }
                 // Of a file that was never opened: it is forgotten next.
                 FileEvent::Lost { bytes, .. } => self.lost_unopened = *bytes,
@@ -254,6 +277,9 @@ impl Rig {
                     let key = (id.device, id.inode, *generation);
                     let mut content = self.live.remove(&key).unwrap();
                     content.lost += std::mem::take(&mut self.lost_unopened);
+                    if !self.unsettled.contains(&key) {
+                        self.born.remove(&key);
+                    }
                     self.archive.push(content);
                 }
                 FileEvent::Skipped { .. } | FileEvent::Problem { .. } => {}
@@ -279,6 +305,8 @@ impl Rig {
         let key = (id.device, id.inode, *generation);
         self.keys.insert(*source, key);
         self.ids.insert(*source, *id);
+        let born = *self.born.entry(key).or_insert(id.born);
+        assert_eq!(born, id.born, "{key:?} stands for two files");
         let content = self.live.entry(key).or_insert_with(|| Content {
             begin: *offset,
             ..Content::default()

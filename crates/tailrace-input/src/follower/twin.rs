@@ -84,7 +84,7 @@ impl Follower {
         }
         // Another file may get the inode while this one is read.
         self.by_inode.remove(&inode);
-        self.reserve_generation(inode, generation);
+        self.generations.hold(inode, generation);
         self.mark_ready(slot);
         true
     }
@@ -113,7 +113,7 @@ impl Follower {
     pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
         file.gone = true;
         file.twin = Some(Box::new(twin));
-        self.reserve_generation(file.inode, file.generation);
+        self.generations.hold(file.inode, file.generation);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));

@@ -326,6 +326,31 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     assert_eq!(tracker.take_done(slot), Some(30));
 }
 
+/// As when a rotated file is compressed within the second between two checkpoints.
+#[test]
+fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {
+    let tracker = Tracker::new(1);
+    let slot = tracker.open(Opening {
+        id: Some(FileId::NONE),
+        ..opening(0)
+    });
+    tracker.finish(slot);
+    assert_eq!(tracker.take_done(slot), Some(0));
+    tracker.gone(FileId::NONE, 1);
+    let (marks, gone) = tracker.take_departed();
+    assert_eq!((marks.len(), gone), (1, vec![(FileId::NONE, 1)]));
+
+    let slot = tracker.open(Opening {
+        id: Some(FileId::NONE),
+        ..opening(0)
+    });
+    tracker.finish(slot);
+    assert_eq!(tracker.take_done(slot), Some(0));
+    tracker.gone(FileId::NONE, 0);
+    let (marks, gone) = tracker.take_departed();
+    assert_eq!((marks.len(), gone), (0, vec![(FileId::NONE, 0)]));
+}
+
 #[test]
 fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() {
     let tracker = Tracker::new(2);

@@ -237,8 +237,7 @@ fn what_came_in_between_is_found_though_a_known_file_has_the_path() {
         rig.append("a.log", "3\n");
         rig.rename("a.log", "a.log.3");
         rig.rename(again, "a.log");
-        rig.keys.clear();
-        rig.ids.clear();
+        rig.begin_again();
         rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
         rig.until(|rig| rig.texts().contains(&"3\n".to_owned()));
         assert_eq!(rig.texts(), ["1\n", "2\n", "3\n", "b\n"]);
@@ -292,7 +291,8 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
             super::twins::compress_file(&rig.path("a.log.20260101-000000"));
             super::twins::compress_file(&rig.path("a.log.20260101-000001"));
         }
-        (rig.keys, rig.ids, rig.log) = Default::default();
+        rig.begin_again();
+        rig.log.clear();
         rig.config.linger = Duration::ZERO;
         rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
         rig.until(|rig| rig.count(is_finished) == 3);
@@ -361,7 +361,8 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     let content = rig.live.remove(&two).unwrap();
     rig.live.insert((two.0, inode, two.2), content);
     rig.append("a.log", "five\n");
-    (rig.keys, rig.ids, rig.log) = Default::default();
+    rig.begin_again();
+    rig.log.clear();
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
     rig.until(|rig| rig.texts().contains(&"five\n".to_owned()));
     assert_eq!(

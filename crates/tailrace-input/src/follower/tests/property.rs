@@ -35,6 +35,8 @@ enum Op {
     /// Let it see every size without reading.
     Peek,
     Restart,
+    /// All that ended is settled.
+    Settle,
     /// Compress a file that was rotated out of the globs.
     Compress {
         which: usize,
@@ -69,6 +71,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Read),
         1 => Just(Op::Peek),
         1 => Just(Op::Restart),
+        1 => Just(Op::Settle),
         1 => (0..9_usize).prop_map(|which| Op::Compress { which }),
         2 => (0..2000_usize, prop::collection::vec(meanwhile(), 0..6))
             .prop_map(|(lag, meanwhile)| Op::Kill { lag, meanwhile }),
@@ -222,6 +225,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
             }
             Op::Read => rig.step(),
             Op::Peek => rig.peek(),
+            Op::Settle => rig.settle(),
             // A file born and renamed out of the globs while no agent runs is nobody's to find.
             Op::Restart => {
                 rig.follower.rescan();

@@ -31,7 +31,7 @@ fn stopped_at(lines: usize, read: usize) -> (Rig, Vec<Resume>) {
     resume[0].offset = read as u64 * 11;
     let content = rig.live.values_mut().next().unwrap();
     content.bytes.truncate(read * 11);
-    rig.keys.clear();
+    rig.begin_again();
     (rig, resume)
 }
 
@@ -281,4 +281,6 @@ fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
     rig.until(|rig| rig.count(is_forgotten) == 1);
     assert_eq!(rig.archive[0].bytes.len(), 1200);
     assert_eq!(rig.lost(), []);
+    rig.settle();
+    assert!(rig.follower.generations.are_free());
 }

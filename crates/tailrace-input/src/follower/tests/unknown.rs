@@ -10,8 +10,7 @@ fn stopped(text: &str) -> (Rig, Vec<Resume>) {
     rig.append("a.log", text);
     rig.until(|rig| rig.live.len() == 1 && rig.texts().concat() == text);
     let resume = rig.resume_entries();
-    rig.keys.clear();
-    rig.ids.clear();
+    rig.begin_again();
     (rig, resume)
 }
 
