@@ -329,26 +329,22 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
 /// As when a rotated file is compressed within the second between two checkpoints.
 #[test]
 fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {
-    let tracker = Tracker::new(1);
-    let slot = tracker.open(Opening {
-        id: Some(FileId::NONE),
-        ..opening(0)
-    });
-    tracker.finish(slot);
-    assert_eq!(tracker.take_done(slot), Some(0));
-    tracker.gone(FileId::NONE, 1);
-    let (marks, gone) = tracker.take_departed();
-    assert_eq!((marks.len(), gone), (1, vec![(FileId::NONE, 1)]));
-
-    let slot = tracker.open(Opening {
-        id: Some(FileId::NONE),
-        ..opening(0)
-    });
-    tracker.finish(slot);
-    assert_eq!(tracker.take_done(slot), Some(0));
-    tracker.gone(FileId::NONE, 0);
-    let (marks, gone) = tracker.take_departed();
-    assert_eq!((marks.len(), gone), (0, vec![(FileId::NONE, 0)]));
+    // Of another generation they stay.
+    for (generation, marks_left) in [(1, 1), (0, 0)] {
+        let tracker = Tracker::new(1);
+        let slot = tracker.open(Opening {
+            id: Some(FileId::NONE),
+            ..opening(0)
+        });
+        tracker.finish(slot);
+        assert_eq!(tracker.take_done(slot), Some(0));
+        tracker.gone(FileId::NONE, generation);
+        let (marks, gone) = tracker.take_departed();
+        assert_eq!(
+            (marks.len(), gone),
+            (marks_left, vec![(FileId::NONE, generation)])
+        );
+    }
 }
 
 #[test]
