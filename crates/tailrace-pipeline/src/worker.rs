@@ -7,9 +7,10 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
 use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
-use tailrace_sql::{OutputValue, Rows};
+use tailrace_sql::{OutputValue, Rows, split_values};
 
 use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
@@ -190,15 +191,10 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
                         kinds: plan.kinds(scanned, *index),
                         index: Index::Record,
                     },
-                    OutputValue::Computed(_) => Column {
-                        name: &output.name,
-                        values: computed
-                            .next()
-                            .expect("one array per computed output")
-                            .as_ref(),
-                        kinds: None,
-                        index: Index::Row,
-                    },
+                    OutputValue::Computed(_) => {
+                        let values = computed.next().expect("one array per computed output");
+                        computed_column(&output.name, values)
+                    }
                 });
             }
             if branch.star {
@@ -224,6 +220,20 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
             }
         })
         .collect()
+}
+
+/// A computed column; values of any kind are an open column.
+fn computed_column<'a>(name: &'a str, values: &'a ArrayRef) -> Column<'a> {
+    let (values, kinds): (&dyn Array, _) = match split_values(values) {
+        Some((text, kinds)) => (text, Some(kinds)),
+        None => (values.as_ref(), None),
+    };
+    Column {
+        name,
+        values,
+        kinds,
+        index: Index::Row,
+    }
 }
 
 /// Counts the records of a batch for the outputs that settled them in an earlier run.

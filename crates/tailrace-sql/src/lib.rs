@@ -22,6 +22,7 @@ mod parse;
 
 mod session;
 mod signature;
+mod value;
 
 mod analyse;
 mod needles;
@@ -42,6 +43,7 @@ pub use query::{Branch, Conjunct, Output, OutputValue, Query};
 pub use tailrace_model::json::Step;
 pub use tailrace_model::reserved::Reserved;
 pub use types::{Column, Options, Source, Star, Type, Use};
+pub use value::split as split_values;
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use crate::evaluate::{Rows, Selected};
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
+use crate::value::with_nulls_inside;
 
 /// The compiled expressions of a branch.
 #[derive(Debug)]
@@ -160,7 +161,7 @@ impl RowWise {
         debug_assert_eq!(input.num_rows(), count);
         self.computed
             .iter()
-            .map(|(expr, ty)| evaluate(expr, ty, &input, 0, &mut fail))
+            .map(|(expr, ty)| with_nulls_inside(evaluate(expr, ty, &input, 0, &mut fail)))
             .collect()
     }
 }

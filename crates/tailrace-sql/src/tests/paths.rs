@@ -158,6 +158,7 @@ fn plain(query: &Query, batch: &RecordBatch) -> Option<Evaluated> {
     config.options_mut().execution.time_zone = Some("UTC".to_owned());
     let mut context = SessionContext::new_with_config(config);
     datafusion_functions_json::register_all(&mut context).unwrap();
+    crate::value::all().for_each(|udf| context.register_udf(udf));
     let table = MemTable::try_new(numbered.schema(), vec![vec![numbered]]).unwrap();
     context.register_table("logs", Arc::new(table)).unwrap();
     let mut branches = Vec::new();
