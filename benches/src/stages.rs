@@ -246,6 +246,7 @@ fn part<'a>(query: &'a Query, scanned: &'a Scanned, rows: &'a Rows) -> Part<'a> 
         },
         columns,
         overflow: scanned.overflow.as_ref(),
+        failed: &[],
     }
 }
 

@@ -64,6 +64,8 @@ struct Want {
 enum Force {
     /// Compared or combined with peers: `columns:` may say otherwise where that still has a meaning.
     Peer,
+    /// Compared with whole numbers for equality, which text can be, too.
+    Whole,
     /// A function or operator of one type only.
     Fixed,
     /// The user wrote the type.
@@ -332,9 +334,8 @@ impl<'a> Analysis<'a> {
             Force::Cast => ty,
             _ if alike => declared,
             // A literal text is read as the declared type; a whole number compared for equality as text.
-            Force::Peer if ty == Type::Text || (declared == Type::Text && ty == Type::Int64) => {
-                declared
-            }
+            Force::Peer if ty == Type::Text => declared,
+            Force::Whole if declared == Type::Text => declared,
             _ => {
                 let label = key.source.label();
                 let message = format!(

@@ -31,12 +31,14 @@ mod pushdown;
 mod query;
 
 mod evaluate;
+mod failures;
 mod general;
 mod kept_share;
 mod row_wise;
 
 pub use error::{Error, Warning};
-pub use evaluate::{Evaluated, Evaluator, Rows, Selected, Selection};
+pub use evaluate::{Evaluated, Evaluator, FailedOutput, Rows, Selected, Selection};
+pub use failures::Failure;
 pub use kept_share::KeptShare;
 pub use pushdown::{Needle, Needles, Pushdown, When};
 pub use query::{Branch, Conjunct, Output, OutputValue, Query};

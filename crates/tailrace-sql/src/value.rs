@@ -49,7 +49,10 @@ pub fn split(array: &ArrayRef) -> Option<(&StringViewArray, &UInt8Array)> {
         return None;
     }
     let both = array.as_struct();
-    Some((both.column(0).as_string_view(), both.column(1).as_primitive()))
+    Some((
+        both.column(0).as_string_view(),
+        both.column(1).as_primitive(),
+    ))
 }
 
 /// The same values, with every NULL of the struct in its columns too, so that [`split`] shows it.
@@ -68,7 +71,11 @@ pub(crate) fn with_nulls_inside(array: ArrayRef) -> ArrayRef {
     );
     let kind = UInt8Array::new(kind.values().clone(), both(kind.nulls()));
     let columns: Vec<ArrayRef> = vec![Arc::new(text), Arc::new(kind)];
-    Arc::new(StructArray::new(FIELDS.clone(), columns, Some(nulls.clone())))
+    Arc::new(StructArray::new(
+        FIELDS.clone(),
+        columns,
+        Some(nulls.clone()),
+    ))
 }
 
 /// One value.
@@ -168,9 +175,7 @@ impl<'a> Values<'a> {
             Values::Float64(values) => values
                 .is_valid(row)
                 .then(|| Value::Number(Number::Float(values.value(row)))),
-            Values::Bool(values) => values
-                .is_valid(row)
-                .then(|| Value::Bool(values.value(row))),
+            Values::Bool(values) => values.is_valid(row).then(|| Value::Bool(values.value(row))),
             Values::Union(union, children) => {
                 let id = union.type_id(row);
                 let (_, child) = children.iter().find(|(of, _)| *of == id)?;

@@ -44,8 +44,9 @@ pub(super) fn constant(expr: &Expr) -> Option<Constant> {
             Value::Null => Some(Constant::Null),
             _ => text(&value.value).map(|_| Constant::Text),
         },
-        Expr::UnaryOp { op, expr } if is_sign(*op) => constant(expr)
-            .filter(|inner| inner.is_number()),
+        Expr::UnaryOp { op, expr } if is_sign(*op) => {
+            constant(expr).filter(|inner| inner.is_number())
+        }
         Expr::BinaryOp { left, op, right } => {
             use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
             if !matches!(op, Plus | Minus | Multiply | Divide | Modulo) {

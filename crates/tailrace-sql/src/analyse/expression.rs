@@ -137,7 +137,11 @@ impl Analysis<'_> {
         want: &Want,
     ) -> Result<Expr, Error> {
         let expr = self.typed(of_values(function, arguments))?;
-        self.fit(expr, want)
+        match want.ty {
+            // A number is no condition; the place says so.
+            Some(Type::Boolean) => Ok(expr),
+            _ => self.fit(expr, want),
+        }
     }
 
     // What DataFusion finds wrong is found at the smallest expression that is wrong.
@@ -300,8 +304,8 @@ impl Analysis<'_> {
                 let all = vec![*expr, *low, *high];
                 let peers = self.peers(all, Joined::Order, &around, &outer)?;
                 let are_values = peers.are_values;
-                let [expr, low, high] = <[Expr; 3]>::try_from(peers.exprs)
-                    .expect("as many peers come back as went in");
+                let [expr, low, high] =
+                    <[Expr; 3]>::try_from(peers.exprs).expect("as many peers come back as went in");
                 if are_values {
                     let low = compared(expr.clone(), BinaryOperator::GtEq, low);
                     let high = compared(expr, BinaryOperator::LtEq, high);

@@ -14,7 +14,11 @@ use crate::signature::{self, Arguments};
 use crate::value::Function;
 
 impl Analysis<'_> {
-    pub(super) fn function(&mut self, mut function: ast::Function, want: &Want) -> Result<Expr, Error> {
+    pub(super) fn function(
+        &mut self,
+        mut function: ast::Function,
+        want: &Want,
+    ) -> Result<Expr, Error> {
         let around = function.to_string();
         let place = self.places.of(function.name.span());
         let name = function.name.to_string().to_lowercase();
@@ -132,7 +136,11 @@ impl Analysis<'_> {
         }
     }
 
-    fn plain_arguments(&self, function: &mut ast::Function, name: &str) -> Result<Vec<Expr>, Error> {
+    fn plain_arguments(
+        &self,
+        function: &mut ast::Function,
+        name: &str,
+    ) -> Result<Vec<Expr>, Error> {
         let place = self.places.of(function.name.span());
         let refuse = || {
             let error = place.error(format!("only plain arguments are possible in `{name}`"));

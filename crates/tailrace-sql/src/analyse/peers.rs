@@ -343,6 +343,14 @@ impl Facts {
     /// Whatever else is compared with a number is compared as it is written.
     fn compared(&self, joined: Joined, around: &str) -> Meeting {
         let want = |ty, why: &'static str| Meeting::Typed(Want::new(ty, why, Force::Peer, around));
+        let whole = |ty| {
+            Meeting::Typed(Want::new(
+                ty,
+                "equality with a whole number",
+                Force::Whole,
+                around,
+            ))
+        };
         let numbers = self.integers || self.floats || self.dynamic;
         let is_exact = self.big || self.varying > 1;
         if self.time {
@@ -354,13 +362,15 @@ impl Facts {
         } else if !numbers {
             Meeting::Typed(Want::nothing("beside nothing that has a type", around))
         } else if joined == Joined::Identity && self.integers && !self.floats {
-            want(Type::Int64, "equality with integers only")
+            whole(Type::Int64)
         } else if joined != Joined::Identity && is_exact && !self.other {
             Meeting::Values
         } else if joined == Joined::Order {
             want(Type::Float64, "ordered comparison with a number")
-        } else {
+        } else if self.floats {
             want(Type::Float64, "equality with a number")
+        } else {
+            whole(Type::Float64)
         }
     }
 }

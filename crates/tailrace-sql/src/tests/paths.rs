@@ -177,12 +177,18 @@ fn plain(query: &Query, batch: &RecordBatch) -> Option<Evaluated> {
         let rows = all.column(0).as_primitive::<UInt32Type>().values().to_vec();
         branches.push(Selected {
             rows: Rows::Some(rows),
-            computed: all.columns()[1..].to_vec(),
+            computed: all.columns()[1..]
+                .iter()
+                .cloned()
+                .map(crate::value::with_nulls_inside)
+                .collect(),
+            failed: Vec::new(),
         });
     }
     Some(Evaluated {
         branches,
         failed_rows: 0,
+        failures: Vec::new(),
     })
 }
 

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray,
-    StringViewBuilder,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, StringViewBuilder,
 };
 use arrow::buffer::NullBuffer;
 use datafusion::common::Result;

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 use super::convert::{self, text_of};
 use super::number::{Number, Operation};
 use super::{Builder, Value, Values, data_type, is_value};
+use crate::error::type_name;
 
 /// A function over values of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +130,7 @@ impl ScalarUDFImpl for OfValues {
                 Function::Compute(_) | Function::Divide | Function::Negate | Function::Compare
             );
             if !is_known || computes && !is_number {
-                return plan_err!("{ty} is no number");
+                return plan_err!("{} is no number", type_name(ty));
             }
         }
         Ok(match self.function {
@@ -161,7 +162,9 @@ impl ScalarUDFImpl for OfValues {
         }
         let result = self.invoke(&arrays, rows, &ty)?;
         match all_constant {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &result, 0,
+            )?)),
             false => Ok(ColumnarValue::Array(result)),
         }
     }

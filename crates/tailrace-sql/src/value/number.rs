@@ -49,7 +49,8 @@ fn float(text: &str) -> Option<Number> {
     if float.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    if float.abs() >= FLOAT_EXACT_MAX
+    if float.is_finite()
+        && float.abs() >= FLOAT_EXACT_MAX
         && let Some(integer) = json::exact_integer(text)
     {
         return Some(Number::Integer(integer.into()));
@@ -185,25 +186,58 @@ mod tests {
     use super::*;
 
     fn number(text: &str) -> Number {
-        parse(Kind::String, text).or_else(|| parse(Kind::Float, text)).unwrap()
+        parse(Kind::String, text)
+            .or_else(|| parse(Kind::Float, text))
+            .unwrap()
     }
 
     #[test]
     fn numbers_compare_as_they_are_written() {
         let ascending = [
-            "-Infinity", "-1e400000", "-1e39", "-9223372036854775809", "-9223372036854775808",
-            "-9007199254740993", "-9007199254740992.0", "-1.5", "-1", "0", "5e-324", "0.1", "1",
-            "1.0000000000000002", "500", "500.7", "9007199254740991", "9007199254740992",
-            "9007199254740993", "9007199254740994.0", "9223372036854775807", "9223372036854775808",
-            "18446744073709551615", "1.8446744073709552e19", "1e39", "1e308", "Infinity", "NaN",
+            "-Infinity",
+            "-1e400000",
+            "-1e39",
+            "-9223372036854775809",
+            "-9223372036854775808",
+            "-9007199254740993",
+            "-9007199254740992.0",
+            "-1.5",
+            "-1",
+            "0",
+            "5e-324",
+            "0.1",
+            "1",
+            "1.0000000000000002",
+            "500",
+            "500.7",
+            "9007199254740991",
+            "9007199254740992",
+            "9007199254740993",
+            "9007199254740994.0",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "1.8446744073709552e19",
+            "1e39",
+            "1e308",
+            "Infinity",
+            "NaN",
         ];
-        let ascending: Vec<_> = ascending.iter().filter(|text| !text.contains("400000")).collect();
+        let ascending: Vec<_> = ascending
+            .iter()
+            .filter(|text| !text.contains("400000"))
+            .collect();
         for (i, a) in ascending.iter().enumerate() {
             for (j, b) in ascending.iter().enumerate() {
                 assert_eq!(number(a).compare(number(b)), i.cmp(&j), "{a} {b}");
             }
         }
-        for (a, b) in [("0", "-0.0"), ("2", "2.0"), ("2e2", "200"), ("9007199254740993.0", "9007199254740993")] {
+        for (a, b) in [
+            ("0", "-0.0"),
+            ("2", "2.0"),
+            ("2e2", "200"),
+            ("9007199254740993.0", "9007199254740993"),
+        ] {
             assert!(number(a).compare(number(b)).is_eq(), "{a} {b}");
         }
         assert!(parse(Kind::Float, "1e400").is_none());
@@ -226,7 +260,10 @@ mod tests {
         assert_eq!(check("9007199254740992", Add, "1"), "9007199254740993");
         assert_eq!(check("9223372036854775807", Add, "1"), "error");
         assert_eq!(check("-9223372036854775808", Subtract, "1"), "error");
-        assert_eq!(check("18446744073709551615", Subtract, "18446744073709551615"), "0");
+        assert_eq!(
+            check("18446744073709551615", Subtract, "18446744073709551615"),
+            "0"
+        );
         assert_eq!(check("4294967296", Multiply, "4294967296"), "error");
         assert_eq!(check("1.5", Add, "1"), "2.5");
         assert_eq!(check("2.0", Add, "1"), "3.0");
