@@ -20,6 +20,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
+use crate::guard::catching;
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
 use crate::value::with_nulls_inside;
@@ -206,11 +207,10 @@ pub(crate) fn evaluate(
     if count == 0 {
         return new_null_array(ty, 0);
     }
-    let error = match expr
-        .evaluate(batch)
-        .and_then(|value| value.into_array(count))
-        .and_then(|array| conform(array, ty))
-    {
+    let evaluated = catching("an expression", || {
+        conform(expr.evaluate(batch)?.into_array(count)?, ty)
+    });
+    let error = match evaluated {
         Ok(array) => return array,
         Err(error) => error,
     };
