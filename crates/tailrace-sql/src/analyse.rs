@@ -9,7 +9,9 @@ mod constant;
 mod expression;
 mod form;
 mod function;
+mod literals;
 mod peers;
+mod similar;
 
 pub(crate) use function::arrow_cast;
 
@@ -134,6 +136,7 @@ impl<'a> Analysis<'a> {
         self.unnest_found = false;
         let around = expr.to_string();
         let expr = self.rewrite(expr, &Want::value("handed on as it is", &around))?;
+        self.check_literals(&expr)?;
         match self.type_of(&expr)? {
             // What `json_get` and `->` give.
             DataType::Union(..) => Ok(function::of_values(Function::Value, vec![expr])),
@@ -150,6 +153,7 @@ impl<'a> Analysis<'a> {
             expr,
             &Want::new(Type::Boolean, "a condition", Force::Fixed, &around),
         )?;
+        self.check_literals(&expr)?;
         match self.type_of(&expr)? {
             DataType::Boolean | DataType::Null => Ok(expr),
             other => Err(place
