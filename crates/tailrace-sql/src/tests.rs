@@ -3,6 +3,7 @@
 
 mod data;
 mod extremes;
+mod lint;
 mod literals;
 mod paths;
 mod phases;
