@@ -9,6 +9,7 @@ mod paths;
 mod phases;
 mod refusals;
 mod results;
+mod sizes;
 mod typing;
 
 pub(crate) use data::compile;
