@@ -25,6 +25,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 
+use crate::guard::{self, GuardAll};
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -82,6 +83,7 @@ impl Session {
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
         }
+        guard::install(&context);
         let state = context.state();
         Ok(Session { context, state })
     }
@@ -127,9 +129,11 @@ impl Session {
             expr: expr.clone(),
             alias: None,
         };
-        self.state
-            .create_logical_expr_from_sql_expr(expr, schema)?
-            .get_type(schema)
+        guard::catching("planning", || {
+            self.state
+                .create_logical_expr_from_sql_expr(expr, schema)?
+                .get_type(schema)
+        })
     }
 
     /// Plans a rewritten query over `logs`, whose columns and rows are those of `source`.
@@ -165,7 +169,10 @@ impl Session {
             self.state.config_options(),
             |_, _| {},
         )?;
-        let optimizer = Optimizer::with_rules(vec![Arc::new(SimplifyExpressions::new())]);
+        let optimizer = Optimizer::with_rules(vec![
+            Arc::new(SimplifyExpressions::new()),
+            Arc::new(GuardAll),
+        ]);
         optimizer.optimize(plan, &self.state, |_, _| {})
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod data;
+mod extremes;
 mod numbers;
 mod paths;
 mod phases;

@@ -1,0 +1,376 @@
+//! What a call would build, from its arguments.
+//!
+//! Takes the arguments of a function whose result can be much larger than they are, or whose work grows with their
+//! product; refuses the call before memory is taken for it. Other functions build at most a few times what they are
+//! given, which `size` sees afterwards. A bound that is not exact only has to hold what a call takes for a moment.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Int64Type, IntervalMonthDayNanoType, TimestampNanosecondType,
+};
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+use super::size::{self, PLACE_BYTES, sizes};
+use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// What a call may take for one row where its bound is not exact.
+const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
+
+/// Steps that a call may take for one row where they are a product of two lengths.
+const STEPS_MAX: usize = 1 << 26;
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+
+/// What bounds a call for one row.
+enum Bound {
+    /// The value's bytes.
+    Exact(usize),
+    /// No fewer than the bytes taken.
+    AtMost(usize),
+    Steps(usize),
+}
+
+/// Looks at the arguments of one call; replaces those that a function counts with but must not (a negative length is
+/// no length).
+///
+/// # Errors
+/// If a row's value would be too large, or those of all rows together.
+pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
+    let Some(bound) = bounds(name) else {
+        return Ok(());
+    };
+    let rows = rows(args);
+    let mut arguments: Vec<Argument> = args.args.iter().map(Argument::new).collect();
+    if matches!(name, "lpad" | "rpad")
+        && let Some(lengths) = pad_lengths(&arguments, rows)
+    {
+        arguments[1] = Argument::new(&lengths);
+        args.args[1] = lengths;
+    }
+    let mut all = 0_usize;
+    for row in 0..rows {
+        let bytes = match bound(&arguments, row) {
+            None => 0,
+            Some(Bound::Exact(bytes)) => {
+                size::too_large(name, bytes)?;
+                bytes
+            }
+            Some(Bound::AtMost(bytes)) if bytes > TRANSIENT_BYTES_MAX => {
+                return exec_err!("`{name}` may take {bytes} bytes for one value");
+            }
+            Some(Bound::AtMost(bytes)) => bytes,
+            Some(Bound::Steps(steps)) if steps > STEPS_MAX => {
+                return exec_err!("`{name}` may take {steps} steps for one value");
+            }
+            Some(Bound::Steps(_)) => 0,
+        };
+        all = all.saturating_add(bytes);
+    }
+    if all > BATCH_BYTES_MAX && rows > 1 {
+        return exec_err!("`{name}` may take {all} bytes for one batch");
+    }
+    Ok(())
+}
+
+// Constants only are one row.
+fn rows(args: &ScalarFunctionArgs) -> usize {
+    let is_array = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
+    if args.args.iter().any(is_array) {
+        args.number_rows
+    } else {
+        1
+    }
+}
+
+/// The lengths to pad to without those that take memory for nothing: DataFusion reserves space for the sum of all,
+/// negative ones, those of NULLs and those that nothing fills too.
+fn pad_lengths(args: &[Argument], rows: usize) -> Option<ColumnarValue> {
+    const SHORT: i128 = 1024;
+    if let Argument::Constant(..) = args.get(1)?
+        && (0..SHORT).contains(&args[1].instant(0)?)
+    {
+        return None;
+    }
+    let length = |row| {
+        let length = i64::try_from(args[1].instant(row)?).ok()?.max(0);
+        let text = args[0].text(row).map_or(0, str::len);
+        let fill = args.get(2).map_or(Some(" "), |fill| fill.text(row));
+        Some(match fill {
+            Some(fill) if !fill.is_empty() && args[0].text(row).is_some() => length,
+            Some(_) => length.min(i64::try_from(text).ok()?),
+            None => 0,
+        })
+    };
+    let lengths: Int64Array = (0..rows).map(length).collect();
+    let constants = args.iter().all(|arg| matches!(arg, Argument::Constant(..)));
+    Some(if constants {
+        let length = lengths.is_valid(0).then(|| lengths.value(0));
+        ColumnarValue::Scalar(ScalarValue::Int64(length))
+    } else {
+        ColumnarValue::Array(Arc::new(lengths))
+    })
+}
+
+type Bounds = fn(&[Argument], usize) -> Option<Bound>;
+
+/// How to bound the calls of a function; `None` if they need no look. A row of which an argument is NULL has no bound.
+fn bounds(name: &str) -> Option<Bounds> {
+    Some(match name {
+        "lpad" | "rpad" => pad,
+        "repeat" => |args, row| {
+            let [text, count] = args else { return None };
+            Some(Bound::Exact(
+                text.text(row)?.len().saturating_mul(count.length(row)?),
+            ))
+        },
+        "replace" => replace,
+        "regexp_replace" => regexp_replace,
+        "concat_ws" | "concat" => |args, row| {
+            let one = |arg: &Argument| arg.text(row).map_or(0, str::len);
+            let separator = args.first().map_or(0, one);
+            let sum: usize = args.iter().map(one).sum();
+            Some(Bound::AtMost(
+                separator.saturating_mul(args.len()).saturating_add(sum),
+            ))
+        },
+        "array_to_string" | "array_join" | "list_to_string" | "list_join" => |args, row| {
+            let texts = args.get(1..)?.iter();
+            let each: usize = texts.map(|arg| arg.text(row).map_or(0, str::len)).sum();
+            let joined = args.first()?.elements(row)?.saturating_mul(each);
+            // A number of 8 bytes has up to 25 characters.
+            let values = args.first()?.size(row)?.saturating_mul(4);
+            Some(Bound::AtMost(joined.saturating_add(values)))
+        },
+        "string_to_array" | "string_to_list" => |args, row| {
+            let text = args.first()?.text(row)?.len();
+            let delimiter = args.get(1)?.text(row).map_or(1, |text| text.len().max(1));
+            Some(Bound::AtMost(
+                text + (text / delimiter + 1).saturating_mul(2 * PLACE_BYTES),
+            ))
+        },
+        "array_repeat" | "list_repeat" => |args, row| {
+            let [element, count] = args else { return None };
+            let size = element.size(row).unwrap_or(0).max(PLACE_BYTES);
+            Some(Bound::Exact(size.saturating_mul(count.length(row)?)))
+        },
+        "array_resize" | "list_resize" => |args, row| {
+            let fill = args.get(2).and_then(|fill| fill.size(row)).unwrap_or(0);
+            let places = args.get(1)?.length(row)?;
+            Some(Bound::Exact(fill.max(PLACE_BYTES).saturating_mul(places)))
+        },
+        "range" | "generate_series" => |args, row| {
+            let count = series(args, row)?;
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            Some(Bound::Exact(count.saturating_mul(PLACE_BYTES)))
+        },
+        "levenshtein" => |args, row| {
+            let [one, other] = args else { return None };
+            Some(Bound::Steps(
+                one.text(row)?.len().saturating_mul(other.text(row)?.len()),
+            ))
+        },
+        "array_has_all" | "list_has_all" | "array_has_any" | "list_has_any" | "arrays_overlap" => {
+            |args, row| {
+                let [one, other] = args else { return None };
+                Some(Bound::Steps(
+                    one.elements(row)?.saturating_mul(other.elements(row)?),
+                ))
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn pad(args: &[Argument], row: usize) -> Option<Bound> {
+    let text = args.first()?.text(row)?;
+    let length = args.get(1)?.length(row)?;
+    let fill = match args.get(2) {
+        Some(fill) => fill.text(row)?,
+        None => " ",
+    };
+    let widest = fill.chars().map(char::len_utf8).max().unwrap_or(0);
+    Some(Bound::Exact(
+        // What is cut to a length is no longer than it was.
+        length
+            .saturating_mul(widest)
+            .saturating_add(text.len().min(length.saturating_mul(4))),
+    ))
+}
+
+fn replace(args: &[Argument], row: usize) -> Option<Bound> {
+    let [text, from, to] = args else { return None };
+    let (text, from, to) = (text.text(row)?, from.text(row)?, to.text(row)?);
+    if to.len() <= from.len() {
+        return None;
+    }
+    let most = text.len() / from.len().max(1) + 1;
+    let bound = most.saturating_mul(to.len()).saturating_add(text.len());
+    if bound <= BATCH_BYTES_MAX / 64 {
+        return Some(Bound::Exact(bound));
+    }
+    let count = if from.is_empty() {
+        text.chars().count() + 1
+    } else {
+        text.matches(from).count()
+    };
+    let grown = count.saturating_mul(to.len() - from.len());
+    Some(Bound::Exact(grown.saturating_add(text.len())))
+}
+
+fn regexp_replace(args: &[Argument], row: usize) -> Option<Bound> {
+    let text = args.first()?.text(row)?.len();
+    let by = args.get(2)?.text(row)?;
+    // Each `\1` or `$name` gives at most the whole of what is replaced.
+    let groups = by.matches(['\\', '$']).count();
+    let everywhere = args
+        .get(3)
+        .and_then(|flags| flags.text(row))
+        .is_some_and(|flags| flags.contains('g'));
+    let times = if everywhere { text + 1 } else { 1 };
+    let grown = times.saturating_mul(by.len());
+    let grown = grown.saturating_add(groups.saturating_mul(text));
+    Some(Bound::AtMost(grown.saturating_add(text)))
+}
+
+/// How many elements a series has, at most; `u128::MAX` for a step whose parts point both ways.
+fn series(args: &[Argument], row: usize) -> Option<u128> {
+    let (start, stop, step) = match args {
+        [stop] => (0, stop.instant(row)?, 1),
+        [start, stop] => (start.instant(row)?, stop.instant(row)?, 1),
+        [start, stop, step] => match step.step(row)? {
+            Some(step) => (start.instant(row)?, stop.instant(row)?, step),
+            None => return Some(u128::MAX),
+        },
+        _ => return None,
+    };
+    if step == 0 || (step > 0) != (stop >= start) && stop != start {
+        return None;
+    }
+    Some((stop - start).unsigned_abs() / step.unsigned_abs() + 1)
+}
+
+/// An argument, by row.
+enum Argument {
+    Constant(ScalarValue, Option<ArrayRef>),
+    /// With the bytes of each row's value, where something asks for them.
+    Column(ArrayRef, std::cell::OnceCell<Vec<usize>>),
+}
+
+impl Argument {
+    fn new(value: &ColumnarValue) -> Argument {
+        match value {
+            ColumnarValue::Scalar(scalar) => {
+                Argument::Constant(scalar.clone(), size::nested(scalar))
+            }
+            ColumnarValue::Array(array) => {
+                Argument::Column(Arc::clone(array), std::cell::OnceCell::new())
+            }
+        }
+    }
+
+    fn text(&self, row: usize) -> Option<&str> {
+        match self {
+            Argument::Constant(scalar, _) => scalar.try_as_str().flatten(),
+            Argument::Column(array, _) if array.is_null(row) => None,
+            Argument::Column(array, _) => match array.data_type() {
+                DataType::Utf8View => Some(array.as_string_view().value(row)),
+                DataType::Utf8 => Some(array.as_string::<i32>().value(row)),
+                DataType::LargeUtf8 => Some(array.as_string::<i64>().value(row)),
+                _ => None,
+            },
+        }
+    }
+
+    /// A count of things; 0 if it is negative.
+    fn length(&self, row: usize) -> Option<usize> {
+        let number = self.instant(row)?;
+        Some(usize::try_from(number.max(0)).unwrap_or(usize::MAX))
+    }
+
+    /// A number, or a point in time as nanoseconds since the Unix epoch.
+    fn instant(&self, row: usize) -> Option<i128> {
+        let array = self.at(row)?;
+        let days = |array: &ArrayRef| {
+            let days = cast(array, &DataType::Date32).ok()?;
+            Some(i128::from(days.as_primitive::<Date32Type>().value(0)) * NANOSECONDS_PER_DAY)
+        };
+        match array.data_type() {
+            DataType::Date32 | DataType::Date64 => days(&array),
+            DataType::Timestamp(_, zone) => {
+                let unit = arrow::datatypes::TimeUnit::Nanosecond;
+                let ns = cast(&array, &DataType::Timestamp(unit, zone.clone())).ok()?;
+                let ns = ns.as_primitive::<TimestampNanosecondType>();
+                ns.is_valid(0).then(|| i128::from(ns.value(0)))
+            }
+            ty if ty.is_integer() => {
+                let number = cast(&array, &DataType::Int64).ok()?;
+                let number = number.as_primitive::<Int64Type>();
+                number.is_valid(0).then(|| i128::from(number.value(0)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The least distance between two elements of a series, with its sign; `Some(None)` if its parts point both ways.
+    fn step(&self, row: usize) -> Option<Option<i128>> {
+        let array = self.at(row)?;
+        let Some(steps) = array.as_primitive_opt::<IntervalMonthDayNanoType>() else {
+            return self.instant(row).map(Some);
+        };
+        let (months, days, ns) = IntervalMonthDayNanoType::to_parts(steps.value(0));
+        let parts = [
+            i128::from(months) * 28 * NANOSECONDS_PER_DAY,
+            i128::from(days) * (NANOSECONDS_PER_DAY - 2 * 3_600_000_000_000),
+            i128::from(ns),
+        ];
+        let both = parts.iter().any(|part| *part > 0) && parts.iter().any(|part| *part < 0);
+        Some((!both).then(|| parts.iter().sum()))
+    }
+
+    /// One row as an array of one; `None` for NULL.
+    fn at(&self, row: usize) -> Option<ArrayRef> {
+        match self {
+            Argument::Constant(scalar, _) if scalar.is_null() => None,
+            Argument::Constant(scalar, _) => scalar.to_array().ok(),
+            Argument::Column(array, _) => array.is_valid(row).then(|| array.slice(row, 1)),
+        }
+    }
+
+    /// How many elements a list has.
+    fn elements(&self, row: usize) -> Option<usize> {
+        let (array, row) = match self {
+            Argument::Constant(_, array) => (array.as_ref()?, 0),
+            Argument::Column(array, _) => (array, row),
+        };
+        if array.is_null(row) {
+            return None;
+        }
+        match array.data_type() {
+            DataType::List(_) => usize::try_from(array.as_list::<i32>().value_length(row)).ok(),
+            DataType::LargeList(_) => {
+                usize::try_from(array.as_list::<i64>().value_length(row)).ok()
+            }
+            DataType::FixedSizeList(_, length) => usize::try_from(*length).ok(),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a value.
+    fn size(&self, row: usize) -> Option<usize> {
+        match self {
+            Argument::Constant(scalar, None) => Some(match scalar.try_as_str().flatten() {
+                Some(text) => text.len(),
+                None => scalar.data_type().primitive_width().unwrap_or(PLACE_BYTES),
+            }),
+            Argument::Constant(_, Some(array)) => sizes(array.as_ref()).first().copied(),
+            Argument::Column(array, all) => {
+                let all = all.get_or_init(|| sizes(array.as_ref()));
+                all.get(row).copied()
+            }
+        }
+    }
+}
