@@ -9,7 +9,9 @@ mod constant;
 mod expression;
 mod form;
 mod function;
+mod literals;
 mod peers;
+mod similar;
 
 pub(crate) use function::{arrow_cast, as_value};
 
@@ -135,6 +137,7 @@ impl<'a> Analysis<'a> {
         let around = expr.to_string();
         let want = Want::value("handed on as it is", &around);
         let expr = self.rewrite(expr, &want)?;
+        self.check_literals(&expr)?;
         self.fit(expr, &want)
     }
 
@@ -147,6 +150,7 @@ impl<'a> Analysis<'a> {
             expr,
             &Want::new(Type::Boolean, "a condition", Force::Fixed, &around),
         )?;
+        self.check_literals(&expr)?;
         match self.type_of(&expr)? {
             DataType::Boolean | DataType::Null => Ok(expr),
             other => Err(place

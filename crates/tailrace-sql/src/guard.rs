@@ -105,7 +105,7 @@ fn guarded_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// The same expression with guards. Those that are there stay.
-fn guarded(expr: Expr) -> Result<Transformed<Expr>> {
+pub(crate) fn guarded(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_down(|expr| match expr {
         Expr::ScalarFunction(call) if call.func.inner().is::<Checked>() => {
             // Its argument is the `||`: only what that has below is looked at.

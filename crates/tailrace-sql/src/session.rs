@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -133,6 +134,30 @@ impl Session {
             self.state
                 .create_logical_expr_from_sql_expr(expr, schema)?
                 .get_type(schema)
+        })
+    }
+
+    /// The value of an expression without columns.
+    ///
+    /// # Errors
+    /// What fails in it.
+    pub(crate) fn constant(&self, expr: &ast::Expr) -> Result<ScalarValue> {
+        let expr = ast::ExprWithAlias {
+            expr: expr.clone(),
+            alias: None,
+        };
+        guard::catching("planning", || {
+            let schema = DFSchema::empty();
+            let expr = self
+                .state
+                .create_logical_expr_from_sql_expr(expr, &schema)?;
+            let expr = self
+                .state
+                .create_physical_expr(guard::guarded(expr)?.data, &schema)?;
+            let options = RecordBatchOptions::new().with_row_count(Some(1));
+            let row =
+                RecordBatch::try_new_with_options(schema.inner().clone(), Vec::new(), &options)?;
+            ScalarValue::try_from_array(&expr.evaluate(&row)?.into_array(1)?, 0)
         })
     }
 
