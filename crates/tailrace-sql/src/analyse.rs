@@ -9,6 +9,7 @@ mod constant;
 mod expression;
 mod form;
 mod function;
+mod lint;
 mod literals;
 mod peers;
 mod similar;
@@ -134,6 +135,7 @@ impl<'a> Analysis<'a> {
     pub(crate) fn output(&mut self, expr: Expr) -> Result<Expr, Error> {
         self.unnest_allowed = true;
         self.unnest_found = false;
+        self.lint(&expr)?;
         let around = expr.to_string();
         let want = Want::value("handed on as it is", &around);
         let expr = self.rewrite(expr, &want)?;
@@ -144,6 +146,8 @@ impl<'a> Analysis<'a> {
     /// The condition of WHERE.
     pub(crate) fn condition(&mut self, expr: Expr) -> Result<Expr, Error> {
         self.unnest_allowed = false;
+        self.lint(&expr)?;
+        self.lint_condition(&expr)?;
         let around = expr.to_string();
         let place = self.places.of(expr.span());
         let expr = self.rewrite(

@@ -176,7 +176,9 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         branches.push(Draft::new(&mut analysis, part, list)?);
     }
     let Analysis {
-        columns, warnings, ..
+        columns,
+        mut warnings,
+        ..
     } = analysis;
     let schema = columns.schema();
     let planner = Planner {
@@ -186,6 +188,10 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     };
     let mut prepared = planner.prepare_all(&mut branches)?;
     unify_types(&planner, &mut branches, &mut prepared)?;
+    let never = branches.iter().zip(&prepared);
+    let never = never.filter_map(|(draft, prepared)| draft.warning(prepared));
+    // What makes a condition so is said where it is known.
+    warnings.extend(never.filter(|_| warnings.is_empty()).collect::<Vec<_>>());
     let star = star_of(&branches);
     let mut branches: Vec<Branch> = branches
         .into_iter()

@@ -3,6 +3,7 @@
 
 mod data;
 mod extremes;
+mod lint;
 mod literals;
 mod numbers;
 mod paths;

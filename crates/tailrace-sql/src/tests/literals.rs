@@ -3,7 +3,7 @@
 use crate::{Options, Query};
 
 /// `column+length message | hint`, or `ok`, with warnings behind.
-fn outcome(sql: &str) -> String {
+pub(super) fn outcome(sql: &str) -> String {
     match Query::compile(sql, &Options::default()) {
         Err(error) => {
             let hint = error.hint.unwrap_or_default();
