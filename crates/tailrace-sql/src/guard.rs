@@ -257,3 +257,20 @@ impl ScalarUDFImpl for Checked {
         Ok(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_text() {
+        let of_text = catching("f", || -> Result<()> { panic!("boom") }).unwrap_err();
+        assert_eq!(of_text.strip_backtrace(), "Execution error: f panicked: boom");
+        let made = String::from("7");
+        let made = catching("f", || -> Result<()> { panic!("boom {made}") }).unwrap_err();
+        assert_eq!(made.strip_backtrace(), "Execution error: f panicked: boom 7");
+        // A panic that nobody here catches is printed again.
+        assert!(!CATCHING.get());
+        assert_eq!(catching("f", || Ok(1)).unwrap(), 1);
+    }
+}

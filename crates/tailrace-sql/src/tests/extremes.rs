@@ -339,6 +339,7 @@ fn a_size_from_the_data_fails_its_record_only() {
             "NULL|NULL|NULL|NULL|NULL|failed: 5",
         ),
         ("split_part(s, 'a', n::bigint)", "|b|||"),
+        ("array_position(make_array(3, 1), 1, n::bigint)", "NULL|NULL|NULL|NULL|NULL|failed: 4"),
         ("n::bigint << 200", "768|-256|512000000000|-256|0"),
     ] {
         assert_eq!(values(expression), expected, "{expression}");
