@@ -76,7 +76,7 @@ impl Analysis<'_> {
                     Type::Boolean => None,
                     Type::Int64 | Type::Float64 => Some("it is a number"),
                     Type::Timestamp => Some("it is a time"),
-                    Type::Open | Type::Text => Some("it is text"),
+                    Type::Open | Type::Text | Type::Value => Some("it is text"),
                 };
             }
             Source::Key(steps) => match steps.as_slice() {
@@ -121,13 +121,13 @@ impl Analysis<'_> {
             _ => "",
         };
         let message = match (reserved, constant::constant(other)) {
-            (Reserved::SeverityText, Some(Constant::Integer { .. } | Constant::Float)) => format!(
+            (Reserved::SeverityText, Some(Constant::Integer { .. } | Constant::Float { .. })) => format!(
                 "`{around}` compares a text with a number, which no level is: write `severity_number`, \
                  which is 1 to 24, 17 for errors, or `severity_text = 'ERROR'`"
             ),
             (
                 Reserved::Iostream | Reserved::FileName | Reserved::FilePath,
-                Some(Constant::Integer { .. } | Constant::Float),
+                Some(Constant::Integer { .. } | Constant::Float { .. }),
             ) => format!("`{around}` compares a text with a number: `{name}` never is one"),
             (Reserved::SeverityNumber, Some(Constant::Text)) if literal.parse::<f64>().is_err() => {
                 let number = match number_of_text(literal) {

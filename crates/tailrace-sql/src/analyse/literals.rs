@@ -119,6 +119,18 @@ impl Analysis<'_> {
         ))
     }
 
+    /// Arithmetic with constants, which may fail as arithmetic with keys may.
+    fn arithmetic(&mut self, expr: &Expr) -> ControlFlow<Box<Error>> {
+        if let Some(error) = self.failure(expr) {
+            let message = format!("this is NULL in every record: {}", reason(&error));
+            // What it is part of fails of the same.
+            if !self.warnings.iter().any(|warning| warning.message == message) {
+                self.warn(expr.span(), message);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn check_one(&mut self, expr: &Expr) -> ControlFlow<Box<Error>> {
         let (probe, literal, what, hint) = match expr {
             Expr::Function(call) => {
@@ -127,8 +139,15 @@ impl Analysis<'_> {
                 if all.is_empty() || !is_constant(expr) {
                     return ControlFlow::Continue(());
                 }
+                if call.name.to_string().contains('#') {
+                    return self.arithmetic(expr);
+                }
                 let hint = "check what the function is given: these are constants, it fails in every record";
-                (expr.clone(), expr, format!("`{expr}` has no value"), hint)
+                let what = match expr.to_string() {
+                    shown if shown.contains('#') => "this has no value".to_owned(),
+                    shown => format!("`{shown}` has no value"),
+                };
+                (expr.clone(), expr, what, hint)
             }
             Expr::BinaryOp { left: _, op, right } if is_regex(op) && is_constant(right) => {
                 let probe = Expr::BinaryOp {

@@ -25,6 +25,10 @@ pub(super) fn check(name: &str, made: &ColumnarValue) -> Result<()> {
 }
 
 fn check_array(name: &str, array: &dyn Array) -> Result<()> {
+    if let Some(fields) = array.as_struct_opt() {
+        let mut columns = fields.columns().iter();
+        return columns.try_for_each(|column| check_array(name, column.as_ref()));
+    }
     let (largest, all) = match views(array) {
         // Many views may be of the same bytes, so the buffers say nothing.
         Some(views) => views.iter().fold((0, 0_usize), |(largest, all), &view| {

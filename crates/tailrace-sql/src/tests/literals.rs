@@ -65,6 +65,9 @@ const EXPRESSIONS: &[&str] = &[
     "length(repeat(repeat('x', 16000000), 2))",
     "CASE WHEN a = 'x' THEN 'abc'::int END",
     "decode(a, 'base65')",
+    "1 / 0 + 1",
+    "a / 0",
+    "chr(-1 - 1)",
 ];
 
 #[test]
