@@ -19,6 +19,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -197,6 +198,16 @@ impl ScalarUDFImpl for Guard {
         catching(self.name(), || self.inner.simplify(args, info))
     }
 
+    fn preimage(
+        &self,
+        args: &[Expr],
+        literal: &Expr,
+        info: &SimplifyContext,
+    ) -> Result<PreimageResult> {
+        let inner = self.inner.inner();
+        catching(self.name(), || inner.preimage(args, literal, info))
+    }
+
     fn short_circuits(&self) -> bool {
         self.inner.short_circuits()
     }
@@ -265,10 +276,16 @@ mod tests {
     #[test]
     fn a_panic_becomes_an_error_with_its_text() {
         let of_text = catching("f", || -> Result<()> { panic!("boom") }).unwrap_err();
-        assert_eq!(of_text.strip_backtrace(), "Execution error: f panicked: boom");
+        assert_eq!(
+            of_text.strip_backtrace(),
+            "Execution error: f panicked: boom"
+        );
         let made = String::from("7");
         let made = catching("f", || -> Result<()> { panic!("boom {made}") }).unwrap_err();
-        assert_eq!(made.strip_backtrace(), "Execution error: f panicked: boom 7");
+        assert_eq!(
+            made.strip_backtrace(),
+            "Execution error: f panicked: boom 7"
+        );
         // A panic that nobody here catches is printed again.
         assert!(!CATCHING.get());
         assert_eq!(catching("f", || Ok(1)).unwrap(), 1);

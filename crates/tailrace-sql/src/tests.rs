@@ -10,6 +10,7 @@ mod paths;
 mod phases;
 mod refusals;
 mod results;
+mod sizes;
 mod typing;
 
 pub(crate) use data::compile;

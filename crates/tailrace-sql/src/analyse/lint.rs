@@ -121,10 +121,12 @@ impl Analysis<'_> {
             _ => "",
         };
         let message = match (reserved, constant::constant(other)) {
-            (Reserved::SeverityText, Some(Constant::Integer { .. } | Constant::Float { .. })) => format!(
-                "`{around}` compares a text with a number, which no level is: write `severity_number`, \
+            (Reserved::SeverityText, Some(Constant::Integer { .. } | Constant::Float { .. })) => {
+                format!(
+                    "`{around}` compares a text with a number, which no level is: write `severity_number`, \
                  which is 1 to 24, 17 for errors, or `severity_text = 'ERROR'`"
-            ),
+                )
+            }
             (
                 Reserved::Iostream | Reserved::FileName | Reserved::FilePath,
                 Some(Constant::Integer { .. } | Constant::Float { .. }),

@@ -124,91 +124,138 @@ impl Analysis<'_> {
         if let Some(error) = self.failure(expr) {
             let message = format!("this is NULL in every record: {}", reason(&error));
             // What it is part of fails of the same.
-            if !self.warnings.iter().any(|warning| warning.message == message) {
+            if !self
+                .warnings
+                .iter()
+                .any(|warning| warning.message == message)
+            {
                 self.warn(expr.span(), message);
             }
         }
         ControlFlow::Continue(())
     }
 
+    /// A call of constants only.
+    fn constants(&mut self, call: &Function, expr: &Expr) -> ControlFlow<Box<Error>> {
+        let all = arguments(call).unwrap_or_default();
+        if all.is_empty() || !is_constant(expr) {
+            return ControlFlow::Continue(());
+        }
+        if is_ours(&call.name) {
+            return self.arithmetic(expr);
+        }
+        let hint =
+            "check what the function is given: these are constants, it fails in every record";
+        let what = if is_ours(expr) {
+            "this has no value".to_owned()
+        } else {
+            format!("`{expr}` has no value")
+        };
+        match self.failure(expr) {
+            Some(error) => ControlFlow::Break(self.refused(expr.span(), &what, &error, hint)),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     fn check_one(&mut self, expr: &Expr) -> ControlFlow<Box<Error>> {
-        let (probe, literal, what, hint) = match expr {
-            Expr::Function(call) => {
-                self.call(call)?;
-                let all = arguments(call).unwrap_or_default();
-                if all.is_empty() || !is_constant(expr) {
-                    return ControlFlow::Continue(());
-                }
-                if call.name.to_string().contains('#') {
-                    return self.arithmetic(expr);
-                }
-                let hint = "check what the function is given: these are constants, it fails in every record";
-                let what = match expr.to_string() {
-                    shown if shown.contains('#') => "this has no value".to_owned(),
-                    shown => format!("`{shown}` has no value"),
-                };
-                (expr.clone(), expr, what, hint)
-            }
-            Expr::BinaryOp { left: _, op, right } if is_regex(op) && is_constant(right) => {
-                let probe = Expr::BinaryOp {
-                    left: Box::new(text("x")),
-                    op: op.clone(),
-                    right: right.clone(),
-                };
-                let what = format!("{right} is no regular expression");
-                (probe, right.as_ref(), what, REGEX)
-            }
-            Expr::Extract {
-                field,
-                syntax,
-                expr: _,
-            } => {
-                let probe = Expr::Extract {
-                    field: field.clone(),
-                    syntax: syntax.clone(),
-                    expr: Box::new(time()),
-                };
-                let what = format!("EXTRACT has no field {field}");
-                (probe, expr, what, UNIT)
-            }
-            Expr::AtTimeZone {
-                timestamp: _,
-                time_zone,
-            } if is_constant(time_zone) => {
-                let local = Expr::AtTimeZone {
-                    timestamp: Box::new(time()),
-                    time_zone: time_zone.clone(),
-                };
-                // The zone is first looked up by who asks for a part of the time.
-                let probe = function::call("date_part", vec![text("hour"), local]);
-                let what = format!("{time_zone} is no time zone");
-                let hint = "write a name such as 'Europe/Berlin', or an offset such as '+02:00'";
-                (probe, time_zone.as_ref(), what, hint)
-            }
-            Expr::Cast {
-                kind: CastKind::Cast | CastKind::DoubleColon,
-                expr: inner,
-                data_type,
-                ..
-            } if is_constant(inner) => {
-                let what = format!("{inner} is no {data_type}");
-                let hint = "write a value of this type, or NULL";
-                (expr.clone(), inner.as_ref(), what, hint)
-            }
-            Expr::Like { escape_char, .. } | Expr::ILike { escape_char, .. } => {
-                return self.escape(escape_char.as_ref());
-            }
-            Expr::TypedString(TypedString { .. }) => {
-                let hint = "write a time such as '2026-01-02T03:04:05Z'";
-                (expr.clone(), expr, format!("`{expr}` has no value"), hint)
-            }
-            _ => return ControlFlow::Continue(()),
+        if let Expr::Function(call) = expr {
+            self.call(call)?;
+            return self.constants(call, expr);
+        }
+        if let Expr::Like { escape_char, .. } | Expr::ILike { escape_char, .. } = expr {
+            return self.escape(escape_char.as_ref());
+        }
+        let Some(Trial {
+            probe,
+            literal,
+            what,
+            hint,
+        }) = trial(expr)
+        else {
+            return ControlFlow::Continue(());
         };
         match self.failure(&probe) {
             Some(error) => ControlFlow::Break(self.refused(literal.span(), &what, &error, hint)),
             None => ControlFlow::Continue(()),
         }
     }
+}
+
+/// A literal, and a constant expression that fails if the literal cannot be used.
+struct Trial<'a> {
+    probe: Expr,
+    literal: &'a Expr,
+    /// What is wrong if it fails.
+    what: String,
+    hint: &'static str,
+}
+
+/// How to try the literal of an expression that is no call, if it has one.
+fn trial(expr: &Expr) -> Option<Trial<'_>> {
+    let (probe, literal, what, hint) = match expr {
+        Expr::BinaryOp { left: _, op, right } if is_regex(op) && is_constant(right) => {
+            let probe = Expr::BinaryOp {
+                left: Box::new(text("x")),
+                op: op.clone(),
+                right: right.clone(),
+            };
+            let what = format!("{right} is no regular expression");
+            (probe, right.as_ref(), what, REGEX)
+        }
+        Expr::Extract {
+            field,
+            syntax,
+            expr: _,
+        } => {
+            let probe = Expr::Extract {
+                field: field.clone(),
+                syntax: syntax.clone(),
+                expr: Box::new(time()),
+            };
+            let what = format!("EXTRACT has no field {field}");
+            (probe, expr, what, UNIT)
+        }
+        Expr::AtTimeZone {
+            timestamp: _,
+            time_zone,
+        } if is_constant(time_zone) => {
+            let local = Expr::AtTimeZone {
+                timestamp: Box::new(time()),
+                time_zone: time_zone.clone(),
+            };
+            // The zone is first looked up by who asks for a part of the time.
+            let probe = function::call("date_part", vec![text("hour"), local]);
+            let what = format!("{time_zone} is no time zone");
+            let hint = "write a name such as 'Europe/Berlin', or an offset such as '+02:00'";
+            (probe, time_zone.as_ref(), what, hint)
+        }
+        Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon,
+            expr: inner,
+            data_type,
+            ..
+        } if is_constant(inner) && !is_ours(inner) => {
+            let what = format!("{inner} is no {data_type}");
+            let hint = "write a value of this type, or NULL";
+            (expr.clone(), inner.as_ref(), what, hint)
+        }
+        Expr::TypedString(TypedString { .. }) => {
+            let hint = "write a time such as '2026-01-02T03:04:05Z'";
+            (expr.clone(), expr, format!("`{expr}` has no value"), hint)
+        }
+        _ => return None,
+    };
+    Some(Trial {
+        probe,
+        literal,
+        what,
+        hint,
+    })
+}
+
+/// Whether it calls functions that only rewritten queries call, and is not to be shown.
+fn is_ours(written: &impl ToString) -> bool {
+    written.to_string().contains('#')
 }
 
 /// Looks at each expression behind those that it holds.
