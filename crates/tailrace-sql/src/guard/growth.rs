@@ -51,6 +51,9 @@ pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
         arguments[1] = Argument::new(&lengths);
         args.args[1] = lengths;
     }
+    if is_surely_small(name, &arguments, rows) {
+        return Ok(());
+    }
     let mut all = 0_usize;
     for row in 0..rows {
         let bytes = match bound(&arguments, row) {
@@ -74,6 +77,33 @@ pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
         return exec_err!("`{name}` may take {all} bytes for one batch");
     }
     Ok(())
+}
+
+/// The usual calls of functions that are quick themselves, without a look at each row: few texts joined, and a column in
+/// which a constant replaces something, small even if it replaces every byte of the batch.
+fn is_surely_small(name: &str, args: &[Argument], rows: usize) -> bool {
+    const FEW: usize = 8;
+    match (name, args) {
+        ("concat" | "concat_ws", args) => args.len() <= FEW,
+        (
+            "replace" | "regexp_replace",
+            [
+                Argument::Column(texts, _),
+                _,
+                by @ Argument::Constant(..),
+                ..,
+            ],
+        ) => {
+            let (Some(views), Some(by)) = (texts.as_string_view_opt(), by.text(0)) else {
+                return false;
+            };
+            let lengths = views.views().iter().map(|&view| view as u32 as usize);
+            let places = lengths.sum::<usize>() + rows;
+            // Twice, for what is replaced may be repeated by a group.
+            places.saturating_mul(2 * by.len() + 1) <= VALUE_BYTES_MAX
+        }
+        _ => false,
+    }
 }
 
 // Constants only are one row.

@@ -184,3 +184,14 @@ fn no_nesting_of_expressions_panics() {
         }
     });
 }
+
+#[test]
+fn lists_that_become_rows_are_bounded_too() {
+    let rows = run(
+        "SELECT unnest(array_repeat(s, n)) AS v, upper(s) AS u FROM logs",
+        &LINES[..3],
+    );
+    let made = ["0: v=ab u=AB"; 3].into_iter();
+    let failed = ["2: v=NULL u=AB", "failed: 1"];
+    assert_eq!(rows, made.chain(failed).collect::<Vec<_>>());
+}
