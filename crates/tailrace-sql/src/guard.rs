@@ -6,6 +6,7 @@
 //! its halves. Planning evaluates constants through the same guards. It looks once per batch at most functions, and
 //! never changes what a call returns.
 
+mod argument;
 mod growth;
 mod size;
 

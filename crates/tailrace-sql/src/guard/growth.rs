@@ -6,15 +6,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
-use arrow::compute::cast;
-use arrow::datatypes::{
-    DataType, Date32Type, Int64Type, IntervalMonthDayNanoType, TimestampNanosecondType,
-};
+use arrow::array::{Array, AsArray, Int64Array};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::size::{self, PLACE_BYTES, sizes};
+use super::argument::Argument;
+use super::size::{self, PLACE_BYTES};
 use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// What a call may take for one row where its bound is not exact.
@@ -22,8 +19,6 @@ const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
 
 /// Steps that a call may take for one row where they are a product of two lengths.
 const STEPS_MAX: usize = 1 << 26;
-
-const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// What bounds a call for one row.
 enum Bound {
@@ -175,13 +170,7 @@ fn bounds(name: &str) -> Option<Bounds> {
             let values = args.first()?.size(row)?.saturating_mul(4);
             Some(Bound::AtMost(joined.saturating_add(values)))
         },
-        "string_to_array" | "string_to_list" => |args, row| {
-            let text = args.first()?.text(row)?.len();
-            let delimiter = args.get(1)?.text(row).map_or(1, |text| text.len().max(1));
-            Some(Bound::AtMost(
-                text + (text / delimiter + 1).saturating_mul(2 * PLACE_BYTES),
-            ))
-        },
+        "string_to_array" | "string_to_list" => split,
         "array_repeat" | "list_repeat" => |args, row| {
             let [element, count] = args else { return None };
             let size = element.size(row).unwrap_or(0).max(PLACE_BYTES);
@@ -251,6 +240,21 @@ fn replace(args: &[Argument], row: usize) -> Option<Bound> {
     Some(Bound::Exact(grown.saturating_add(text.len())))
 }
 
+fn split(args: &[Argument], row: usize) -> Option<Bound> {
+    let text = args.first()?.text(row)?;
+    let delimiter = args.get(1)?.text(row);
+    let bytes = |count: usize| text.len().saturating_add(count.saturating_mul(PLACE_BYTES));
+    let most = bytes(text.len() / delimiter.map_or(1, |delimiter| delimiter.len().max(1)) + 1);
+    if most <= VALUE_BYTES_MAX {
+        return Some(Bound::Exact(most));
+    }
+    Some(Bound::Exact(bytes(match delimiter {
+        None => text.chars().count(),
+        Some("") => 1,
+        Some(delimiter) => text.matches(delimiter).count() + 1,
+    })))
+}
+
 fn regexp_replace(args: &[Argument], row: usize) -> Option<Bound> {
     let text = args.first()?.text(row)?.len();
     let by = args.get(2)?.text(row)?;
@@ -281,126 +285,4 @@ fn series(args: &[Argument], row: usize) -> Option<u128> {
         return None;
     }
     Some((stop - start).unsigned_abs() / step.unsigned_abs() + 1)
-}
-
-/// An argument, by row.
-enum Argument {
-    Constant(ScalarValue, Option<ArrayRef>),
-    /// With the bytes of each row's value, where something asks for them.
-    Column(ArrayRef, std::cell::OnceCell<Vec<usize>>),
-}
-
-impl Argument {
-    fn new(value: &ColumnarValue) -> Argument {
-        match value {
-            ColumnarValue::Scalar(scalar) => {
-                Argument::Constant(scalar.clone(), size::nested(scalar))
-            }
-            ColumnarValue::Array(array) => {
-                Argument::Column(Arc::clone(array), std::cell::OnceCell::new())
-            }
-        }
-    }
-
-    fn text(&self, row: usize) -> Option<&str> {
-        match self {
-            Argument::Constant(scalar, _) => scalar.try_as_str().flatten(),
-            Argument::Column(array, _) if array.is_null(row) => None,
-            Argument::Column(array, _) => match array.data_type() {
-                DataType::Utf8View => Some(array.as_string_view().value(row)),
-                DataType::Utf8 => Some(array.as_string::<i32>().value(row)),
-                DataType::LargeUtf8 => Some(array.as_string::<i64>().value(row)),
-                _ => None,
-            },
-        }
-    }
-
-    /// A count of things; 0 if it is negative.
-    fn length(&self, row: usize) -> Option<usize> {
-        let number = self.instant(row)?;
-        Some(usize::try_from(number.max(0)).unwrap_or(usize::MAX))
-    }
-
-    /// A number, or a point in time as nanoseconds since the Unix epoch.
-    fn instant(&self, row: usize) -> Option<i128> {
-        let array = self.at(row)?;
-        let days = |array: &ArrayRef| {
-            let days = cast(array, &DataType::Date32).ok()?;
-            Some(i128::from(days.as_primitive::<Date32Type>().value(0)) * NANOSECONDS_PER_DAY)
-        };
-        match array.data_type() {
-            DataType::Date32 | DataType::Date64 => days(&array),
-            DataType::Timestamp(_, zone) => {
-                let unit = arrow::datatypes::TimeUnit::Nanosecond;
-                let ns = cast(&array, &DataType::Timestamp(unit, zone.clone())).ok()?;
-                let ns = ns.as_primitive::<TimestampNanosecondType>();
-                ns.is_valid(0).then(|| i128::from(ns.value(0)))
-            }
-            ty if ty.is_integer() => {
-                let number = cast(&array, &DataType::Int64).ok()?;
-                let number = number.as_primitive::<Int64Type>();
-                number.is_valid(0).then(|| i128::from(number.value(0)))
-            }
-            _ => None,
-        }
-    }
-
-    /// The least distance between two elements of a series, with its sign; `Some(None)` if its parts point both ways.
-    fn step(&self, row: usize) -> Option<Option<i128>> {
-        let array = self.at(row)?;
-        let Some(steps) = array.as_primitive_opt::<IntervalMonthDayNanoType>() else {
-            return self.instant(row).map(Some);
-        };
-        let (months, days, ns) = IntervalMonthDayNanoType::to_parts(steps.value(0));
-        let parts = [
-            i128::from(months) * 28 * NANOSECONDS_PER_DAY,
-            i128::from(days) * (NANOSECONDS_PER_DAY - 2 * 3_600_000_000_000),
-            i128::from(ns),
-        ];
-        let both = parts.iter().any(|part| *part > 0) && parts.iter().any(|part| *part < 0);
-        Some((!both).then(|| parts.iter().sum()))
-    }
-
-    /// One row as an array of one; `None` for NULL.
-    fn at(&self, row: usize) -> Option<ArrayRef> {
-        match self {
-            Argument::Constant(scalar, _) if scalar.is_null() => None,
-            Argument::Constant(scalar, _) => scalar.to_array().ok(),
-            Argument::Column(array, _) => array.is_valid(row).then(|| array.slice(row, 1)),
-        }
-    }
-
-    /// How many elements a list has.
-    fn elements(&self, row: usize) -> Option<usize> {
-        let (array, row) = match self {
-            Argument::Constant(_, array) => (array.as_ref()?, 0),
-            Argument::Column(array, _) => (array, row),
-        };
-        if array.is_null(row) {
-            return None;
-        }
-        match array.data_type() {
-            DataType::List(_) => usize::try_from(array.as_list::<i32>().value_length(row)).ok(),
-            DataType::LargeList(_) => {
-                usize::try_from(array.as_list::<i64>().value_length(row)).ok()
-            }
-            DataType::FixedSizeList(_, length) => usize::try_from(*length).ok(),
-            _ => None,
-        }
-    }
-
-    /// The bytes of a value.
-    fn size(&self, row: usize) -> Option<usize> {
-        match self {
-            Argument::Constant(scalar, None) => Some(match scalar.try_as_str().flatten() {
-                Some(text) => text.len(),
-                None => scalar.data_type().primitive_width().unwrap_or(PLACE_BYTES),
-            }),
-            Argument::Constant(_, Some(array)) => sizes(array.as_ref()).first().copied(),
-            Argument::Column(array, all) => {
-                let all = all.get_or_init(|| sizes(array.as_ref()));
-                all.get(row).copied()
-            }
-        }
-    }
 }

@@ -56,6 +56,14 @@ fn a_size_from_the_data_fails_its_record_only() {
             "length(repeat(s, 7000000) || repeat(s, n::bigint * 0 + 2000000))",
             "NULL|NULL|NULL|NULL|NULL|failed: 5",
         ),
+        (
+            "array_length(string_to_array(repeat(s, 4000000), NULL))",
+            "NULL|NULL|NULL|NULL|NULL|failed: 5",
+        ),
+        (
+            "array_length(string_to_array(repeat(s, 1000), 'b'))",
+            "1001|1001|1001|1001|1001",
+        ),
         ("split_part(s, 'a', n::bigint)", "|b|||"),
         (
             "array_position(make_array(3, 1), 1, n::bigint)",
