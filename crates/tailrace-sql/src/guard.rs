@@ -182,9 +182,8 @@ impl ScalarUDFImpl for Guard {
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let updated = self.inner.inner().with_updated_config(config)?;
-        Some(ScalarUDF::from(Guard {
-            inner: Arc::new(updated),
-        }))
+        let inner = Arc::new(updated);
+        Some(ScalarUDF::from(Guard { inner }))
     }
 
     fn is_strict(&self) -> bool {
@@ -193,9 +192,8 @@ impl ScalarUDFImpl for Guard {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         growth::check(self.name(), &mut args)?;
-        let field = Arc::clone(&args.return_field);
         // Not by way of `ScalarUDF`, which asserts in debug builds what `with_zone` mends.
-        let inner = self.inner.inner();
+        let (field, inner) = (Arc::clone(&args.return_field), self.inner.inner());
         let made = catching(self.name(), || inner.invoke_with_args(args))?;
         size::check(self.name(), &made)?;
         with_zone(made, field.data_type())

@@ -81,7 +81,7 @@ impl Analysis<'_> {
         if !is_constant(format) {
             return ControlFlow::Continue(());
         }
-        let written = function::call("to_char", vec![time(), format.clone()]);
+        let written = function::call("to_char", vec![time(), with_zone(format)]);
         let hint = "formats are those of strftime: %Y-%m-%d %H:%M:%S%.f %z";
         if let Some(error) = self.failure(&written) {
             let what = format!("{format} is no format of time");
@@ -362,6 +362,18 @@ fn arguments(call: &Function) -> Option<Vec<&Expr>> {
 
 fn text(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.to_owned()))
+}
+
+/// A format to write with that names a zone as a text to be read has it: `%Z` writes an offset.
+fn with_zone(format: &Expr) -> Expr {
+    let literal = match format {
+        Expr::Value(value) => constant::text(&value.value),
+        _ => None,
+    };
+    match literal {
+        Some(literal) => text(&literal.replace("%Z", "UTC")),
+        None => format.clone(),
+    }
 }
 
 /// A point in time.
