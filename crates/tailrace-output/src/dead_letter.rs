@@ -253,7 +253,7 @@ mod tests {
     use std::io::Write;
 
     use super::{
-        DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
+        CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
         write_dead_letters,
     };
 
@@ -287,6 +287,41 @@ mod tests {
         assert_eq!(read_dead_letters(&path).unwrap(), expected[1..]);
         write_dead_letters(&path, &[]).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_crashed_record_has_its_line_and_no_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let crashed = CrashedRecord {
+            line: b"\xff{\n".to_vec(),
+            stream: Some("stderr".to_owned()),
+            ..CrashedRecord::default()
+        };
+        let entry = DeadLetter {
+            otlp: Vec::new(),
+            crashed: Some(crashed),
+            ..letter("a panic")
+        };
+        DeadLetters::new(&path, 1 << 20).add(&entry).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("otlp"), "{text}");
+        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(entry)]);
+    }
+
+    #[test]
+    fn of_several_records_as_many_are_added_as_there_is_room_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let all = ["a", "b", "c", "d", "e", "f"].map(letter);
+        let letters = DeadLetters::new(&path, 500);
+        let (added, error) = letters.add_all(&all).unwrap_err();
+        assert!(matches!(error, DeadLetterError::Full { .. }), "{error}");
+        assert!((1..6).contains(&added));
+        let expect: Vec<_> = all[..added].iter().cloned().map(Ok).collect();
+        assert_eq!(read_dead_letters(&path).unwrap(), expect);
+        assert_eq!(letters.add_all(&all[added..]).unwrap_err().0, 0);
+        assert!(letters.add_all(&[]).is_ok());
     }
 
     #[test]

@@ -62,7 +62,10 @@ mod tests {
     fn a_panic_says_what_and_where() {
         assert_eq!(catch(|| 3), Ok(3));
         let said = catch(|| panic!("no {}", 7)).unwrap_err();
-        assert!(said.starts_with("no 7 at ") && said.contains("contain.rs:"), "{said}");
+        assert!(
+            said.starts_with("no 7 at ") && said.contains("contain.rs:"),
+            "{said}"
+        );
         let long = catch(|| panic!("{}", "\u{e9}".repeat(4000))).unwrap_err();
         assert!(long.len() < TEXT_BYTES_MAX + 200, "{}", long.len());
         let odd = catch(|| std::panic::panic_any(7)).unwrap_err();

@@ -44,7 +44,10 @@ pub(crate) struct CrashedBatch {
 }
 
 /// How often the dead-letter file is tried again.
-const RETRY_EVERY: Duration = Duration::from_secs(10);
+const RETRY_EVERY: Duration = match cfg!(test) {
+    true => Duration::from_millis(1),
+    false => Duration::from_secs(10),
+};
 /// How often panics are logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -104,7 +107,10 @@ impl CrashedBatch {
 
     /// The dead-letter entry of a record.
     fn entry(&self, crashed: &Crashed) -> DeadLetter {
-        let place = self.ticket.as_ref().and_then(|ticket| ticket.place(crashed.record));
+        let place = self
+            .ticket
+            .as_ref()
+            .and_then(|ticket| ticket.place(crashed.record));
         let (path, bytes) = place.unzip();
         DeadLetter {
             output: self.driver.name.clone(),
@@ -117,7 +123,11 @@ impl CrashedBatch {
     }
 
     async fn set_aside(mut self) {
-        let entries: Vec<DeadLetter> = self.records.iter().map(|record| self.entry(record)).collect();
+        let entries: Vec<DeadLetter> = self
+            .records
+            .iter()
+            .map(|record| self.entry(record))
+            .collect();
         let mut done = 0;
         while done < entries.len() {
             let left = &entries[done..];
@@ -154,7 +164,11 @@ impl CrashedBatch {
 
     /// Says what the first record is, at a limited rate; of records at which the process died, each.
     fn log(&self, entries: &[DeadLetter]) {
-        let panics = self.records.iter().filter(|record| record.cause == Cause::Panic).count();
+        let panics = self
+            .records
+            .iter()
+            .filter(|record| record.cause == Cause::Panic)
+            .count();
         let mut due = match panics {
             0 => None,
             _ => self.driver.crash_log.due(panics as u64),

@@ -24,7 +24,10 @@ impl Failpoints {
     pub(crate) fn from(get: impl Fn(&str) -> Option<OsString>) -> Self {
         let read = |name| {
             let text = get(name).filter(|text| !text.is_empty())?;
-            warn!(name, "a failpoint is set: records that hold its text are made to fail");
+            warn!(
+                name,
+                "a failpoint is set: records that hold its text are made to fail"
+            );
             Some(text.into_encoded_bytes())
         };
         Self {
@@ -47,7 +50,10 @@ impl Failpoints {
             if holds(&self.abort).is_some() {
                 std::process::abort();
             }
-            assert!(holds(&self.panic).is_none(), "a record holds the failpoint's text");
+            assert!(
+                holds(&self.panic).is_none(),
+                "a record holds the failpoint's text"
+            );
         }
     }
 }

@@ -6,10 +6,10 @@
 //! machine's crash takes of it costs nothing but another death.)
 //!
 //! *Suspects.* What is marked at a start was in hand when the last process died. It may be innocent: it was `kill -9`,
-//! or another worker. So a suspect is processed one at a time, in parts that get smaller with each death at the same
-//! place: the batch, then about the square root of its records, then one record, for real each time, so that what
-//! dies only in company goes through. The third death names one record; it is not processed again
-//! ([`DEATHS_MAX`]). A suspect that is processed without a death is none any more.
+//! or another worker. So suspects are processed one at a time, in parts that get smaller with each death at the same
+//! place: the batch; then 256 parts of it, which of most batches are single records; then single records. It is for
+//! real each time, so that what dies only in company goes through. The third death names one record; it is not
+//! processed again ([`DEATHS_MAX`]). A suspect that is processed without a death is none any more.
 //!
 //! Takes and gives places ([`Place`]). Never reads a log and never decides what becomes of a record.
 
@@ -34,6 +34,8 @@ use crate::watermark::{Slot, Tracker};
 
 /// After so many deaths at one record it is set aside.
 pub(crate) const DEATHS_MAX: u32 = 3;
+/// After the first death a batch is processed in at most so many parts, each of which is a request of its own.
+const GROUPS_MAX: usize = 256;
 
 /// Bytes of a file, as a pipeline reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +108,10 @@ impl InProgress {
                 "what is in progress cannot be kept: a record that ends the process would end each start"
             );
         }
-        let count = suspects.iter().filter(|place| place.deaths < DEATHS_MAX).count();
+        let count = suspects
+            .iter()
+            .filter(|place| place.deaths < DEATHS_MAX)
+            .count();
         if count > 0 {
             warn!(
                 places = count,
@@ -165,11 +170,13 @@ impl InProgress {
                 deaths[record as usize] = here
                     .iter()
                     .filter(|place| place.start < end && end <= place.end)
-                    .map(|place| match place.deaths >= DEATHS_MAX && place.uid != uid() {
-                        // Another record stands there now.
-                        true => DEATHS_MAX - 1,
-                        false => place.deaths.min(DEATHS_MAX),
-                    })
+                    .map(
+                        |place| match place.deaths >= DEATHS_MAX && place.uid != uid() {
+                            // Another record stands there now.
+                            true => DEATHS_MAX - 1,
+                            false => place.deaths.min(DEATHS_MAX),
+                        },
+                    )
                     .max()
                     .unwrap_or(0);
             }
@@ -189,13 +196,15 @@ impl InProgress {
         for (_, slot, (start, end)) in framed.places.runs() {
             if let Some(file) = Place::of_file(scope, slot, tracker) {
                 suspects.retain(|place| {
-                    let ends_here = place.is_in_file_of(&file) && start < place.end && place.end <= end;
+                    let ends_here =
+                        place.is_in_file_of(&file) && start < place.end && place.end <= end;
                     place.deaths >= DEATHS_MAX || !ends_here
                 });
             }
         }
         if suspects.len() < before {
-            self.has_suspects.store(!suspects.is_empty(), Ordering::Relaxed);
+            self.has_suspects
+                .store(!suspects.is_empty(), Ordering::Relaxed);
             // If it cannot be written they are suspects at the next start, if they are read again.
             let _ = store::save(&self.dir, &suspects);
         }
@@ -209,7 +218,7 @@ fn groups_of(deaths: &[u32]) -> Vec<Group> {
     for alike in deaths.chunk_by(|a, b| a == b) {
         let size = match alike[0] {
             0 => alike.len(),
-            1 => alike.len().isqrt().max(1),
+            1 => alike.len().div_ceil(GROUPS_MAX),
             _ => 1,
         };
         for part in alike.chunks(size) {
@@ -248,8 +257,12 @@ impl Marks {
         (framed, group): (&Framed, &Group),
         tracker: &Tracker,
     ) -> Marked<'_> {
-        let alone = (group.deaths > 0)
-            .then(|| self.all.alone.lock().unwrap_or_else(PoisonError::into_inner));
+        let alone = (group.deaths > 0).then(|| {
+            self.all
+                .alone
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        });
         if let Some(file) = &self.file {
             store::begin(&mut self.buffer);
             let is_whole = group.records.len() == framed.frames.records.len();
@@ -308,7 +321,15 @@ impl Place {
     }
 
     fn is_in_file_of(&self, other: &Self) -> bool {
-        let file = |place: &Self| (place.scope, place.device, place.inode, place.born, place.generation);
+        let file = |place: &Self| {
+            (
+                place.scope,
+                place.device,
+                place.inode,
+                place.born,
+                place.generation,
+            )
+        };
         file(self) == file(other)
     }
 

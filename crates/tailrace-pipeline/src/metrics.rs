@@ -510,7 +510,9 @@ impl PipelineMetrics {
 
     /// Counts records that are set aside because they could not be processed.
     pub(crate) fn crashed(&self, crashed: &[Crashed]) {
-        let aborted = crashed.iter().filter(|crashed| crashed.cause == Cause::Abort);
+        let aborted = crashed
+            .iter()
+            .filter(|crashed| crashed.cause == Cause::Abort);
         let aborted = aborted.count() as u64;
         self.aborted.inc_by(aborted);
         self.panicked.inc_by(crashed.len() as u64 - aborted);

@@ -54,11 +54,12 @@ impl<T> Order<T> {
         // Held while submitting: another worker may have the next number.
         let mut state = self.lock();
         state.waiting.insert(number, requests);
-        while let Some(first) = state.waiting.first_entry() {
-            if *first.key() != state.next {
+        loop {
+            let next = state.next;
+            let Some(requests) = state.waiting.remove(&next) else {
                 break;
-            }
-            first.remove().into_iter().for_each(&mut submit);
+            };
+            requests.into_iter().for_each(&mut submit);
             state.next += 1;
         }
     }

@@ -156,7 +156,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     // One batch is filled while another one is in flight.
     let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let replay_bytes_max = plan.config.limits.replay;
-    let writes_lines = |kind: &OutputKind| matches!(kind, OutputKind::Stdout(_) | OutputKind::File(_));
+    let writes_lines =
+        |kind: &OutputKind| matches!(kind, OutputKind::Stdout(_) | OutputKind::File(_));
     let outputs = || plan.config.outputs.iter();
     let orders = || Orders::new(outputs().map(|output| writes_lines(&output.kind)));
     // One for each input, whoever reads it for an output.

@@ -173,13 +173,21 @@ impl Worker {
         };
         for group in around.marks.all().groups(self.scope, framed, tracker) {
             if group.deaths >= DEATHS_MAX {
-                let reason = format!("the process died {DEATHS_MAX} times while it worked on this record");
+                let reason =
+                    format!("the process died {DEATHS_MAX} times while it worked on this record");
                 let crashed = Crashed::of(framed, group.records.start, Cause::Abort, reason);
                 all.crashed.push(crashed);
                 continue;
             }
             let _marked = around.marks.begin(self.scope, (framed, &group), tracker);
-            self.halve(pipeline, framed, group.records, look_at_all, around.failpoints, &mut all);
+            self.halve(
+                pipeline,
+                framed,
+                group.records,
+                look_at_all,
+                around.failpoints,
+                &mut all,
+            );
         }
         around.marks.all().passed(self.scope, framed, tracker);
         pipeline.metrics.crashed(&all.crashed);
@@ -380,7 +388,11 @@ impl Made {
     fn add(&mut self, part: Self, first: u32) {
         self.filtered += part.filtered;
         for (all, requests) in self.requests.iter_mut().zip(part.requests) {
-            all.extend(requests.into_iter().map(|request| request.counted_from(first)));
+            all.extend(
+                requests
+                    .into_iter()
+                    .map(|request| request.counted_from(first)),
+            );
         }
     }
 
@@ -427,7 +439,9 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
         {
             handle.set_aside(&set_aside, ticket);
         }
-        let requests = made.requests[pipeline.plan.encoding_of[output]].iter().cloned();
+        let requests = made.requests[pipeline.plan.encoding_of[output]]
+            .iter()
+            .cloned();
         let requests: Vec<Ready> = requests.zip(tickets).collect();
         let submit = |(request, ticket)| handle.submit(request, ticket);
         framed.turns.submit(output, requests, submit);
@@ -438,3 +452,7 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
 #[cfg(test)]
 #[path = "worker/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "worker/containment.rs"]
+mod containment;

@@ -20,14 +20,20 @@ const SUSPECTS: &str = "suspects";
 /// The places at which processes died: those of earlier starts, and what is marked now, which is taken over; and
 /// whether that could be written.
 pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
-    let read = |name: &Path| fs::read(name).map(|bytes| parse(&bytes)).unwrap_or_default();
+    let read = |name: &Path| {
+        fs::read(name)
+            .map(|bytes| parse(&bytes))
+            .unwrap_or_default()
+    };
     let mut suspects = read(&dir.join(SUSPECTS));
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut marks: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     marks.retain(|path| path.file_name().is_some_and(|name| name != SUSPECTS));
     let marked: Vec<Place> = marks.iter().flat_map(|path| read(path)).collect();
     let is_changed = !marked.is_empty();
-    marked.into_iter().for_each(|place| add_death(&mut suspects, place));
+    marked
+        .into_iter()
+        .for_each(|place| add_death(&mut suspects, place));
     suspects.drain(..suspects.len().saturating_sub(SUSPECTS_MAX));
     let written = || {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -40,13 +46,13 @@ pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
     (suspects, written)
 }
 
-/// One more process died there. A suspect that holds the place gives way to it.
+/// One more process died there. A larger suspect that holds the place stays one: in the rest of it there may be more.
 fn add_death(suspects: &mut Vec<Place>, place: Place) {
     let place = Place {
         deaths: (place.deaths + 1).min(DEATHS_MAX),
         ..place
     };
-    suspects.retain(|known| !known.holds(&place) || known.deaths > place.deaths);
+    suspects.retain(|known| !place.holds(known) || known.deaths > place.deaths);
     suspects.push(place);
 }
 

@@ -18,10 +18,9 @@ impl Framed {
 
     /// These records alone.
     pub(crate) fn part(&self, records: Range<u32>) -> Self {
-        let mut frames = Frames {
-            records: self.frames.records[records.start as usize..records.end as usize].to_vec(),
-            ..Frames::default()
-        };
+        let mut frames = Frames::default();
+        let of_part = &self.frames.records[records.start as usize..records.end as usize];
+        frames.records.extend_from_slice(of_part);
         let is_broken = |record: &&tailrace_frame::Record| record.flags.contains(Flags::BROKEN);
         frames.stats.broken = frames.records.iter().filter(is_broken).count() as u64;
         let runs = self.runs.iter().filter_map(|run| {
