@@ -190,7 +190,9 @@ impl Worker {
             );
         }
         around.marks.all().passed(self.scope, framed, tracker);
-        pipeline.metrics.crashed(&all.crashed);
+        if !framed.is_catch_up {
+            pipeline.metrics.crashed(&all.crashed);
+        }
         all
     }
 

@@ -157,7 +157,8 @@ impl Bench {
     fn written(&self, output: &str) -> Vec<u64> {
         let text = fs::read_to_string(self.dir.path().join(output)).unwrap_or_default();
         let number = |line: &str| {
-            let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+            let digits = line.chars().skip_while(|c| !c.is_ascii_digit());
+            let digits: String = digits.take_while(char::is_ascii_digit).collect();
             digits.parse().unwrap()
         };
         text.lines().map(number).collect()
@@ -246,6 +247,24 @@ fn a_panic_costs_the_record_and_nothing_else() {
         found.dedup();
         assert_eq!(found.len(), 10, "{output}");
     }
+}
+
+#[test]
+fn rows_of_several_branches_come_out_together_and_count_once() {
+    let mut bench = Bench::new(
+        "transform: SELECT n FROM logs UNION ALL SELECT n + 1000 AS n FROM logs WHERE n >= 5",
+    );
+    let mut worker = bench.worker();
+    bench.failpoints.panic = Some(b"3}".to_vec());
+    let framed = bench.frame(&worker, &lines(0..20));
+    bench.process(&mut worker, framed);
+    bench.drain();
+    let records = (0..20).filter(|n| n % 10 != 3);
+    let rows = records.flat_map(|n| [Some(n), (n >= 5).then_some(1000 + n)]);
+    assert_eq!(bench.written("one"), Vec::from_iter(rows.flatten()));
+    let ledger = PipelineLedger::of(bench.pipeline());
+    let output = &ledger.outputs[1];
+    assert_eq!((output.delivered, output.dead_lettered), (18, 2));
 }
 
 #[test]

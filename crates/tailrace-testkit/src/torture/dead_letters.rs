@@ -32,7 +32,8 @@ fn of_request(line: &str) -> Option<Vec<Identity>> {
     let records = decode(&value(line, "\"otlp\":\"")?).unwrap_or_default();
     Some(
         records
-            .filter_map(|record| record::identify(&record).ok())
+            .iter()
+            .filter_map(|record| record::identify(record).ok())
             .collect(),
     )
 }
