@@ -128,12 +128,13 @@ impl CrashedBatch {
             .iter()
             .map(|record| self.entry(record))
             .collect();
-        let mut done = 0;
+        let (mut done, mut in_file) = (0, 0);
         while done < entries.len() {
             let left = &entries[done..];
             let added = tokio::task::block_in_place(|| self.driver.dead_letters.add_all(left));
             self.note(done, added.added, Fate::DeadLettered);
             self.note(done + added.added, added.dropped, Fate::DeadLetterFull);
+            in_file += added.added;
             done += added.added + added.dropped;
             if let Some(error) = added.error {
                 error!(
@@ -146,7 +147,7 @@ impl CrashedBatch {
                 tokio::time::sleep(RETRY_EVERY).await;
             }
         }
-        self.log(&entries);
+        self.log(&entries, in_file);
         if let Some(ticket) = self.ticket.take() {
             self.driver.metrics.in_flight.dec();
             ticket.ack(0);
@@ -162,8 +163,9 @@ impl CrashedBatch {
         }
     }
 
-    /// Says what the first record is, at a limited rate; of records at which the process died, each.
-    fn log(&self, entries: &[DeadLetter]) {
+    /// Says what the first record is, at a limited rate; of records at which the process died, each. So many are in the
+    /// file, the others were dropped.
+    fn log(&self, entries: &[DeadLetter], in_file: usize) {
         let panics = self
             .records
             .iter()
@@ -173,7 +175,7 @@ impl CrashedBatch {
             0 => None,
             _ => self.driver.crash_log.due(panics as u64),
         };
-        for (crashed, entry) in self.records.iter().zip(entries) {
+        for (n, (crashed, entry)) in self.records.iter().zip(entries).enumerate() {
             let records = match crashed.cause {
                 Cause::Abort => 1,
                 Cause::Panic => match due.take() {
@@ -182,6 +184,10 @@ impl CrashedBatch {
                 },
             };
             let (start, end) = entry.bytes.unwrap_or_default();
+            let what = match n < in_file {
+                true => "it is in the dead-letter file",
+                false => "the dead-letter file is full, so it is dropped",
+            };
             error!(
                 pipeline = self.driver.pipeline,
                 output = self.driver.name,
@@ -190,8 +196,7 @@ impl CrashedBatch {
                 end,
                 records,
                 reason = crashed.reason,
-                "a record could not be processed: this is a bug, please report it; it is in the dead-letter file, \
-                 and the others go on"
+                "a record could not be processed: this is a bug, please report it; {what}, and the others go on"
             );
         }
     }

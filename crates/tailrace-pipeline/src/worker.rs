@@ -6,23 +6,22 @@
 //! that cannot be processed, and that one is set aside. A panic while framing ends the agent, for the framer's state
 //! is that of a whole file.
 
+mod contained;
+
 use std::collections::HashMap;
 use std::mem::take;
-use std::ops::Range;
 use std::sync::Arc;
 
 use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_sql::{OutputValue, Rows};
 
-use crate::contain;
-use crate::crashed::{Cause, Crashed};
 use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
 use crate::encoding::{EncodedRequest, EncodingState};
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
-use crate::in_progress::{self, DEATHS_MAX, InProgress, Marks};
+use crate::in_progress::{self, InProgress, Marks};
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
 use crate::outputs::Ready;
@@ -31,6 +30,7 @@ use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
+use contained::Made;
 
 /// What the workers of an agent share.
 pub(crate) struct Shared {
@@ -105,17 +105,6 @@ struct Worker {
     scope: u64,
 }
 
-/// What a batch was made into, or a part of it.
-#[derive(Debug, Default)]
-struct Made {
-    /// Records that the query removed.
-    filtered: u64,
-    /// By encoding.
-    requests: Vec<Vec<EncodedRequest>>,
-    /// Records that could not be processed.
-    crashed: Vec<Crashed>,
-}
-
 impl Worker {
     fn new(plan: &PipelinePlan, input: usize) -> Self {
         let offset_s = offset_s(&plan.config.inputs[input]);
@@ -156,80 +145,6 @@ impl Worker {
         // Chunk buffers are released here; in flight are only payloads and tables.
         framed.buffers = Vec::new();
         hand_over(pipeline, framed, made);
-    }
-
-    /// Processes a batch, as a whole if nothing speaks against it.
-    fn contained(
-        &mut self,
-        pipeline: &Pipeline,
-        framed: &Framed,
-        look_at_all: bool,
-        around: &mut Around<'_>,
-    ) -> Made {
-        let tracker = &pipeline.tracker;
-        let mut all = Made {
-            requests: vec![Vec::new(); self.encodings.len()],
-            ..Made::default()
-        };
-        for group in around.marks.all().groups(self.scope, framed, tracker) {
-            if group.deaths >= DEATHS_MAX {
-                let reason =
-                    format!("the process died {DEATHS_MAX} times while it worked on this record");
-                let crashed = Crashed::of(framed, group.records.start, Cause::Abort, reason);
-                all.crashed.push(crashed);
-                continue;
-            }
-            let _marked = around.marks.begin(self.scope, (framed, &group), tracker);
-            self.halve(
-                pipeline,
-                framed,
-                group.records,
-                look_at_all,
-                around.failpoints,
-                &mut all,
-            );
-        }
-        around.marks.all().passed(self.scope, framed, tracker);
-        if !framed.is_catch_up {
-            pipeline.metrics.crashed(&all.crashed);
-        }
-        all
-    }
-
-    /// Processes some records of a batch; those that panic in halves, until one is left.
-    fn halve(
-        &mut self,
-        pipeline: &Pipeline,
-        framed: &Framed,
-        records: Range<u32>,
-        look_at_all: bool,
-        failpoints: &Failpoints,
-        all: &mut Made,
-    ) {
-        let mut left = vec![records];
-        while let Some(records) = left.pop() {
-            let is_whole = records.len() == framed.frames.records.len();
-            let part = (!is_whole).then(|| framed.part(records.clone()));
-            let batch = part.as_ref().unwrap_or(framed);
-            let made = contain::catch(|| {
-                failpoints.look_at(batch);
-                self.make(pipeline, batch, look_at_all)
-            });
-            match made {
-                Ok(made) => all.add(made, records.start),
-                Err(reason) => {
-                    // What the panic left half done must not be built upon.
-                    *self = Self::new(&pipeline.plan, self.input);
-                    let middle = records.start + (records.end - records.start) / 2;
-                    if middle == records.start {
-                        let crashed = Crashed::of(framed, records.start, Cause::Panic, reason);
-                        all.crashed.push(crashed);
-                    } else {
-                        left.extend([middle..records.end, records.start..middle]);
-                    }
-                }
-            }
-        }
     }
 
     /// Transforms and encodes a batch.
@@ -382,26 +297,6 @@ fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
         pipeline.metrics.outputs[output]
             .settled_before
             .inc_by(records);
-    }
-}
-
-impl Made {
-    /// Adds what was made of the part of the batch that begins with this record.
-    fn add(&mut self, part: Self, first: u32) {
-        self.filtered += part.filtered;
-        for (all, requests) in self.requests.iter_mut().zip(part.requests) {
-            all.extend(
-                requests
-                    .into_iter()
-                    .map(|request| request.counted_from(first)),
-            );
-        }
-    }
-
-    fn held_bytes(&self) -> usize {
-        let requests = self.requests.iter().flatten();
-        let requests: usize = requests.map(EncodedRequest::held_bytes).sum();
-        requests + self.crashed.iter().map(Crashed::held_bytes).sum::<usize>()
     }
 }
 

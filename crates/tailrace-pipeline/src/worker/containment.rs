@@ -2,6 +2,7 @@
 //! come out that several workers made.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -93,27 +94,39 @@ impl Bench {
 
     /// Reads and frames text.
     fn frame(&mut self, worker: &Worker, text: &str) -> Framed {
+        let offset = self.read_to;
+        self.read_to += text.len() as u64;
+        self.pipeline().tracker.read(self.slot, self.read_to);
+        self.frame_in(0, worker, (offset, offset == 0), text)
+    }
+
+    /// Frames text in a lane, which may not know the source yet.
+    fn frame_in(
+        &self,
+        lane: usize,
+        worker: &Worker,
+        (offset, is_new): (u64, bool),
+        text: &str,
+    ) -> Framed {
         let slot = self.slot;
-        let end = text.len();
         let opened = SourceEvent::Opened {
             slot,
             replaces: None,
             path: PathBuf::from("/var/log/app.log"),
-            offset: 0,
+            offset,
             mid_line: false,
             replay_to: 0,
         };
         let mut events = Vec::new();
-        events.extend((self.read_to == 0).then_some(opened));
+        events.extend(is_new.then_some(opened));
+        let end = text.len();
         events.push(SourceEvent::Chunk {
             slot,
             start: 0,
             end,
         });
-        self.read_to += end as u64;
         let pipeline = self.pipeline();
-        pipeline.tracker.read(slot, self.read_to);
-        let lane = &pipeline.lanes[0];
+        let lane = &pipeline.lanes[lane];
         lane.queue.push(RawBatch {
             bytes: Bytes::from(text.to_owned()),
             events,
@@ -204,6 +217,38 @@ fn requests_of_a_file_come_out_as_they_were_read_whoever_made_them() {
         .collect();
     assert_eq!(bench.written("one"), expect);
     assert_eq!(bench.written("two"), expect);
+}
+
+#[test]
+fn an_output_that_was_detached_keeps_the_order_too() {
+    let mut bench = Bench::new("");
+    let mut worker = bench.worker();
+    let framed = bench.frame(&worker, &lines(0..10));
+    bench.process(&mut worker, framed);
+    let pipeline = Arc::clone(bench.pipeline());
+    let until = Instant::now() + Duration::from_secs(60);
+    while !pipeline.tracker.behind(1, bench.slot).unwrap().drained {
+        assert!(Instant::now() < until, "the first batch is delivered");
+        std::thread::yield_now();
+    }
+    let offset = bench.read_to;
+    assert!(pipeline.lanes[0].attach(1, false, || true));
+    let only_one = bench.frame(&worker, &lines(10..20));
+    pipeline.tracker.begin_catch_up(1, bench.slot);
+    let lane = pipeline.catch_up_lane(0, 1);
+    let only_two = bench.frame_in(lane, &worker, (offset, true), &lines(10..20));
+    assert!(pipeline.lanes[0].attach(1, true, || true));
+    let both = bench.frame(&worker, &lines(20..30));
+    assert_eq!(
+        [&only_one.wanted[..], &only_two.wanted, &both.wanted],
+        [[true, false], [false, true], [true, true]]
+    );
+    for framed in [both, only_two, only_one] {
+        bench.process(&mut worker, framed);
+    }
+    bench.drain();
+    assert_eq!(bench.written("one"), Vec::from_iter(0..30));
+    assert_eq!(bench.written("two"), Vec::from_iter(0..30));
 }
 
 #[test]
