@@ -10,7 +10,9 @@ use tailrace_output::{CrashedRecord, DeadLetter};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::error;
 
+use crate::contain::Panic;
 use crate::delivery::{Fate, Ticket};
+use crate::in_progress::DEATHS_MAX;
 use crate::lane::Framed;
 use crate::outputs::Driver;
 use crate::set_aside::rfc3339;
@@ -21,8 +23,10 @@ pub(crate) struct Crashed {
     /// Its number in the batch.
     pub record: u32,
     pub cause: Cause,
-    /// What the panic said, or how often the process died.
+    /// What the panic said and where, or how often the process died.
     pub reason: String,
+    /// The same for the own log: what a panic says may quote the record.
+    pub logged: String,
     pub line: CrashedRecord,
 }
 
@@ -69,8 +73,21 @@ impl LogLimit {
 }
 
 impl Crashed {
-    /// A record of a batch, copied out of it; `record` is its number there.
-    pub(crate) fn of(batch: &Framed, record: u32, cause: Cause, reason: String) -> Self {
+    /// A record of a batch that panics.
+    pub(crate) fn panicked(batch: &Framed, record: u32, panic: &Panic) -> Self {
+        let reason = format!("{} at {}", panic.text, panic.at);
+        let logged = format!("a panic at {}", panic.at);
+        Self::of(batch, record, Cause::Panic, (reason, logged))
+    }
+
+    /// A record of a batch at which the process died.
+    pub(crate) fn aborted(batch: &Framed, record: u32) -> Self {
+        let reason = format!("the process died {DEATHS_MAX} times while it worked on this record");
+        Self::of(batch, record, Cause::Abort, (reason.clone(), reason))
+    }
+
+    /// Copies a record out of a batch; `record` is its number there.
+    fn of(batch: &Framed, record: u32, cause: Cause, (reason, logged): (String, String)) -> Self {
         let framed = &batch.frames.records[record as usize];
         let line = CrashedRecord {
             line: batch.line(record as usize).to_vec(),
@@ -85,6 +102,7 @@ impl Crashed {
             record,
             cause,
             reason,
+            logged,
             line,
         }
     }
@@ -195,7 +213,7 @@ impl CrashedBatch {
                 start,
                 end,
                 records,
-                reason = crashed.reason,
+                reason = crashed.logged,
                 "a record could not be processed: this is a bug, please report it; {what}, and the others go on"
             );
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{Around, Worker};
 use crate::contain;
-use crate::crashed::{Cause, Crashed};
+use crate::crashed::Crashed;
 use crate::encoding::EncodedRequest;
 use crate::failpoint::Failpoints;
 use crate::in_progress::DEATHS_MAX;
@@ -40,10 +40,8 @@ impl Worker {
         };
         for group in around.marks.all().groups(self.scope, framed, tracker) {
             if group.deaths >= DEATHS_MAX {
-                let reason =
-                    format!("the process died {DEATHS_MAX} times while it worked on this record");
-                let crashed = Crashed::of(framed, group.records.start, Cause::Abort, reason);
-                all.crashed.push(crashed);
+                all.crashed
+                    .push(Crashed::aborted(framed, group.records.start));
                 continue;
             }
             let _marked = around.marks.begin(self.scope, (framed, &group), tracker);
@@ -84,13 +82,13 @@ impl Worker {
             });
             match made {
                 Ok(made) => all.add(made, records.start),
-                Err(reason) => {
+                Err(panic) => {
                     // What the panic left half done must not be built upon.
                     *self = Self::new(&pipeline.plan, self.input);
                     let middle = records.start + (records.end - records.start) / 2;
                     if middle == records.start {
-                        let crashed = Crashed::of(framed, records.start, Cause::Panic, reason);
-                        all.crashed.push(crashed);
+                        all.crashed
+                            .push(Crashed::panicked(framed, records.start, &panic));
                     } else {
                         left.extend([middle..records.end, records.start..middle]);
                     }

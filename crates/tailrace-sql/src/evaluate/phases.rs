@@ -11,9 +11,10 @@ use arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::{Evaluated, Evaluator, Rows, Runner, Selected, conform};
+use super::{Evaluated, Evaluator, Rows, Runner, conform};
+use crate::failures::{Failure, Failures};
 use crate::query::Query;
-use crate::row_wise::{Failures, RowWise, rows_that_meet};
+use crate::row_wise::{RowWise, rows_that_meet};
 
 /// The conditions of all branches, over the columns of the pushdown.
 #[derive(Debug)]
@@ -62,7 +63,10 @@ impl Evaluator {
         let mut failures = Failures::default();
         let predicates = conditions.predicates.iter();
         let branches: Vec<Rows> = predicates
-            .map(|predicate| rows_that_meet(predicate, &batch, &mut failures))
+            .enumerate()
+            .map(|(branch, predicate)| {
+                rows_that_meet(predicate, &batch, failures.of_branch(branch))
+            })
             .collect();
         let rows = union(&branches, batch.num_rows());
         let branches = branches
@@ -102,23 +106,25 @@ impl Evaluator {
         let row_wise = self.branches.iter().filter_map(Runner::row_wise);
         let branches = row_wise
             .zip(branches)
-            .map(|(row_wise, rows)| Selected {
-                computed: row_wise.compute(&batch, &rows, &mut failed),
-                rows,
+            .enumerate()
+            .map(|(branch, (row_wise, rows))| {
+                row_wise.compute(&batch, rows, failed.of_branch(branch))
             })
             .collect();
-        failures.add_selected(&failed, &selected);
+        failures.add_selected(failed, &selected);
+        let (failed_rows, failures) = failures.take();
         Evaluated {
             branches,
-            failed_rows: failures.count(),
+            failed_rows,
+            failures,
         }
     }
 }
 
 impl Selection {
-    /// Rows for which a condition failed; it was NULL there.
-    pub fn failed_rows(&self) -> u64 {
-        self.failures.clone().count()
+    /// How many rows a condition failed for, which was NULL there, and the conditions.
+    pub fn failures(&self) -> (u64, Vec<Failure>) {
+        self.failures.clone().take()
     }
 }
 
