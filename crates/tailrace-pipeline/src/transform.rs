@@ -107,7 +107,7 @@ impl Transform {
         let mut evaluated = self.evaluator.evaluate(&batch, framed.observed_ns);
         Transformed {
             kept: kept_records(&evaluated, self.records.len()),
-            stats: scanned.stats,
+            stats: with_mismatches(scanned.stats, evaluated.type_mismatches),
             broken: framed.frames.stats.broken,
             failed_rows: evaluated.failed_rows,
             failures: std::mem::take(&mut evaluated.failures),
@@ -149,6 +149,7 @@ impl Transform {
         let survivors = survivors(&selection.rows, candidates);
         let kept = survivors.as_ref().map_or(self.records.len(), Vec::len);
         if kept == 0 {
+            // Of a record that is dropped it is counted only that it was filtered.
             let (failed_rows, failures) = selection.failures();
             return Transformed {
                 kept,
@@ -175,7 +176,7 @@ impl Transform {
             .compute(&batch, selection, framed.observed_ns);
         Transformed {
             kept,
-            stats: scanned.stats,
+            stats: with_mismatches(scanned.stats, evaluated.type_mismatches),
             broken: self.broken(framed, survivors.as_deref()),
             failed_rows: evaluated.failed_rows,
             failures: std::mem::take(&mut evaluated.failures),
@@ -214,6 +215,13 @@ impl Transform {
             self.streams
                 .extend(frames.iter().map(|record| record.stream as u8));
         }
+    }
+}
+
+fn with_mismatches(stats: Stats, type_mismatches: u64) -> Stats {
+    Stats {
+        type_mismatches: stats.type_mismatches + type_mismatches,
+        ..stats
     }
 }
 

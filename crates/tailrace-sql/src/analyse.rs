@@ -11,7 +11,7 @@ mod form;
 mod function;
 mod peers;
 
-pub(crate) use function::arrow_cast;
+pub(crate) use function::{arrow_cast, as_value};
 
 use std::borrow::Cow;
 
@@ -133,12 +133,9 @@ impl<'a> Analysis<'a> {
         self.unnest_allowed = true;
         self.unnest_found = false;
         let around = expr.to_string();
-        let expr = self.rewrite(expr, &Want::value("handed on as it is", &around))?;
-        match self.type_of(&expr)? {
-            // What `json_get` and `->` give.
-            DataType::Union(..) => Ok(function::of_values(Function::Value, vec![expr])),
-            _ => Ok(expr),
-        }
+        let want = Want::value("handed on as it is", &around);
+        let expr = self.rewrite(expr, &want)?;
+        self.fit(expr, &want)
     }
 
     /// The condition of WHERE.
@@ -373,9 +370,14 @@ impl<'a> Analysis<'a> {
 
     /// An expression that gives values of any kind, as its place wants it.
     fn fit(&self, expr: Expr, want: &Want) -> Result<Expr, Error> {
-        if !value::is_value(&self.type_of(&expr)?) {
-            return Ok(expr);
-        }
+        let expr = match self.type_of(&expr)? {
+            // What `json_get` and `->` give.
+            DataType::Union(..) if want.ty.is_some() => {
+                function::of_values(Function::Value, vec![expr])
+            }
+            ty if value::is_value(&ty) => expr,
+            _ => return Ok(expr),
+        };
         let function = match want.ty {
             Some(Type::Value | Type::Open) => return Ok(expr),
             Some(Type::Text) => Function::ToText,

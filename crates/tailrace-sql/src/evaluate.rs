@@ -20,6 +20,7 @@ use crate::plan::on_planning_stack;
 use crate::query::Query;
 use crate::row_wise::RowWise;
 use crate::session::Clock;
+use crate::value::mismatches;
 
 /// A query, ready to run on one worker.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub struct Evaluated {
     pub failed_rows: u64,
     /// The expressions that failed.
     pub failures: Vec<Failure>,
+    /// Values that did not fit what an expression wanted: NULL there.
+    pub type_mismatches: u64,
 }
 
 /// The rows of one branch.
@@ -149,6 +152,7 @@ impl Evaluator {
         self.failures.clear();
         let batch = conform(&self.schema, batch);
         let failures = &mut self.failures;
+        let mismatches = mismatches::count();
         let select = |(branch, runner): (usize, &mut Runner)| {
             let failures = failures.of_branch(branch);
             match runner {
@@ -162,6 +166,7 @@ impl Evaluator {
             branches,
             failed_rows,
             failures,
+            type_mismatches: mismatches::count() - mismatches,
         }
     }
 }

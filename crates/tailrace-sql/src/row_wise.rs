@@ -22,7 +22,7 @@ use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
-use crate::value::with_nulls_inside;
+use crate::value::{mismatches, with_nulls_inside};
 
 /// The compiled expressions of a branch.
 #[derive(Debug)]
@@ -206,6 +206,7 @@ pub(crate) fn evaluate(
     if count == 0 {
         return new_null_array(ty, 0);
     }
+    let mismatches = mismatches::count();
     let error = match expr
         .evaluate(batch)
         .and_then(|value| value.into_array(count))
@@ -214,6 +215,7 @@ pub(crate) fn evaluate(
         Ok(array) => return array,
         Err(error) => error,
     };
+    mismatches::set_back(mismatches);
     if count == 1 {
         fail(first, &error);
         return new_null_array(ty, 1);

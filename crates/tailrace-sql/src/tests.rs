@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod data;
+mod numbers;
 mod paths;
 mod phases;
 mod refusals;

@@ -7,6 +7,7 @@
 
 mod convert;
 mod functions;
+pub(crate) mod mismatches;
 mod number;
 
 use std::sync::{Arc, LazyLock};
@@ -192,8 +193,12 @@ fn integer(values: &PrimitiveArray<Int64Type>, row: usize) -> Option<Value<'_>> 
 }
 
 impl Value<'_> {
-    /// The number that it is, or that its text is exactly.
+    /// The number that it is, or that its text is exactly; counted where it is none.
     pub(crate) fn number(self) -> Option<Number> {
+        mismatches::count_none(self.as_number())
+    }
+
+    fn as_number(self) -> Option<Number> {
         match self {
             Value::Number(number) => Some(number),
             Value::Text(kind, text) => number::parse(kind, text),

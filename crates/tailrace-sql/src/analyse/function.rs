@@ -252,6 +252,11 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     call_in_place(function, name, arguments)
 }
 
+/// An expression as a value of any kind.
+pub(crate) fn as_value(expr: Expr) -> Expr {
+    of_values(Function::Value, vec![expr])
+}
+
 /// A cast to an Arrow type that SQL has no name for.
 pub(crate) fn arrow_cast(expr: Expr, ty: &arrow::datatypes::DataType) -> Expr {
     call(

@@ -112,7 +112,9 @@ impl Analysis<'_> {
                 is_open: true,
             });
         }
-        let expr = self.rewrite(expr, &Want::value("nothing beside it fixes a type", around))?;
+        let want = Want::value("nothing beside it fixes a type", around);
+        let expr = self.rewrite(expr, &want)?;
+        let expr = self.fit(expr, &want)?;
         facts.data_type(&self.type_of(&expr)?);
         Ok(Operand {
             expr,

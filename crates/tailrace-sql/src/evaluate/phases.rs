@@ -15,6 +15,7 @@ use super::{Evaluated, Evaluator, Rows, Runner, conform};
 use crate::failures::{Failure, Failures};
 use crate::query::Query;
 use crate::row_wise::{RowWise, rows_that_meet};
+use crate::value::mismatches;
 
 /// The conditions of all branches, over the columns of the pushdown.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Selection {
     /// By branch: those that it keeps, as positions in `rows`.
     branches: Vec<Rows>,
     failures: Failures,
+    /// Values that did not fit what a condition wanted.
+    pub type_mismatches: u64,
 }
 
 impl Conditions {
@@ -61,6 +64,7 @@ impl Evaluator {
         self.clock.set(observed_ns);
         let batch = conform(&conditions.schema, batch);
         let mut failures = Failures::default();
+        let mismatches = mismatches::count();
         let predicates = conditions.predicates.iter();
         let branches: Vec<Rows> = predicates
             .enumerate()
@@ -77,6 +81,7 @@ impl Evaluator {
             rows,
             branches,
             failures,
+            type_mismatches: mismatches::count() - mismatches,
         }
     }
 
@@ -101,7 +106,9 @@ impl Evaluator {
             rows: selected,
             branches,
             mut failures,
+            type_mismatches,
         } = selection;
+        let mismatches = mismatches::count();
         let mut failed = Failures::default();
         let row_wise = self.branches.iter().filter_map(Runner::row_wise);
         let branches = row_wise
@@ -117,6 +124,7 @@ impl Evaluator {
             branches,
             failed_rows,
             failures,
+            type_mismatches: type_mismatches + mismatches::count() - mismatches,
         }
     }
 }

@@ -189,6 +189,7 @@ fn plain(query: &Query, batch: &RecordBatch) -> Option<Evaluated> {
         branches,
         failed_rows: 0,
         failures: Vec::new(),
+        type_mismatches: 0,
     })
 }
 

@@ -11,10 +11,11 @@ use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 use tailrace_model::json::Kind;
 
+use super::mismatches::count_none;
 use super::{Value, Values};
 
 pub(super) fn to_int64(values: &Values<'_>, rows: usize) -> ArrayRef {
-    let integer = |row| values.get(row)?.number()?.to_i64();
+    let integer = |row| count_none(values.get(row)?.number()?.to_i64());
     Arc::new((0..rows).map(integer).collect::<Int64Array>())
 }
 
@@ -25,11 +26,13 @@ pub(super) fn to_float64(values: &Values<'_>, rows: usize) -> ArrayRef {
 }
 
 pub(super) fn to_boolean(values: &Values<'_>, rows: usize) -> ArrayRef {
-    let truth = |row| match values.get(row)? {
-        Value::Bool(truth) => Some(truth),
-        Value::Text(Kind::String, "true") => Some(true),
-        Value::Text(Kind::String, "false") => Some(false),
-        _ => None,
+    let truth = |row| {
+        count_none(match values.get(row)? {
+            Value::Bool(truth) => Some(truth),
+            Value::Text(Kind::String, "true") => Some(true),
+            Value::Text(Kind::String, "false") => Some(false),
+            _ => None,
+        })
     };
     Arc::new((0..rows).map(truth).collect::<BooleanArray>())
 }

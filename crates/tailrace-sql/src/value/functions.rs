@@ -285,8 +285,9 @@ fn extremes(arguments: &[Argument<'_>], rows: usize, end: Ordering) -> ArrayRef 
     let mut builder = Builder::new(rows);
     for row in 0..rows {
         let present = || arguments.iter().filter_map(|argument| argument.get(row));
-        let as_numbers = present().all(|value| value.number().is_some());
-        let order = |a: &Value<'_>, b: &Value<'_>| match (as_numbers, a.number(), b.number()) {
+        let as_numbers = present().all(|value| value.as_number().is_some());
+        let order = |a: &Value<'_>, b: &Value<'_>| match (as_numbers, a.as_number(), b.as_number())
+        {
             (true, Some(a), Some(b)) => a.compare(b),
             _ => text_of(a).cmp(&text_of(b)),
         };
