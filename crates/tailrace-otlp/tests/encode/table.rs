@@ -260,6 +260,7 @@ const NAMES: [&str; 24] = [
     "log.iostream",
     "log.file.name",
     "tailrace.malformed",
+    "log.record.original",
     "a",
     "b",
     "ü key",
@@ -393,6 +394,7 @@ fn cells(ty: Type) -> BoxedStrategy<Vec<Known>> {
             text().prop_map(Known::Str),
             integer().prop_map(|text| Known::Number(text, true)),
             float().prop_map(|text| Known::Number(text, false)),
+            Just(Known::Number("-Infinity".to_owned(), false)),
             any::<bool>().prop_map(Known::Bool),
             container(),
         ]
