@@ -342,7 +342,11 @@ fn is_refused(line: &[u8]) -> bool {
 /// Compares each line that serde_json takes with its row, if every key has a column; of one that it refuses the raw text
 /// must be there.
 fn check_reference(config: &Config, lines: &[&[u8]], scanned: &Scanned) {
-    for (row, line) in lines.iter().enumerate().filter(|(_, line)| is_refused(line)) {
+    for (row, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_refused(line))
+    {
         let raw = scanned.raw.as_ref().filter(|raw| raw.is_valid(row));
         let raw = raw.map(|raw| raw.value(row).as_bytes());
         assert_eq!(raw, Some(*line), "row {row}");

@@ -151,10 +151,7 @@ impl Line<'_> {
                 self.pair(name, Cell::Bool(true));
             }
         }
-        let original = |column| {
-            self.plan
-                .original(envelope, column, self.row, self.record)
-        };
+        let original = |column| self.plan.original(envelope, column, self.row, self.record);
         if let Some(raw) = body_column.and_then(original) {
             self.pair(crate::ORIGINAL, Cell::Str(raw));
         }

@@ -107,7 +107,11 @@ impl Mapping {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         Field::ALL.into_iter().flat_map(|field| {
             let choice = self.choice(field);
-            let usual = field.names().iter().copied().filter(move |_| choice.is_none());
+            let usual = field
+                .names()
+                .iter()
+                .copied()
+                .filter(move |_| choice.is_none());
             choice.into_iter().chain(usual)
         })
     }

@@ -126,9 +126,7 @@ fn name_of_raw(
     let name = match columns.find(|(_, cell)| cell.has_value()) {
         None if !plan.has_column(BODY, row, record) => Some(BODY),
         None => Some(ORIGINAL),
-        Some((body, _)) => plan
-            .original(envelope, body, row, record)
-            .map(|_| ORIGINAL),
+        Some((body, _)) => plan.original(envelope, body, row, record).map(|_| ORIGINAL),
     };
     name.filter(|name| *name == BODY || !plan.has_column(ORIGINAL, row, record))
 }

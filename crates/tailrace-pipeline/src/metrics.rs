@@ -278,7 +278,7 @@ impl Metrics {
         );
         r.register(
             "scan_malformed_records",
-            "records not of the expected shape",
+            "records that are not JSON as far as the query reads them, and container lines without their envelope",
             m.malformed,
         );
         r.register(

@@ -280,13 +280,11 @@ fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
         }
         let is_target = |target: &Target| !matches!(target, Target::Judged);
         let has_target = plan.targets[targets.clone()].iter().any(is_target);
-        Some(
-            (has_target || star != Star::Out).then_some(Member {
-                place,
-                targets,
-                star,
-            }),
-        )
+        Some((has_target || star != Star::Out).then_some(Member {
+            place,
+            targets,
+            star,
+        }))
     };
     let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
     Some(Members {

@@ -306,7 +306,11 @@ fn members(text: &str) -> (Option<Vec<Member>>, bool) {
             };
             (Some(members.into_iter().map(member).collect()), true)
         }
-        Err(_) => (split(text), false),
+        // A key that is no Rust string (`"\ud83d"`) may stand in JSON all the same.
+        Err(_) => {
+            let is_json = serde_json::from_str::<&RawValue>(&finite).is_ok();
+            (split(text), is_json)
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod examples;
 pub(crate) mod generate;
+mod malformed;
 mod property;
 mod real_data;
 

@@ -50,7 +50,12 @@ fn it_stands_before_the_first_record_and_in_its_piece() {
     check(Format::Raw, 100, "\u{feff}\nx\n", &[("x", 4, 6, false)]);
     check(Format::Raw, 100, "\u{feff}x", &[("x", 0, 4, false)]);
     // Half of one is text.
-    check(Format::Raw, 100, "x\u{feff}y\n", &[("x\u{feff}y", 0, 6, false)]);
+    check(
+        Format::Raw,
+        100,
+        "x\u{feff}y\n",
+        &[("x\u{feff}y", 0, 6, false)],
+    );
 }
 
 #[test]

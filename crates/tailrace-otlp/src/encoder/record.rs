@@ -5,8 +5,8 @@
 use arrow::array::Array;
 use tailrace_model::json::Kind;
 
-use super::{Encoder, ORIGINAL};
 use super::extras::Extra;
+use super::{Encoder, ORIGINAL};
 use crate::any::Values;
 use crate::cell::Cell;
 use crate::lift::Lift;
@@ -104,7 +104,9 @@ impl Encoder {
             }
             if let Some(raw) = row.original(beside.envelope) {
                 let prefix = &self.extras.original;
-                self.values.out.string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
             }
         }
     }
@@ -154,7 +156,9 @@ impl Encoder {
             if !plan.columns_named(ORIGINAL).any(is_attribute)
                 && self.values.keys.insert_text(object, name).is_some()
             {
-                self.values.out.string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
             }
         }
         self.values.keys.close(object);

@@ -198,7 +198,9 @@ impl<'t> Walk<'t> {
     fn any_number(&mut self, start: usize) -> Option<Scalar<'t>> {
         self.at = start;
         let text = std::str::from_utf8(self.value()?).ok()?;
-        let is_integer = !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'N' | b'I'));
+        let is_integer = !text
+            .bytes()
+            .any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'N' | b'I'));
         // Beyond i64 (or f64) as text: never rounded.
         let flat = match is_integer {
             true => integer(text).map(Flat::Int),

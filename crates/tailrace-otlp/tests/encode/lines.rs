@@ -75,8 +75,9 @@ fn expected(table: &Table, part: usize, row: usize, record: usize) -> Vec<(Strin
         let name = match body {
             None if !has("body") => Some("body"),
             None => Some("log.record.original"),
-            Some(body) => is_original(table, part, row, record, body, &raw)
-                .then_some("log.record.original"),
+            Some(body) => {
+                is_original(table, part, row, record, body, &raw).then_some("log.record.original")
+            }
         };
         if let Some(name) = name.filter(|name| !has(name)) {
             members.push((name.to_owned(), Json::String(raw)));

@@ -33,7 +33,11 @@ fn encode(cells: &[(&str, u8, &str, bool)]) -> (LogRecord, String, String) {
             name,
             values,
             kinds: (!is_computed).then_some(kinds),
-            index: if is_computed { Index::Row } else { Index::Record },
+            index: if is_computed {
+                Index::Row
+            } else {
+                Index::Record
+            },
         });
     let part = Part {
         rows: None,

@@ -161,9 +161,8 @@ pub(crate) fn is_original(
     raw: &str,
 ) -> bool {
     let is_malformed = table.malformed.as_ref().is_some_and(|flags| flags[record]);
-    let cell = |column: &KnownColumn| {
-        column.cells[if column.by_row { row } else { record }].clone()
-    };
+    let cell =
+        |column: &KnownColumn| column.cells[if column.by_row { row } else { record }].clone();
     let mut columns = table.parts[part].columns.iter();
     let column = columns.find(|column| column.name == body && cell(column) != Known::Absent);
     let is_other = |column: &KnownColumn| !column.by_row && cell(column) != Known::Str(raw.into());
@@ -402,9 +401,7 @@ fn any(value: &Known) -> AnyValue {
         ),
         Known::Float(value) => Some(Any::DoubleValue(*value)),
         Known::Str(text) => string(text.clone()),
-        Known::Number(text, _) if text == "-Infinity" => {
-            Some(Any::DoubleValue(f64::NEG_INFINITY))
-        }
+        Known::Number(text, _) if text == "-Infinity" => Some(Any::DoubleValue(f64::NEG_INFINITY)),
         Known::Number(text, _) => return any_json(&Json::Number(text.clone()), 0),
         Known::Json(text, _) => match read_json(text) {
             Some(json) => return any_json(&json, 0),

@@ -241,7 +241,7 @@ fn arrays(column: &KnownColumn) -> (ArrayRef, Option<UInt8Array>) {
 
 // What is generated.
 
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "message",
     "msg",
     "body",

@@ -15,6 +15,9 @@ use crate::pipeline::frame_config;
 use crate::transform::Transformed;
 use crate::transform::harness::Way;
 
+#[path = "neighbours.rs"]
+mod neighbours;
+
 const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
 
 const CONFIG: &str = "pipelines: {a: {input: {type: stdin, format: FORMAT}, outputs: [\

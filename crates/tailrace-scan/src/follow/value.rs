@@ -118,11 +118,7 @@ impl Task for Any<'_> {
 /// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it; `None` if one of
 /// its escapes is none that JSON has.
 #[inline(always)]
-pub(super) fn string_end<P: Probe>(
-    probe: P,
-    bytes: &[u8],
-    at: usize,
-) -> Option<(usize, bool)> {
+pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut at, mut escapes_next, mut seen) = (at, 0, 0);
     loop {
         let block = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
