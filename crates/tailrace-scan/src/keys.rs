@@ -44,8 +44,8 @@ pub(crate) struct Keys {
     columns: Vec<Arc<str>>,
     /// How many of them there may be, not counting keys that always have one; `None` if not all keys are wanted.
     columns_max: Option<usize>,
-    /// How many of `columns` always have one.
-    reserved: usize,
+    /// How many of `columns` are those of keys that always have one.
+    placed: usize,
 }
 
 /// One known key.
@@ -75,7 +75,7 @@ impl Keys {
             kept: 0,
             columns: Vec::new(),
             columns_max,
-            reserved: 0,
+            placed: 0,
         };
         let unmet = if columns_max.is_some() {
             Star::Unmet
@@ -185,14 +185,14 @@ impl Keys {
         if !has_place && !self.has_column_for(name) {
             return Star::Overflow;
         }
-        self.reserved += usize::from(has_place);
+        self.placed += usize::from(has_place);
         self.columns.push(name.into());
         Star::Column(self.columns.len() as u32 - 1)
     }
 
     /// Whether a key of `SELECT *` that was not met yet, and has no place kept for it, would get a column.
     fn has_column_for(&self, name: &str) -> bool {
-        let count = self.columns.len() - self.reserved;
+        let count = self.columns.len() - self.placed;
         name.len() <= KEY_BYTES_MAX && self.columns_max.is_some_and(|max| count < max)
     }
 
