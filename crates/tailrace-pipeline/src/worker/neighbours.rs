@@ -30,7 +30,8 @@ fn wide(number: usize) -> Vec<u8> {
 
 /// The keys of the normal line that have no column in the row of a record.
 fn homeless(columns: &Columns, plan: &PipelinePlan, row: usize) -> Vec<String> {
-    let parts = parts(plan, columns);
+    let failed = FailedValues::new(plan, columns);
+    let parts = parts(plan, columns, &failed);
     let has_value = |key: &str| {
         parts[0].columns.iter().any(|column| {
             let is_absent = column.kinds.is_some_and(|kinds| kinds.is_null(row));

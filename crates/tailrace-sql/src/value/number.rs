@@ -25,8 +25,10 @@ pub(super) fn parse(kind: Kind, text: &str) -> Option<Number> {
         Kind::Integer => Some(integer(text)),
         Kind::Float => float(text),
         Kind::String => {
+            // Of what is not finite no string is a number.
             let value = json::parse_value(text).filter(|value| value.text.len() == text.len())?;
             match value.kind {
+                _ if json::not_finite(text.as_bytes()).is_some() => None,
                 Kind::Integer => Some(integer(text)),
                 Kind::Float => float(text),
                 _ => None,
@@ -241,7 +243,19 @@ mod tests {
             assert!(number(a).compare(number(b)).is_eq(), "{a} {b}");
         }
         assert!(parse(Kind::Float, "1e400").is_none());
-        for text in ["", " 1", "1 ", "+1", "01", "0x1", "true", "\"1\"", "[1]"] {
+        for text in [
+            "",
+            "NaN",
+            "-Infinity",
+            " 1",
+            "1 ",
+            "+1",
+            "01",
+            "0x1",
+            "true",
+            "\"1\"",
+            "[1]",
+        ] {
             assert!(parse(Kind::String, text).is_none(), "{text:?}");
         }
     }
