@@ -477,7 +477,7 @@ impl Follower {
             }
             if let Some(file) = &mut self.files[slot as usize]
                 && !file.is_open()
-                && matches!(file.open(&mut self.roots), Ok(Open::Done))
+                && matches!(file.open(&self.roots), Ok(Open::Done))
             {
                 self.open_files += 1;
             }
@@ -490,7 +490,7 @@ impl Follower {
     pub fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
         let slot = *self.by_source.get(&source)?;
         let file = self.files[slot as usize].as_mut()?;
-        if !file.is_open() && matches!(file.open(&mut self.roots), Ok(Open::Done)) {
+        if !file.is_open() && matches!(file.open(&self.roots), Ok(Open::Done)) {
             self.open_files += 1;
             self.mark_ready(slot);
         }

@@ -52,6 +52,7 @@ pub(crate) struct Metrics {
     detached: Family<OutputLabels, Gauge>,
     payload_bytes: Family<OutputLabels, Counter>,
     requests: Family<OutputLabels, Counter>,
+    odd_responses: Family<OutputLabels, Counter>,
     delay: DelayFamily,
     checkpoint_age: Gauge,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
@@ -163,6 +164,8 @@ pub(crate) struct OutputMetrics {
     pub payload_bytes: Counter,
     /// Accepted requests.
     pub requests: Counter,
+    /// Accepted requests that were answered with something that is no OTLP response.
+    pub odd_responses: Counter,
     /// From reading a batch to its acknowledgement.
     pub delay: Delays,
 }
@@ -357,6 +360,11 @@ impl Metrics {
             m.payload_bytes,
         );
         r.register("output_requests", "requests accepted", m.requests);
+        r.register(
+            "output_odd_responses",
+            "requests accepted with an answer that is no OTLP response in protobuf",
+            m.odd_responses,
+        );
         r.register_with_unit(
             "output_delivery_delay",
             "time from reading a batch to its acknowledgement",
@@ -443,6 +451,7 @@ impl Metrics {
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
+            odd_responses: self.odd_responses.get_or_create_owned(&labels),
             delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
             labels,
         }

@@ -224,6 +224,18 @@ impl Observer for Driver {
         }
         self.failing.send_replace(false);
         self.metrics.requests.inc();
+        if let Some(oddity) = &delivered.oddity
+            && self.metrics.odd_responses.inc() == 0
+        {
+            warn!(
+                pipeline = self.pipeline,
+                output = self.name,
+                answer = oddity,
+                "the server accepts requests with an answer that is no OTLP response in protobuf; it may not say \
+                 which records it rejects. This is said once, and counted in \
+                 tailrace_output_odd_responses_total"
+            );
+        }
         self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
         debug!(
             pipeline = self.pipeline,

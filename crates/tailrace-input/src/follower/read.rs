@@ -86,7 +86,7 @@ impl Follower {
             return Ok(self.serve_twin(slot, buffer, bytes_max, events));
         }
         if !file.is_open() {
-            match file.open(&mut self.roots)? {
+            match file.open(&self.roots)? {
                 Open::Done => {
                     self.open_files += 1;
                     self.limit_open_files();
@@ -173,7 +173,7 @@ impl Follower {
         if offset > 0 && file.born == 0 {
             return;
         }
-        let Ok(head) = file.head(offset) else {
+        let Ok(head) = file.head(offset, &self.roots) else {
             return;
         };
         let source = file.source;
