@@ -18,6 +18,7 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod access;
 mod generation;
 mod handover;
 mod held;
@@ -33,7 +34,7 @@ mod unknown;
 pub(crate) mod tests;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -49,6 +50,7 @@ use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
+pub use access::{Denied, denied};
 use generation::Generations;
 pub use handover::HandedOver;
 use names::Memory;
@@ -265,6 +267,8 @@ pub struct Follower {
     pending: Vec<FileEvent>,
     /// What was told about a path; false where only success takes it back.
     problems: HashMap<PathBuf, (String, u64)>,
+    /// Those of them that are for want of a permission.
+    denied: HashSet<PathBuf>,
     changes: Changes,
     memory: Memory,
     next_drain: Instant,
@@ -332,6 +336,7 @@ impl Follower {
             timers: Timers::default(),
             pending: Vec::new(),
             problems: HashMap::new(),
+            denied: HashSet::new(),
             changes: Changes::default(),
             memory: Memory::default(),
             next_drain: now,
@@ -616,7 +621,22 @@ impl Follower {
         (age > self.config.ignore_older?).then_some(SkipReason::IgnoreOlder)
     }
 
+    /// Files and directories that the agent may not read, and what to do about each; in order.
+    pub fn denied(&self) -> Vec<(PathBuf, String)> {
+        let mut denied: Vec<_> = self
+            .denied
+            .iter()
+            .filter_map(|path| Some((path.clone(), self.problems.get(path)?.0.clone())))
+            .collect();
+        denied.sort();
+        denied
+    }
+
     fn report(&mut self, found: &mut Found) {
+        for (path, error) in found.denied.drain(..) {
+            self.denied.insert(path.clone());
+            self.problem(&path, access::what_to_do(&path, &error));
+        }
         for (path, message) in found.problems.drain(..) {
             self.problem(&path, message);
         }

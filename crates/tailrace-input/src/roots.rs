@@ -67,12 +67,16 @@ impl Roots {
         Ok(Opened::Beneath(opened?))
     }
 
-    /// Opens a regular file beneath a root; anything else is an error.
+    /// Opens a regular file that lies beneath a root, or whose path has no link in it: a followed file may have
+    /// been moved out of the roots, and what was made of it lies beside it. Anything else is an error.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<fs::File> {
-        let refused = |reason: &str| io::Error::new(io::ErrorKind::PermissionDenied, reason);
+        let refused = |reason: &str| io::Error::other(reason);
         let file = match self.open(path)? {
             Opened::Beneath(file) => fs::File::from(file),
-            Opened::Outside(_) => return Err(refused("a link leads out of the directories to read")),
+            Opened::Outside(target) if target == path => open_without_links(path)?.into(),
+            Opened::Outside(_) => {
+                return Err(refused("a link leads out of the directories to read"));
+            }
         };
         match file.metadata()?.is_file() {
             true => Ok(file),
@@ -88,6 +92,19 @@ impl Roots {
     fn resolve(&self) {
         let resolved = self.written.iter().map(fs::canonicalize);
         self.resolved.replace(resolved.flatten().collect());
+    }
+}
+
+fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::openat(
+            CWD,
+            path,
+            flags | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?),
+        opened => Ok(opened?),
     }
 }
 

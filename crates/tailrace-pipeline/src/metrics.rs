@@ -24,6 +24,8 @@ pub(crate) struct Metrics {
     lost_bytes: Family<ReasonLabels, Counter>,
     skipped_bytes: Family<ReasonLabels, Counter>,
     files_open: Family<PipelineLabels, Gauge>,
+    denied_paths: Family<PipelineLabels, Gauge>,
+    stalled: Family<PipelineLabels, Gauge>,
     unread_bytes: Family<PipelineLabels, Gauge>,
     oldest_unread: Family<PipelineLabels, Gauge>,
     pods: Family<PipelineLabels, Gauge>,
@@ -84,6 +86,10 @@ pub(crate) struct PipelineMetrics {
     pub read_bytes: Counter,
     /// Files held open.
     pub files_open: Gauge,
+    /// Files and directories that may not be read.
+    pub denied_paths: Gauge,
+    /// 1 while something waits and nothing moves.
+    pub stalled: Gauge,
     /// Bytes of known files not read yet.
     pub unread_bytes: Gauge,
     /// Age of the oldest of them, in seconds.
@@ -236,6 +242,16 @@ impl Metrics {
             m.skipped_bytes,
         );
         r.register("input_files_open", "files held open", m.files_open);
+        r.register(
+            "input_denied_paths",
+            "files and directories that the agent may not read",
+            m.denied_paths,
+        );
+        r.register(
+            "pipeline_stalled",
+            "1 while something waits and nothing moves",
+            m.stalled,
+        );
         r.register_with_unit(
             "input_unread",
             "bytes of known files not read",
@@ -395,6 +411,8 @@ impl Metrics {
             skipped: self.skipped_reasons.get_or_create_owned(&labels),
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
+            denied_paths: self.denied_paths.get_or_create_owned(&labels),
+            stalled: self.stalled.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
             oldest_unread: self.oldest_unread.get_or_create_owned(&labels),
             pods: self.pods.get_or_create_owned(&labels),
@@ -469,6 +487,8 @@ impl PipelineMetrics {
         for gauge in [
             &self.queue_size,
             &self.files_open,
+            &self.denied_paths,
+            &self.stalled,
             &self.unread_bytes,
             &self.oldest_unread,
         ] {

@@ -530,7 +530,14 @@ impl Follower {
         }
         self.set_due(slot, due);
         self.release(slot);
-        self.lasting_problem(&path, format!("cannot be read: {error}; it is tried again"));
+        let message = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                self.denied.insert(path.to_path_buf());
+                super::access::what_to_do(&path, error)
+            }
+            _ => format!("cannot be read: {error}; it is tried again"),
+        };
+        self.lasting_problem(&path, message);
         false
     }
 

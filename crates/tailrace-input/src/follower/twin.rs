@@ -65,7 +65,8 @@ impl Follower {
         }
         // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
         let overtook = file.overtook;
-        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file, &self.roots)) {
+        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file, &self.roots))
+        {
             return false;
         }
         let Some(twin) = self
@@ -146,8 +147,7 @@ impl Follower {
                 return None;
             }
             let key = self.config.fingerprint_key;
-            let original = is_regular(&path)
-                .then(|| self.holds(&path, file, key)?)??;
+            let original = is_regular(&path).then(|| self.holds(&path, file, key)?)??;
             (original.size >= file.offset).then_some(Twin {
                 path,
                 original,

@@ -257,7 +257,10 @@ fn hold(doubt: Doubt) -> Answered {
     let outcome = Outcome::Hold {
         reason: "no".to_owned(),
     };
-    Answered { doubt, ..outcome.into() }
+    Answered {
+        doubt,
+        ..outcome.into()
+    }
 }
 
 fn refused() -> Answered {

@@ -140,10 +140,18 @@ impl<R: Request> Gate<R> {
     fn comparison(&self, now: Instant) -> Option<usize> {
         // The neighbours of a bad record are likely to be bad, too.
         let is_spare_wanted = self.single_refused && self.unexplained > 1;
-        let due = || self.pieces.iter().enumerate().filter(|(_, piece)| piece.suspect && piece.is_due(now));
+        let due = || {
+            self.pieces
+                .iter()
+                .enumerate()
+                .filter(|(_, piece)| piece.suspect && piece.is_due(now))
+        };
         let untested = due().filter(|(_, piece)| piece.own_refusal.is_none());
         let smallest = untested.min_by_key(|(_, piece)| {
-            (is_spare_wanted && !piece.spare, piece.request.payload().records)
+            (
+                is_spare_wanted && !piece.spare,
+                piece.request.payload().records,
+            )
         });
         let (smallest, _) = smallest?;
         let mut singles = due().filter(|(_, piece)| piece.is_refused_record());

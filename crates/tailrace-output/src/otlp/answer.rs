@@ -373,9 +373,18 @@ mod tests {
         let cases = [
             ("{}", response(0, "")),
             (r#"{"partialSuccess":null}"#, response(0, "")),
-            (r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#, response(3, "old")),
-            (r#"{"partial_success":{"rejected_log_records":2}}"#, response(2, "")),
-            (r#"{"partialSuccess":{"rejectedLogRecords":1.5,"errorMessage":7}}"#, response(0, "")),
+            (
+                r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#,
+                response(3, "old"),
+            ),
+            (
+                r#"{"partial_success":{"rejected_log_records":2}}"#,
+                response(2, ""),
+            ),
+            (
+                r#"{"partialSuccess":{"rejectedLogRecords":1.5,"errorMessage":7}}"#,
+                response(0, ""),
+            ),
             (r#"{"status":"ok"}"#, response(0, "")),
             ("[]", None),
             ("null", None),

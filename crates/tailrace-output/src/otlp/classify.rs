@@ -60,7 +60,8 @@ fn http_success(response: &HttpResponse<'_>, records: u64) -> Answered {
         true => None,
         false => answer::read_response(response.body),
     };
-    let is_page = content_type.contains("html") || response.body.trim_ascii_start().starts_with(b"<");
+    let is_page =
+        content_type.contains("html") || response.body.trim_ascii_start().starts_with(b"<");
     if response.overlong || (is_page && read.is_none()) {
         let reason = format!(
             "the server answered {} with a web page or something else that is no OTLP response ({}): \
@@ -74,7 +75,13 @@ fn http_success(response: &HttpResponse<'_>, records: u64) -> Answered {
         return delivered(read, records).into();
     }
     let oddity = format!("{} with {}", response.status, describe_body(response));
-    odd(is_json.then(|| answer::read_json_response(response.body)).flatten(), records, oddity)
+    odd(
+        is_json
+            .then(|| answer::read_json_response(response.body))
+            .flatten(),
+        records,
+        oddity,
+    )
 }
 
 /// Accepted, with something else than a response.

@@ -9,6 +9,7 @@ mod bad_input;
 mod command_line;
 mod detach;
 mod disk;
+mod health;
 mod kubernetes;
 mod multiline;
 mod oracle;

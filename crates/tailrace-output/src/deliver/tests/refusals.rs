@@ -142,7 +142,21 @@ async fn bad_records_of_a_quiet_output_are_set_aside_within_seconds() {
             let server = poisoned(poison, refused);
             let all = check(&server, config, requests(1, 1000), &());
             let book = tokio::time::timeout(Duration::from_secs(5), all).await;
-            let book = book.unwrap_or_else(|_| panic!("{poison:?} hold the others: {:?}", server.seen().iter().map(|s|(s.at.as_millis(), s.records[0], s.records.len(), s.records.iter().any(|r|poison.contains(r)))).collect::<Vec<_>>()));
+            let book = book.unwrap_or_else(|_| {
+                panic!(
+                    "{poison:?} hold the others: {:?}",
+                    server
+                        .seen()
+                        .iter()
+                        .map(|s| (
+                            s.at.as_millis(),
+                            s.records[0],
+                            s.records.len(),
+                            s.records.iter().any(|r| poison.contains(r))
+                        ))
+                        .collect::<Vec<_>>()
+                )
+            });
             assert_eq!(sorted(book.rejected), poison);
             assert_eq!(sorted(book.delivered), without(1000, poison));
             let sent = server.seen().len();
@@ -157,7 +171,9 @@ async fn several_requests_that_are_all_bad_are_evidence_for_each_other() {
     for config in [ONE, FOUR] {
         let server = poisoned(&poison, refused);
         let all = check(&server, config, requests(4, 250), &());
-        let book = tokio::time::timeout(Duration::from_secs(5), all).await.unwrap();
+        let book = tokio::time::timeout(Duration::from_secs(5), all)
+            .await
+            .unwrap();
         assert_eq!(sorted(book.rejected), poison);
         assert_eq!(sorted(book.delivered), without(1000, &poison));
     }
@@ -179,12 +195,22 @@ async fn a_search_in_an_outage_is_short_and_rejects_nothing() {
                 }
             });
             let book = Arc::default();
-            let book =
-                check_slowly(&server, FOUR, requests(10, 64), PATIENCE.hold * 20, &(), &book).await;
+            let book = check_slowly(
+                &server,
+                FOUR,
+                requests(10, 64),
+                PATIENCE.hold * 20,
+                &(),
+                &book,
+            )
+            .await;
             assert_eq!((book.rejected, book.given_up), (vec![], vec![]));
             assert_eq!(sorted(book.delivered), (0..640).collect::<Vec<_>>());
             let during = server.seen().iter().filter(|seen| seen.at < HOUR).count();
-            assert!(during < 110 + 128, "{during} requests in an hour of refusal");
+            assert!(
+                during < 110 + 128,
+                "{during} requests in an hour of refusal"
+            );
         }
     }
 }

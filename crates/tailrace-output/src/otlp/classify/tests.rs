@@ -63,7 +63,8 @@ fn every_http_status_has_its_outcome() {
 #[test]
 fn every_grpc_code_has_its_outcome() {
     for code in 0..20 {
-        let Answered { outcome, doubt, .. } = check_grpc(&[("grpc-status", &code.to_string())], b"");
+        let Answered { outcome, doubt, .. } =
+            check_grpc(&[("grpc-status", &code.to_string())], b"");
         let right = match outcome {
             Outcome::Delivered { .. } => code == 0,
             Outcome::Retry { cause, .. } => {
