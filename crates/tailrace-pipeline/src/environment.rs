@@ -60,7 +60,11 @@ fn at(position: &Position, error: &Error) -> Diagnostic {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
-        message = format!("{message}: {next}");
+        let text = next.to_string();
+        // Some errors tell their cause themselves.
+        if !message.ends_with(&text) {
+            message = format!("{message}: {text}");
+        }
         cause = next.source();
     }
     Diagnostic::new(position, 1, message)

@@ -129,7 +129,7 @@ impl Health {
             if stood >= STALLED_AFTER {
                 let said = said(index).unwrap_or_else(|| "no answer came yet".to_owned());
                 let reason = format!(
-                    "{} requests wait and none is accepted: {said}; nothing is lost, what is not read stays in its \
+                    "nothing is accepted, with {} requests in flight: {said}; nothing is lost, what is not read stays in its \
                      files",
                     output.in_flight_requests
                 );

@@ -387,7 +387,8 @@ impl Reader {
             self.hold();
             self.detach_laggards();
             let awaiting = self.awaiting.as_ref();
-            self.gauges.set(&pipeline, self.lane, &self.source, awaiting);
+            self.gauges
+                .set(&pipeline, self.lane, &self.source, awaiting);
         })
     }
 

@@ -61,6 +61,7 @@ fn bad_records_of_a_quiet_output_hold_nobody() {
     bench.pipeline(&collector.endpoint(), "json", &admin_yaml);
     append(&bench.log("a.log"), &lines(0..1000));
     let agent = bench.start();
+    agent.says("admin endpoint");
     collector.wait_records(997);
     let dead = "tailrace_output_dead_lettered_records_total";
     until(|| metric(&admin, dead) == 3, || get(&admin, "/metrics"));
@@ -83,6 +84,7 @@ fn a_server_that_answers_in_json_is_believed_and_noted_once() {
     bench.pipeline(&collector.endpoint(), "json", &admin_yaml);
     append(&bench.log("a.log"), &lines(0..10));
     let agent = bench.start();
+    agent.says("admin endpoint");
     let delivered = "tailrace_output_delivered_records_total";
     until(
         || metric(&admin, delivered) == 10,
