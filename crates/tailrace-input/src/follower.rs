@@ -269,6 +269,8 @@ pub struct Follower {
     problems: HashMap<PathBuf, (String, u64)>,
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
+    /// Compressed files that expand without end, and what is to be said of each.
+    too_large: RefCell<Vec<(PathBuf, String)>>,
     changes: Changes,
     memory: Memory,
     next_drain: Instant,
@@ -337,6 +339,7 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             denied: HashSet::new(),
+            too_large: RefCell::default(),
             changes: Changes::default(),
             memory: Memory::default(),
             next_drain: now,

@@ -69,10 +69,11 @@ impl Follower {
         {
             return false;
         }
-        let Some(twin) = self
+        let twin = self
             .find_twin(file)
-            .filter(|twin| twin.original.size > file.offset || overtook)
-        else {
+            .filter(|twin| twin.original.size > file.offset || overtook);
+        self.tell_too_large();
+        let Some(twin) = twin else {
             return false;
         };
         self.close(slot);
@@ -100,10 +101,11 @@ impl Follower {
         file.born = entry.id.born;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
-        let Some(twin) = self
+        let twin = self
             .find_twin(&file)
-            .filter(|t| t.original.size > entry.offset || overtook)
-        else {
+            .filter(|t| t.original.size > entry.offset || overtook);
+        self.tell_too_large();
+        let Some(twin) = twin else {
             return false;
         };
         file.overtook = overtook;
@@ -158,8 +160,23 @@ impl Follower {
         })
     }
 
+    /// Says which compressed files were not looked through to their end.
+    fn tell_too_large(&mut self) {
+        for (path, message) in self.too_large.take() {
+            self.problem(&path, message);
+        }
+    }
+
     fn holds(&self, path: &Path, file: &File, key: FingerprintKey) -> Option<Option<Original>> {
-        gzip::holds(path, file.id(), file.offset, key, &self.roots).ok()
+        let held = gzip::holds(path, file.id(), file.offset, key, &self.roots);
+        if let Err(error) = &held
+            && error.kind() == io::ErrorKind::FileTooLarge
+        {
+            let message =
+                format!("cannot be decompressed: {error}; what nobody read of it is lost");
+            self.too_large.borrow_mut().push((path.to_owned(), message));
+        }
+        held.ok()
     }
 
     /// The turn of a file that is read from its twin.
