@@ -11,7 +11,8 @@
 //!   at once.
 //! - *Refused directly after another was accepted* is the fault of the request itself. It is cut in
 //!   halves, which become suspects. A single record is rejected, if three answers in a row were:
-//!   refused (it, or the request that it was cut from), accepted (another one), refused (it).
+//!   refused (it), accepted (another one), refused (it); or refused (two records), accepted (the one), refused (the
+//!   other).
 //! - *Refused without such evidence* says nothing, so something that is accepted is searched for: another
 //!   request first, and where there is none (or two were refused as well) parts of what was refused, cut
 //!   smaller and smaller (`hold.rs`). The search is short: after [`SEARCH`] refusals in a row, or when
@@ -69,8 +70,10 @@ pub(crate) struct Piece<R> {
     strikes: u32,
     /// The answer in which it was itself refused last.
     own_refusal: Option<u64>,
-    /// The answer in which it, or what it was cut from, was refused last.
+    /// The answer in which it was refused last; or what it was cut from, if the other half was accepted right after.
     refused_at: Option<u64>,
+    /// It is a half: the other one, and the answer in which the whole was refused.
+    half: Option<(u64, u64)>,
 }
 
 /// Why a request was not taken.
@@ -220,6 +223,7 @@ impl<R: Request> Gate<R> {
             strikes: 0,
             own_refusal: None,
             refused_at: None,
+            half: None,
         }
     }
 
@@ -267,13 +271,20 @@ impl<R: Request> Gate<R> {
         }
     }
 
-    /// Puts both halves of a request to the front.
+    /// Puts both halves of a request to the front; `refused_at` is the answer in which it was refused itself.
     fn cut(&mut self, request: R, suspect: bool, refused_at: Option<u64>) {
         let (first, second) = request.halves();
         let (first, second) = (self.piece(first, suspect), self.piece(second, suspect));
-        for half in [second, first] {
-            self.pieces.push_front(Piece { refused_at, ..half });
-        }
+        let of = |other: u64| refused_at.map(|at| (other, at));
+        let (half_of_first, half_of_second) = (of(second.id), of(first.id));
+        self.pieces.push_front(Piece {
+            half: half_of_second,
+            ..second
+        });
+        self.pieces.push_front(Piece {
+            half: half_of_first,
+            ..first
+        });
     }
 
     fn remove(&mut self, at: usize) -> Piece<R> {
@@ -308,6 +319,14 @@ impl<R: Request> Gate<R> {
             && piece.probe
         {
             (hold.evidence, hold.until) = (true, None);
+            // The whole was refused, and this half is not at fault: the other one is. Of a part of a half that says
+            // nothing.
+            let before = self.answers - 1;
+            for other in &mut self.pieces {
+                if other.half == Some((piece.id, before)) {
+                    other.refused_at = Some(before);
+                }
+            }
         }
         piece.request
     }

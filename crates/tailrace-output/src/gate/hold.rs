@@ -20,6 +20,8 @@ use crate::deliver::OnRefused;
 
 /// How many spares are kept.
 const SPARES: usize = 4;
+/// Of fewer records no half is kept back: a bad record that is left with its neighbour is found, one alone is not.
+const HALVED_MIN: u64 = 4;
 
 impl<R: Request> Gate<R> {
     /// The server takes requests: suspects show whether it takes them, too.
@@ -169,7 +171,7 @@ impl<R: Request> Gate<R> {
         let singles = self.pieces.iter().filter(|piece| piece.is_refused_record());
         let singles = singles.count();
         let spares = self.spares() - usize::from(self.pieces[at].spare);
-        self.pieces[at].request.payload().records > 1 && spares < SPARES.max(singles + 1)
+        self.pieces[at].request.payload().records >= HALVED_MIN && spares < SPARES.max(singles + 1)
     }
 
     /// Whether, after the search, every suspect was probed again and refused since the last one was cut. So
@@ -198,7 +200,7 @@ impl<R: Request> Gate<R> {
     fn halve(&mut self, at: usize, is_spare: bool) {
         let piece = self.remove(at);
         let was_spare = piece.spare;
-        self.cut(piece.request, true, piece.refused_at);
+        self.cut(piece.request, true, piece.own_refusal);
         self.pieces[0].spare = was_spare;
         self.pieces[1].spare = is_spare;
     }
