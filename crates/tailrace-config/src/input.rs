@@ -314,9 +314,11 @@ impl Kind for Input {
             "file" => reader
                 .section(node, &["type"])
                 .map(|input| Input::File(input, position)),
-            "kubernetes" => reader
-                .section(node, &["type"])
-                .map(|input| Input::Kubernetes(Box::new(input), position)),
+            "kubernetes" => {
+                let input = reader.section(node, &["type"])?;
+                kubernetes::check(&input, node, reader)
+                    .then(|| Input::Kubernetes(Box::new(input), position))
+            }
             _ => reader
                 .section(node, &["type"])
                 .map(|input| Input::Stdin(input, position)),

@@ -44,7 +44,7 @@ pub use crate::input::{
     ContainerFormat, ContainerNames, DiskQueue, FileInput, Format, Input, KubernetesInput,
     Metadata, StartAt, StdinInput, StdinQueue, Timezone,
 };
-pub use crate::load::{Loaded, load, load_with_files};
+pub use crate::load::{Loaded, Places, load, load_with_files};
 pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,

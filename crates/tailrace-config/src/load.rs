@@ -12,7 +12,7 @@ use crate::node::{Node, Value};
 use crate::output::Output;
 use crate::reader::Reader;
 use crate::root::{self, Config};
-use crate::source::Source;
+use crate::source::{Position, Source};
 use crate::yaml;
 
 /// A larger configuration file is a mistake.
@@ -28,6 +28,18 @@ pub struct Loaded {
     /// Other files whose content counts, whether they can be read or not: those of `${file:...}`, and
     /// certificates and keys where the configuration is sound.
     pub others: BTreeSet<PathBuf>,
+    /// Where the top of the configuration says what only a machine can tell to be right.
+    pub places: Places,
+}
+
+/// Where options of the whole agent are written down; of one that is not, where the configuration begins. `None` where
+/// there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `data_dir`.
+    pub data_dir: Option<Position>,
+    /// `admin.listen`.
+    pub admin_listen: Option<Position>,
 }
 
 /// Reads configuration files and checks everything that can be checked without opening a log file or
@@ -78,7 +90,11 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     }
     let mut others = BTreeSet::new();
     let mut config = None;
+    let mut places = Places::default();
     if let Some(merged) = merged {
+        let place = |path: &[&str]| Some(merged.nearest(path).position.clone());
+        places.data_dir = place(&["data_dir"]);
+        places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
         config = root::read(&merged, &mut reader);
         let (wrong, asked) = reader.finish();
@@ -104,6 +120,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         config,
         files: order,
         others,
+        places,
     }
 }
 

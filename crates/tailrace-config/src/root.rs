@@ -40,7 +40,7 @@ section! {
 pub(crate) const INFO: Info = <Config as Section>::INFO;
 
 section! {
-    /// The admin endpoint: `/metrics` (Prometheus), `/livez` and `/readyz`.
+    /// The admin endpoint: `/metrics` (Prometheus), `/livez`, `/readyz` and `/healthz`.
     pub struct Admin {
         /// The address to listen on.
         listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");

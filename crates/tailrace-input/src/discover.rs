@@ -33,6 +33,8 @@ pub(crate) struct Found {
     pub(crate) files: Vec<(PathBuf, u16)>,
     /// Paths that could not be walked or that match but are directories.
     pub(crate) problems: Vec<(PathBuf, String)>,
+    /// Directories that may not be looked into.
+    pub(crate) denied: Vec<(PathBuf, io::Error)>,
 }
 
 impl Discovery {
@@ -175,8 +177,14 @@ impl Discovery {
             if self.patterns.excluded(&path) {
                 continue;
             }
-            let Ok(meta) = fs::symlink_metadata(&path) else {
-                continue;
+            let meta = match fs::symlink_metadata(&path) {
+                Ok(meta) => meta,
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::PermissionDenied {
+                        found.denied.push((dir.to_owned(), error));
+                    }
+                    continue;
+                }
             };
             if meta.is_dir() || !missing(&path) {
                 let name = path.file_name().unwrap_or_default();
@@ -201,6 +209,10 @@ impl Discovery {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                found.denied.push((dir.to_owned(), e));
+                return;
+            }
             Err(e) => {
                 let message = format!("directory cannot be listed: {e}");
                 found.problems.push((dir.to_owned(), message));
@@ -242,7 +254,8 @@ impl Discovery {
             return;
         };
         match Errno::from_io_error(&error) {
-            Some(Errno::NOENT | Errno::NOTDIR) => {}
+            // What may not be read is told where it is listed or looked into.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
             Some(Errno::NOSPC | Errno::NOMEM) => {
                 self.watcher.blindfold();
                 found.problems.push((

@@ -8,6 +8,7 @@
 //! first at the offset of `Opened`. For every source, at any moment,
 //! `size = start offset + chunks + unread`, and what is unread when it ends is in `Lost`.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::identity::FileId;
@@ -159,6 +160,8 @@ pub enum LossReason {
     Held,
     /// The compressed file that holds the bytes cannot be decompressed, or a segment of the queue does not check.
     Corrupt,
+    /// A compressed file expands to more than is decompressed.
+    Expanded,
     /// It was read from a stream, and the queue could not be written until the agent ended.
     Unwritten,
 }
@@ -172,7 +175,16 @@ impl LossReason {
             Self::Truncated => "truncated",
             Self::Held => "held",
             Self::Corrupt => "corrupt",
+            Self::Expanded => "expanded",
             Self::Unwritten => "unwritten",
+        }
+    }
+
+    /// Why what a compressed file holds cannot be had.
+    pub(crate) fn of_gzip(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => Self::Expanded,
+            _ => Self::Corrupt,
         }
     }
 }

@@ -258,7 +258,7 @@ impl File {
 
     /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
     /// outside the roots: but one that was read beneath them may have been moved away since.
-    pub(crate) fn open(&mut self, roots: &mut Roots) -> io::Result<Open> {
+    pub(crate) fn open(&mut self, roots: &Roots) -> io::Result<Open> {
         let mut stale = Vec::new();
         for name in &self.names {
             // A stat first: opening a pipe or a device could have an effect on its other users.
@@ -470,9 +470,9 @@ impl File {
     }
 
     /// What the content begins with, before an offset.
-    pub(crate) fn head(&self, offset: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn head(&self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
         match &self.twin {
-            Some(twin) => twin.head(offset),
+            Some(twin) => twin.head(offset, roots),
             None => read_head(self.handle()?, offset),
         }
     }

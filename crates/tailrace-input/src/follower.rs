@@ -18,6 +18,7 @@
 //! renamed out of the globs is read on under its new name; when it has not grown for `linger` it is
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
+mod access;
 mod generation;
 mod handover;
 mod held;
@@ -33,7 +34,7 @@ mod unknown;
 pub(crate) mod tests;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -49,6 +50,7 @@ use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
 use crate::watch::{Changes, Waker, Watcher, Woken};
+pub use access::{Denied, denied};
 use generation::Generations;
 pub use handover::HandedOver;
 use names::Memory;
@@ -265,6 +267,10 @@ pub struct Follower {
     pending: Vec<FileEvent>,
     /// What was told about a path; false where only success takes it back.
     problems: HashMap<PathBuf, (String, u64)>,
+    /// Those of them that are for want of a permission.
+    denied: HashSet<PathBuf>,
+    /// Compressed files that expand without end, and what is to be said of each.
+    too_large: RefCell<Vec<(PathBuf, String)>>,
     changes: Changes,
     memory: Memory,
     next_drain: Instant,
@@ -332,6 +338,8 @@ impl Follower {
             timers: Timers::default(),
             pending: Vec::new(),
             problems: HashMap::new(),
+            denied: HashSet::new(),
+            too_large: RefCell::default(),
             changes: Changes::default(),
             memory: Memory::default(),
             next_drain: now,
@@ -477,7 +485,7 @@ impl Follower {
             }
             if let Some(file) = &mut self.files[slot as usize]
                 && !file.is_open()
-                && matches!(file.open(&mut self.roots), Ok(Open::Done))
+                && matches!(file.open(&self.roots), Ok(Open::Done))
             {
                 self.open_files += 1;
             }
@@ -490,7 +498,7 @@ impl Follower {
     pub fn reread(&mut self, source: SourceId, offset: u64) -> Option<Reread> {
         let slot = *self.by_source.get(&source)?;
         let file = self.files[slot as usize].as_mut()?;
-        if !file.is_open() && matches!(file.open(&mut self.roots), Ok(Open::Done)) {
+        if !file.is_open() && matches!(file.open(&self.roots), Ok(Open::Done)) {
             self.open_files += 1;
             self.mark_ready(slot);
         }
@@ -616,7 +624,22 @@ impl Follower {
         (age > self.config.ignore_older?).then_some(SkipReason::IgnoreOlder)
     }
 
+    /// Files and directories that the agent may not read, and what to do about each; in order.
+    pub fn denied(&self) -> Vec<(PathBuf, String)> {
+        let mut denied: Vec<_> = self
+            .denied
+            .iter()
+            .filter_map(|path| Some((path.clone(), self.problems.get(path)?.0.clone())))
+            .collect();
+        denied.sort();
+        denied
+    }
+
     fn report(&mut self, found: &mut Found) {
+        for (path, error) in found.denied.drain(..) {
+            self.denied.insert(path.clone());
+            self.problem(&path, access::what_to_do(&path, &error));
+        }
         for (path, message) in found.problems.drain(..) {
             self.problem(&path, message);
         }

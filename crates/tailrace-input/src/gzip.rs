@@ -1,10 +1,13 @@
 //! A compressed file as the bytes it was made of.
 //!
 //! Takes the path of a `.gz` file, says whether it holds the rest of a file that is known, and gives bytes
-//! from any offset of the original. Holds a few buffers, never a file in memory; never believes a name.
+//! from any offset of the original. It is opened as every other file is (`roots.rs`). Holds a few buffers, never a
+//! file in memory; never believes a name, and never decompresses without end: a file may expand to
+//! [`EXPANDED_BYTES_FREE`], or to [`RATIO_MAX`] times its size, at most to [`EXPANDED_BYTES_MAX`]. Beyond that it is an
+//! error of the kind `FileTooLarge`.
 
 use std::fs;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -12,7 +15,14 @@ use flate2::bufread::MultiGzDecoder;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, read_full_at,
 };
+use crate::roots::Roots;
 
+/// A file may expand to so many bytes, whatever its own size is.
+const EXPANDED_BYTES_FREE: u64 = 256 << 20;
+/// Beyond that, to so many times its size. Logs are seldom compressed to less than a hundredth.
+const RATIO_MAX: u64 = 200;
+/// No file may expand to more.
+const EXPANDED_BYTES_MAX: u64 = 64 << 30;
 /// How many bytes are decompressed at once while looking for something.
 const STEP_BYTES: usize = 64 * 1024;
 
@@ -28,6 +38,8 @@ pub(crate) struct Original {
 /// Reads the original bytes.
 pub(crate) struct GzipReader {
     decoder: MultiGzDecoder<BufReader<fs::File>>,
+    /// How many bytes it may still give.
+    left: u64,
     /// The last bytes given or skipped: as many as a tail covers, or all.
     last: Vec<u8>,
 }
@@ -40,19 +52,26 @@ impl std::fmt::Debug for GzipReader {
 
 impl GzipReader {
     /// Opens a compressed file at an offset of the original; at its end if it is shorter.
-    pub(crate) fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        let file = BufReader::with_capacity(STEP_BYTES, fs::File::open(path)?);
+    pub(crate) fn open(path: &Path, offset: u64, roots: &Roots) -> io::Result<Self> {
+        let file = roots.open_file(path)?;
+        let left = expanded_bytes_max(file.metadata()?.len());
+        let file = BufReader::with_capacity(STEP_BYTES, file);
         let mut reader = Self {
             decoder: MultiGzDecoder::new(file),
+            left,
             last: Vec::new(),
         };
-        let before = offset.saturating_sub(TAIL_BYTES_MAX as u64);
-        io::copy(&mut (&mut reader.decoder).take(before), &mut io::sink())?;
-        let mut last = Vec::new();
-        (&mut reader.decoder)
-            .take(offset - before)
-            .read_to_end(&mut last)?;
-        reader.last = last;
+        let mut step = [0; 4096];
+        let mut before = offset;
+        while before > 0 {
+            let want = usize::try_from(before)
+                .unwrap_or(usize::MAX)
+                .min(step.len());
+            match reader.read(&mut step[..want])? {
+                0 => break,
+                bytes => before -= bytes as u64,
+            }
+        }
         Ok(reader)
     }
 
@@ -68,6 +87,10 @@ impl GzipReader {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }
+        };
+        self.left = match self.left.checked_sub(bytes as u64) {
+            Some(left) => left,
+            None => return Err(too_large()),
         };
         let data = &buffer[..bytes];
         self.last
@@ -88,8 +111,8 @@ pub(crate) struct Sketch {
 
 impl Sketch {
     /// Looks at a file.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let file = fs::File::open(path)?;
+    pub(crate) fn of(path: &Path, roots: &Roots) -> io::Result<Self> {
+        let file = roots.open_file(path)?;
         let end = file.metadata()?.len();
         let mut size = [0; 4];
         let before = end.saturating_sub(size.len() as u64);
@@ -126,8 +149,9 @@ pub(crate) fn holds(
     id: FileId,
     offset: u64,
     key: FingerprintKey,
+    roots: &Roots,
 ) -> io::Result<Option<Original>> {
-    let mut reader = GzipReader::open(path, 0)?;
+    let mut reader = GzipReader::open(path, 0, roots)?;
     let mut head = Vec::with_capacity(FINGERPRINT_BYTES_MAX);
     let mut tails = [Window::new(id.tail.offset), Window::new(offset)];
     let mut step = vec![0; STEP_BYTES];
@@ -157,6 +181,16 @@ pub(crate) fn holds(
     }))
 }
 
+fn expanded_bytes_max(file_bytes: u64) -> u64 {
+    let by_ratio = file_bytes.saturating_mul(RATIO_MAX);
+    by_ratio.clamp(EXPANDED_BYTES_FREE, EXPANDED_BYTES_MAX)
+}
+
+fn too_large() -> io::Error {
+    let reason = "it expands to more than 200 times its size";
+    io::Error::new(ErrorKind::FileTooLarge, reason)
+}
+
 /// The bytes just before an offset of a stream.
 struct Window {
     start: u64,
@@ -180,5 +214,76 @@ impl Window {
         };
         self.bytes
             .extend_from_slice(&bytes[index(self.start)..index(self.end)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    /// A file that expands to so many MiB of zeros.
+    pub(crate) fn zeros(path: &Path, mib: usize) {
+        let mut encoder = GzEncoder::new(fs::File::create(path).unwrap(), Compression::best());
+        let step = vec![0; 1 << 20];
+        (0..mib).for_each(|_| encoder.write_all(&step).unwrap());
+        encoder.finish().unwrap();
+    }
+
+    #[test]
+    fn a_bomb_ends_at_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, roots) = (dir.path().join("a.gz"), Roots::new(vec![dir.path().into()]));
+        zeros(&path, 300);
+        assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+        let mut reader = GzipReader::open(&path, 0, &roots).unwrap();
+        let (mut step, mut given) = (vec![0; STEP_BYTES], 0);
+        let error = loop {
+            match reader.read(&mut step) {
+                Ok(bytes) => given += bytes as u64,
+                Err(error) => break error,
+            }
+            assert!(given <= EXPANDED_BYTES_FREE, "no end");
+        };
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        let far = GzipReader::open(&path, 290 << 20, &roots).unwrap_err();
+        assert_eq!(far.kind(), ErrorKind::FileTooLarge);
+        // What is within the limit is read whole.
+        assert!(GzipReader::open(&path, 200 << 20, &roots).is_ok());
+        assert_eq!(expanded_bytes_max(0), EXPANDED_BYTES_FREE);
+        assert_eq!(expanded_bytes_max(10 << 20), 2000 << 20);
+        assert_eq!(expanded_bytes_max(u64::MAX), EXPANDED_BYTES_MAX);
+    }
+
+    #[test]
+    fn only_a_regular_file_beneath_the_roots_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("logs")).unwrap();
+        zeros(&at("secret.gz"), 1);
+        symlink(at("secret.gz"), at("logs/link.gz")).unwrap();
+        symlink("/dev/zero", at("logs/device.gz")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("logs/pipe.gz"),
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        let roots = Roots::new(vec![at("logs")]);
+        for name in ["logs/link.gz", "logs/device.gz", "logs/pipe.gz"] {
+            let opened = GzipReader::open(&at(name), 0, &roots);
+            assert_eq!(opened.unwrap_err().kind(), ErrorKind::Other, "{name}");
+            assert!(Sketch::of(&at(name), &roots).is_err(), "{name}");
+        }
+        // Beside a followed file that was moved out of the roots, where no link leads to it.
+        assert!(GzipReader::open(&at("secret.gz"), 0, &roots).is_ok());
     }
 }

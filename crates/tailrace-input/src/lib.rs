@@ -34,7 +34,8 @@ pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
 pub use follower::{
-    FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, StartAt, WatchMode,
+    Denied, FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, StartAt,
+    WatchMode, denied,
 };
 pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
 pub use lag::OldestUnread;

@@ -4,6 +4,7 @@
 //! anybody's, and the agent often reads with more rights than who made it; so what counts is where a path
 //! leads to when it is opened, which the kernel checks (`openat2`) where it can. Never blocks on a pipe.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 pub(crate) struct Roots {
     written: Vec<PathBuf>,
     /// The same without links, as last seen.
-    resolved: Vec<PathBuf>,
+    resolved: RefCell<Vec<PathBuf>>,
 }
 
 /// What became of opening a path.
@@ -31,16 +32,16 @@ pub(crate) enum Opened {
 
 impl Roots {
     pub(crate) fn new(written: Vec<PathBuf>) -> Self {
-        let mut roots = Self {
+        let roots = Self {
             written,
-            resolved: Vec::new(),
+            resolved: RefCell::default(),
         };
         roots.resolve();
         roots
     }
 
     /// Opens a path for reading.
-    pub(crate) fn open(&mut self, path: &Path) -> io::Result<Opened> {
+    pub(crate) fn open(&self, path: &Path) -> io::Result<Opened> {
         let target = fs::canonicalize(path)?;
         if self.root_of(&target).is_none() {
             // A root may have come, or lead elsewhere now.
@@ -50,8 +51,8 @@ impl Roots {
             return Ok(Opened::Outside(target));
         };
         let dir = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(CWD, root, dir, Mode::empty())?;
-        let inner = target.strip_prefix(root).unwrap_or(&target);
+        let dir = rustix::fs::openat(CWD, &root, dir, Mode::empty())?;
+        let inner = target.strip_prefix(&root).unwrap_or(&target);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let opened = match rustix::fs::openat2(&dir, inner, flags, Mode::empty(), resolve) {
@@ -66,14 +67,44 @@ impl Roots {
         Ok(Opened::Beneath(opened?))
     }
 
-    fn root_of(&self, target: &Path) -> Option<&Path> {
-        let mut roots = self.resolved.iter().map(PathBuf::as_path);
-        roots.find(|root| target.starts_with(root))
+    /// Opens a regular file that lies beneath a root, or whose path has no link in it: a followed file may have
+    /// been moved out of the roots, and what was made of it lies beside it. Anything else is an error.
+    pub(crate) fn open_file(&self, path: &Path) -> io::Result<fs::File> {
+        let refused = |reason: &str| io::Error::other(reason);
+        let file = match self.open(path)? {
+            Opened::Beneath(file) => fs::File::from(file),
+            Opened::Outside(target) if target == path => open_without_links(path)?.into(),
+            Opened::Outside(_) => {
+                return Err(refused("a link leads out of the directories to read"));
+            }
+        };
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(refused("it is no regular file")),
+        }
     }
 
-    fn resolve(&mut self) {
+    fn root_of(&self, target: &Path) -> Option<PathBuf> {
+        let roots = self.resolved.borrow();
+        roots.iter().find(|root| target.starts_with(root)).cloned()
+    }
+
+    fn resolve(&self) {
         let resolved = self.written.iter().map(fs::canonicalize);
-        self.resolved = resolved.flatten().collect();
+        self.resolved.replace(resolved.flatten().collect());
+    }
+}
+
+fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::openat(
+            CWD,
+            path,
+            flags | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?),
+        opened => Ok(opened?),
     }
 }
 
@@ -96,7 +127,7 @@ mod tests {
         symlink(at("elsewhere"), at("logs/outside")).unwrap();
         symlink("../../elsewhere/file", at("logs/deep/relative")).unwrap();
         symlink(at("more/file"), at("logs/second")).unwrap();
-        let mut roots = Roots::new(vec![at("link-to-logs"), at("more"), at("missing")]);
+        let roots = Roots::new(vec![at("link-to-logs"), at("more"), at("missing")]);
         for (name, expected) in [
             ("logs/deep/file", true),
             ("link-to-logs/deep/file", true),

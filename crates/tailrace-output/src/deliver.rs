@@ -22,6 +22,8 @@ pub struct Delivered {
     pub rejected: u64,
     /// What the server said about it, rejections or a warning.
     pub message: Option<String>,
+    /// What the server answered in place of an OTLP response. A partial success may have gone unseen.
+    pub oddity: Option<String>,
     /// How many attempts it took, the last one included; a part that was cut off begins anew.
     pub attempts: u64,
     /// The encoding in which it was accepted.
@@ -195,13 +197,18 @@ impl<W: Way, R: Request> Drive<'_, W, R> {
             wire_bytes,
             answered,
         } = answer;
-        let Answered { outcome, doubt } = answered;
+        let Answered {
+            outcome,
+            doubt,
+            oddity,
+        } = answered;
         let (refusal, reason) = match outcome {
             Outcome::Delivered { rejected, message } => {
                 self.way.search().accepted(encoding);
                 let delivered = Delivered {
                     rejected,
                     message,
+                    oddity,
                     attempts: piece.attempts,
                     encoding,
                     wire_bytes,
@@ -244,8 +251,6 @@ impl<W: Way, R: Request> Drive<'_, W, R> {
     fn apply(&mut self, effect: Effect<R>, now: Instant) {
         match effect {
             Effect::Kept => {}
-            Effect::Hold(delay) => self.pause(delay),
-            Effect::GiveUp(piece) => piece.request.give_up(&self.reason),
             Effect::Reject(mut piece) => {
                 if let Err(reason) = piece.request.reject(&self.reason) {
                     let delay = self.gate.park(piece, now);

@@ -5,24 +5,29 @@
 //!
 //! *Holding.* A refusal says that something is wrong, and not what: the request, the configuration
 //! or the server. From then on one request at a time is on the wire. The refused ones are *suspects*.
-//! As long as there are any, the gate alternates between a suspect and another request, and every
-//! answer is read in the light of the one before it:
+//! As long as there are any, every answer is read in the light of the one before it:
 //!
 //! - *Accepted* is the evidence that the server takes requests as they are. The next suspect goes out
 //!   at once.
 //! - *Refused directly after another was accepted* is the fault of the request itself. It is cut in
 //!   halves, which become suspects. A single record is rejected, if three answers in a row were:
-//!   refused (it, or the request that it was cut from), accepted (another one), refused (it).
-//! - *Refused without such evidence* says nothing. After two different ones in a row the gate waits,
-//!   `Patience::hold` from one probe to the next, for as long as it takes. A suspect with nobody to
-//!   compare it to is cut once, so that its halves can be evidence for each other.
+//!   refused (it), accepted (another one), refused (it); or refused (two records), accepted (the one), refused (the
+//!   other).
+//! - *Refused without such evidence* says nothing, so something that is accepted is searched for: another
+//!   request first, and where there is none (or two were refused as well) parts of what was refused, cut
+//!   smaller and smaller (`hold.rs`). The search is short: after [`SEARCH`] refusals in a row, or when
+//!   nothing is left to try, the gate waits, `Patience::hold` from one probe to the next, for as long as it
+//!   takes. So an outage costs a few small requests, and rejects nothing, for nothing is accepted in it.
 //!
 //! An answer that blames the configuration or the server (401, 404, 500, a web page) needs the
 //! same evidence [`STRIKES`] times, a hold apart, before its single record is rejected: a server that answers
-//! so now and then must not cost records. Other requests flow meanwhile.
+//! so now and then must not cost records. Other requests flow meanwhile. It starts a search only if
+//! something was accepted before, in this process.
 //!
 //! *Too large* is no refusal: the request is cut in halves, and for [`LIMIT_MEMORY`] larger ones are cut
 //! before they are sent.
+
+mod hold;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -37,6 +42,10 @@ use crate::search::Round;
 
 /// How often a single record must be refused on evidence, if the answer blames something else.
 const STRIKES: u32 = 5;
+/// How many refusals in a row a search may cost.
+const SEARCH: u32 = 32;
+/// The same, if the answers blame something else and nothing was ever accepted.
+const SEARCH_BLIND: u32 = 3;
 /// How long a size that was too large is remembered.
 const LIMIT_MEMORY: Duration = Duration::from_secs(3600);
 /// Requests are never cut below this before they were refused, in bytes before compression.
@@ -56,11 +65,15 @@ pub(crate) struct Piece<R> {
     suspect: bool,
     /// Sent while holding, alone on the wire.
     probe: bool,
-    /// It was not cut for want of evidence since the last one was accepted.
-    whole: bool,
+    /// Part of a refused request, kept back to be compared with other suspects.
+    spare: bool,
     strikes: u32,
-    /// The answer in which it, or what it was cut from, was refused last.
+    /// The answer in which it was itself refused last.
+    own_refusal: Option<u64>,
+    /// The answer in which it was refused last; or what it was cut from, if the other half was accepted right after.
     refused_at: Option<u64>,
+    /// It is a half: the other one, and the answer in which the whole was refused.
+    half: Option<(u64, u64)>,
 }
 
 /// Why a request was not taken.
@@ -88,14 +101,10 @@ pub(crate) enum Step<R> {
 
 /// What a refusal leads to.
 pub(crate) enum Effect<R> {
-    /// It is kept and sent again.
+    /// It, or its parts, are kept and sent again.
     Kept,
-    /// The output waits so long before it probes again.
-    Hold(Duration),
     /// A single record is to be rejected.
     Reject(Piece<R>),
-    /// It is given up.
-    GiveUp(Piece<R>),
 }
 
 /// All requests of one output that are under way.
@@ -114,20 +123,28 @@ pub(crate) struct Gate<R> {
     ids: u64,
     /// Number of answers so far.
     answers: u64,
+    /// The answer that accepted something last.
+    last_accepted: Option<u64>,
+    /// Refusals since then that no evidence explains.
+    unexplained: u32,
+    /// How many of them there were when a suspect was cut last, after a search.
+    cut_at: u32,
+    /// Requests taken from the queue that were refused since then.
+    requests_refused: u32,
+    /// The last refusal was that of a single record, which is kept.
+    single_refused: bool,
+    /// Whom it blamed.
+    blamed: Refusal,
 }
 
 struct Hold {
     /// The last probe was accepted.
     evidence: bool,
-    /// How many different requests in a row were refused without evidence.
-    alike: u32,
-    /// The one refused last.
-    last: Option<u64>,
     /// The next probe is one that is no suspect.
     others_turn: bool,
     /// Nothing is sent before.
     until: Option<Instant>,
-    /// But for another request: the suspect waits only for want of one.
+    /// But for another request: the suspects wait only for want of one.
     alone: bool,
 }
 
@@ -152,6 +169,12 @@ impl<R: Request> Gate<R> {
             limit: None,
             ids: 0,
             answers: 0,
+            last_accepted: None,
+            unexplained: 0,
+            cut_at: 0,
+            requests_refused: 0,
+            single_refused: false,
+            blamed: Refusal::Request,
         }
     }
 
@@ -196,9 +219,11 @@ impl<R: Request> Gate<R> {
             not_before: None,
             suspect,
             probe: false,
-            whole: true,
+            spare: false,
             strikes: 0,
+            own_refusal: None,
             refused_at: None,
+            half: None,
         }
     }
 
@@ -246,93 +271,20 @@ impl<R: Request> Gate<R> {
         }
     }
 
-    /// The server takes requests: suspects show whether it takes them, too.
-    fn next_on_evidence(&mut self, now: Instant, queued: bool) -> Step<R> {
-        let due = |suspect| {
-            let fits = move |piece: &Piece<R>| piece.suspect == suspect && piece.is_due(now);
-            self.pieces.iter().position(fits)
-        };
-        match due(true).or_else(|| due(false)) {
-            Some(at) => self.send(at),
-            None if queued => Step::Take,
-            None => Step::Wait {
-                until: self.next_due(now),
-                take: true,
-            },
-        }
-    }
-
-    /// Nobody knows whose fault it is: suspects and others take turns.
-    fn next_probe(&mut self, now: Instant, queued: bool, paused: bool) -> Step<R> {
-        let Some(hold) = &mut self.hold else {
-            return self.next_open(now, queued);
-        };
-        let (last, others_turn) = (hold.last, hold.others_turn);
-        let another = |suspect| {
-            let fits = move |piece: &Piece<R>| {
-                piece.suspect == suspect && Some(piece.id) != last && piece.is_due(now)
-            };
-            self.pieces.iter().position(fits)
-        };
-        let (suspect, other) = (another(true), another(false));
-        if others_turn || suspect.is_none() {
-            if let Some(at) = other {
-                return self.send(at);
-            }
-            if queued {
-                return Step::Take;
-            }
-        }
-        if let Some(at) = suspect.or(other) {
-            return self.send(at);
-        }
-        let alone = self.pieces.iter().position(|piece| piece.is_due(now));
-        let Some(at) = alone else {
-            return Step::Wait {
-                until: self.next_due(now),
-                take: true,
-            };
-        };
-        if self.pieces[at].whole && self.pieces[at].request.payload().records > 1 {
-            self.cut_alone(at);
-            return self.next(now, queued);
-        }
-        if paused {
-            return Step::Wait {
-                until: hold.until,
-                take: true,
-            };
-        }
-        if hold.until.is_some() {
-            return self.send(at);
-        }
-        if self.on_refused == OnRefused::Drop {
-            return Step::GiveUp(self.remove(at));
-        }
-        let delay = self.backoff.spread(self.patience.hold);
-        (hold.until, hold.alone) = (Some(now + delay), true);
-        Step::Pause(delay)
-    }
-
-    /// Cuts the suspect that nothing can be compared to.
-    fn cut_alone(&mut self, at: usize) {
-        let piece = self.remove(at);
-        if let Some(hold) = &mut self.hold {
-            (hold.last, hold.alike) = (None, 0);
-        }
-        self.cut(piece.request, true, piece.refused_at);
-        for half in self.pieces.iter_mut().take(2) {
-            half.whole = false;
-        }
-    }
-
-    /// Puts both halves of a request to the front.
+    /// Puts both halves of a request to the front; `refused_at` is the answer in which it was refused itself.
     fn cut(&mut self, request: R, suspect: bool, refused_at: Option<u64>) {
         let (first, second) = request.halves();
         let (first, second) = (self.piece(first, suspect), self.piece(second, suspect));
-        for half in [second, first] {
-            self.pieces.push_front(Piece { refused_at, ..half });
-        }
+        let of = |other: u64| refused_at.map(|at| (other, at));
+        let (half_of_first, half_of_second) = (of(second.id), of(first.id));
+        self.pieces.push_front(Piece {
+            half: half_of_second,
+            ..second
+        });
+        self.pieces.push_front(Piece {
+            half: half_of_first,
+            ..first
+        });
     }
 
     fn remove(&mut self, at: usize) -> Piece<R> {
@@ -361,13 +313,19 @@ impl<R: Request> Gate<R> {
     /// A piece was accepted.
     pub(crate) fn accepted(&mut self, piece: Piece<R>) -> R {
         self.answer();
+        self.last_accepted = Some(self.answers);
+        (self.unexplained, self.cut_at, self.requests_refused) = (0, 0, 0);
         if let Some(hold) = &mut self.hold
             && piece.probe
         {
-            (hold.evidence, hold.alike) = (true, 0);
-            (hold.last, hold.until) = (None, None);
-            for piece in &mut self.pieces {
-                piece.whole = true;
+            (hold.evidence, hold.until) = (true, None);
+            // The whole was refused, and this half is not at fault: the other one is. Of a part of a half that says
+            // nothing.
+            let before = self.answers - 1;
+            for other in &mut self.pieces {
+                if other.half == Some((piece.id, before)) {
+                    other.refused_at = Some(before);
+                }
             }
         }
         piece.request
@@ -390,7 +348,7 @@ impl<R: Request> Gate<R> {
             if cause != RetryCause::Throttled {
                 hold.evidence = false;
             }
-            hold.until = piece.not_before;
+            (hold.until, hold.alone) = (piece.not_before, false);
         }
         // Back to its place, so that the order stays.
         let at = self.pieces.iter().position(|other| other.id > piece.id);
@@ -435,53 +393,41 @@ impl<R: Request> Gate<R> {
         self.answer();
         let primed = piece.refused_at == self.answers.checked_sub(2);
         piece.refused_at = Some(self.answers);
+        piece.own_refusal = Some(self.answers);
         piece.round = self.round.clone();
         piece.backoff.reset();
         let hold = self.hold.get_or_insert(Hold {
             evidence: false,
-            alike: 0,
-            last: None,
             others_turn: true,
             until: None,
             alone: false,
         });
         let on_evidence = piece.probe && std::mem::take(&mut hold.evidence);
-        piece.suspect = true;
-        if on_evidence {
-            (hold.last, hold.alike) = (None, 0);
-            if piece.request.payload().records > 1 {
+        hold.evidence = false;
+        self.requests_refused += u32::from(!piece.suspect);
+        (piece.suspect, piece.spare) = (true, false);
+        let is_single = piece.request.payload().records < 2;
+        (self.single_refused, self.blamed) = (is_single, refusal);
+        match (on_evidence, is_single) {
+            (true, false) => {
                 hold.others_turn = false;
                 self.cut(piece.request, true, piece.refused_at);
-                return Effect::Kept;
             }
-            if primed {
-                return self.at_fault(piece, refusal, now);
+            (true, true) if primed => return self.at_fault(piece, refusal, now),
+            // Again directly after the next evidence.
+            (true, true) => self.pieces.push_front(piece),
+            (false, _) => {
+                self.unexplained += 1;
+                self.pieces.push_back(piece);
             }
         }
-        hold.evidence = false;
-        if hold.last != Some(piece.id) {
-            (hold.last, hold.alike) = (Some(piece.id), hold.alike + 1);
-        }
-        if hold.alike < 2 {
-            match on_evidence {
-                // Again directly after the next evidence.
-                true => self.pieces.push_front(piece),
-                false => self.pieces.push_back(piece),
-            }
-            return Effect::Kept;
-        }
-        if self.on_refused == OnRefused::Drop {
-            return Effect::GiveUp(piece);
-        }
-        let delay = self.backoff.spread(self.patience.hold);
-        hold.until = Some(now + delay);
-        self.pieces.push_back(piece);
-        Effect::Hold(delay)
+        Effect::Kept
     }
 
     /// The single record itself is refused, others are not.
     fn at_fault(&mut self, mut piece: Piece<R>, refusal: Refusal, now: Instant) -> Effect<R> {
         piece.strikes += 1;
+        self.single_refused = false;
         if refusal == Refusal::Request || piece.strikes >= STRIKES {
             return Effect::Reject(piece);
         }
@@ -506,6 +452,12 @@ impl<R: Request> Gate<R> {
     fn answer(&mut self) {
         self.on_wire -= 1;
         self.answers += 1;
+    }
+}
+
+impl<R: Request> Piece<R> {
+    fn is_refused_record(&self) -> bool {
+        self.own_refusal.is_some() && self.request.payload().records < 2
     }
 }
 

@@ -89,6 +89,8 @@ impl RetryCause {
 pub(crate) struct Answered {
     pub(crate) outcome: Outcome,
     pub(crate) doubt: Doubt,
+    /// What came with an acceptance in place of an OTLP response, for people.
+    pub(crate) oddity: Option<String>,
 }
 
 /// How far the encoding is under suspicion (D12).
@@ -107,6 +109,7 @@ impl From<Outcome> for Answered {
         Answered {
             outcome,
             doubt: Doubt::None,
+            oddity: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
@@ -21,6 +21,7 @@ use crate::checkpointer::{self, CheckpointStatus, Checkpointer, RestoredPipeline
 use crate::error::{Error, Kind};
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
+use crate::health::Trouble;
 use crate::in_progress::InProgress;
 use crate::jobs::Jobs;
 use crate::ledger::{PipelineLedger, SourceLag};
@@ -359,6 +360,27 @@ impl View {
     pub fn lags(&self, max: usize) -> Vec<Vec<SourceLag>> {
         let lags = |pipeline: &Arc<Pipeline>| pipeline.tracker.lags(max);
         self.pipelines.all().iter().map(lags).collect()
+    }
+
+    /// What keeps the pipelines from doing their work.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        let pipelines = self.pipelines.all();
+        let pipelines = pipelines.iter();
+        pipelines
+            .flat_map(|pipeline| {
+                let health = &pipeline.health;
+                health.troubles(&pipeline.plan.name, Instant::now())
+            })
+            .collect()
+    }
+
+    /// Files and directories that the agent may not read.
+    pub fn denied(&self) -> Vec<Trouble> {
+        let pipelines = self.pipelines.all();
+        let pipelines = pipelines.iter();
+        pipelines
+            .flat_map(|pipeline| pipeline.health.denied(&pipeline.plan.name))
+            .collect()
     }
 
     /// Why the checkpoint could not be written the last time, if so.

@@ -1,5 +1,6 @@
 //! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
-//! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances.
+//! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances, and whether
+//! each pipeline gets on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -229,8 +230,15 @@ impl Writer {
         self.write();
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        let ledgers = ledgers.map(|pipeline| PipelineLedger::of(pipeline));
-        self.check.look(ledgers.collect());
+        let ledgers: Vec<_> = ledgers
+            .map(|pipeline| PipelineLedger::of(pipeline))
+            .collect();
+        for (pipeline, ledger) in pipelines.iter().zip(&ledgers) {
+            let said = |output: usize| pipeline.outputs[output].said();
+            let is_stalled = pipeline.health.look(ledger, said, Instant::now());
+            pipeline.metrics.stalled.set(is_stalled.into());
+        }
+        self.check.look(ledgers);
     }
 
     fn is_first_start(&self, plan: &PipelinePlan) -> bool {

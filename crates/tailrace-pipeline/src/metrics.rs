@@ -25,6 +25,8 @@ pub(crate) struct Metrics {
     lost_bytes: Family<ReasonLabels, Counter>,
     skipped_bytes: Family<ReasonLabels, Counter>,
     files_open: Family<PipelineLabels, Gauge>,
+    denied_paths: Family<PipelineLabels, Gauge>,
+    stalled: Family<PipelineLabels, Gauge>,
     unread_bytes: Family<PipelineLabels, Gauge>,
     oldest_unread: Family<PipelineLabels, Gauge>,
     pods: Family<PipelineLabels, Gauge>,
@@ -54,6 +56,7 @@ pub(crate) struct Metrics {
     detached: Family<OutputLabels, Gauge>,
     payload_bytes: Family<OutputLabels, Counter>,
     requests: Family<OutputLabels, Counter>,
+    odd_responses: Family<OutputLabels, Counter>,
     delay: DelayFamily,
     checkpoint_age: Gauge,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
@@ -85,6 +88,10 @@ pub(crate) struct PipelineMetrics {
     pub read_bytes: Counter,
     /// Files held open.
     pub files_open: Gauge,
+    /// Files and directories that may not be read.
+    pub denied_paths: Gauge,
+    /// 1 while something waits and nothing moves.
+    pub stalled: Gauge,
     /// Bytes of known files not read yet.
     pub unread_bytes: Gauge,
     /// Age of the oldest of them, in seconds.
@@ -169,6 +176,8 @@ pub(crate) struct OutputMetrics {
     pub payload_bytes: Counter,
     /// Accepted requests.
     pub requests: Counter,
+    /// Accepted requests that were answered with something that is no OTLP response.
+    pub odd_responses: Counter,
     /// From reading a batch to its acknowledgement.
     pub delay: Delays,
 }
@@ -239,6 +248,16 @@ impl Metrics {
             m.skipped_bytes,
         );
         r.register("input_files_open", "files held open", m.files_open);
+        r.register(
+            "input_denied_paths",
+            "files and directories that the agent may not read",
+            m.denied_paths,
+        );
+        r.register(
+            "pipeline_stalled",
+            "1 while something waits and nothing moves",
+            m.stalled,
+        );
         r.register_with_unit(
             "input_unread",
             "bytes of known files not read",
@@ -368,6 +387,11 @@ impl Metrics {
             m.payload_bytes,
         );
         r.register("output_requests", "requests accepted", m.requests);
+        r.register(
+            "output_odd_responses",
+            "requests accepted with an answer that is no OTLP response in protobuf",
+            m.odd_responses,
+        );
         r.register_with_unit(
             "output_delivery_delay",
             "time from reading a batch to its acknowledgement",
@@ -398,6 +422,8 @@ impl Metrics {
             skipped: self.skipped_reasons.get_or_create_owned(&labels),
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
+            denied_paths: self.denied_paths.get_or_create_owned(&labels),
+            stalled: self.stalled.get_or_create_owned(&labels),
             unread_bytes: self.unread_bytes.get_or_create_owned(&labels),
             oldest_unread: self.oldest_unread.get_or_create_owned(&labels),
             pods: self.pods.get_or_create_owned(&labels),
@@ -456,6 +482,7 @@ impl Metrics {
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
+            odd_responses: self.odd_responses.get_or_create_owned(&labels),
             delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
             labels,
         }
@@ -473,6 +500,8 @@ impl PipelineMetrics {
         for gauge in [
             &self.queue_size,
             &self.files_open,
+            &self.denied_paths,
+            &self.stalled,
             &self.unread_bytes,
             &self.oldest_unread,
         ] {

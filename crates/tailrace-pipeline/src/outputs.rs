@@ -2,7 +2,7 @@
 //! happens to them. Never looks into a payload.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
@@ -53,6 +53,8 @@ pub(crate) struct Driver {
     encoding: Arc<SharedEncoding>,
     /// The server refuses everything.
     held: AtomicBool,
+    /// What the last attempt was told, if it failed.
+    said: Mutex<Option<String>>,
     /// The last answer was none that a request can be resolved with.
     failing: watch::Sender<bool>,
 }
@@ -84,6 +86,7 @@ impl OutputHandle {
             is_otlp: matches!(encoding.format, FormatPlan::Otlp(_)),
             encoding: Arc::clone(&encoding.compression),
             held: AtomicBool::new(false),
+            said: Mutex::default(),
             failing: watch::Sender::new(false),
         });
         let (requests, receiver) = unbounded();
@@ -160,6 +163,11 @@ impl OutputHandle {
             .await;
     }
 
+    /// What the last attempt was told, if it failed.
+    pub(crate) fn said(&self) -> Option<String> {
+        self.driver.lock_said().clone()
+    }
+
     /// Drops what is not resolved, which is a nack. Nothing holds any more.
     pub(crate) fn abandon(&self) {
         self.abandoned.notify_one();
@@ -189,8 +197,15 @@ impl std::fmt::Debug for OutputHandle {
     }
 }
 
+impl Driver {
+    fn lock_said(&self) -> MutexGuard<'_, Option<String>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Observer for Driver {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
+        *self.lock_said() = Some(reason.to_owned());
         self.failing.send_replace(true);
         self.metrics.retried(cause.as_str());
         warn!(
@@ -204,6 +219,7 @@ impl Observer for Driver {
     }
 
     fn holding(&self, reason: &str, delay: Duration) {
+        *self.lock_said() = Some(reason.to_owned());
         self.failing.send_replace(true);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
@@ -255,7 +271,20 @@ impl Observer for Driver {
             self.encoding.set(delivered.encoding);
         }
         self.failing.send_replace(false);
+        *self.lock_said() = None;
         self.metrics.requests.inc();
+        if let Some(oddity) = &delivered.oddity
+            && self.metrics.odd_responses.inc() == 0
+        {
+            warn!(
+                pipeline = self.pipeline,
+                output = self.name,
+                answer = oddity,
+                "the server accepts requests with an answer that is no OTLP response in protobuf; it may not say \
+                 which records it rejects. This is said once, and counted in \
+                 tailrace_output_odd_responses_total"
+            );
+        }
         self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
         debug!(
             pipeline = self.pipeline,

@@ -22,6 +22,7 @@ use crate::error::{Error, Kind};
 use crate::facts::{FactsConfig, FileAttributes};
 use crate::failed::FailureLog;
 use crate::fault::Faults;
+use crate::health::Health;
 use crate::jobs::{Job, Jobs};
 use crate::kubernetes::{self, Awaiting, NodePods};
 use crate::lane::{Framed, Lane};
@@ -57,6 +58,7 @@ pub(crate) struct Pipeline {
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
     pub(crate) failed: FailureLog,
+    pub(crate) health: Health,
     pub(crate) batch_bytes_max: usize,
     pub(crate) batch_wait_max: Duration,
     pub(crate) replay_bytes_max: u64,
@@ -114,7 +116,7 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
         })?;
     }
     // Begun and ended at once: only whether it can be.
-    drop(nodes(&plan, runtime, &Arc::new(Readers::new(Vec::new())))?);
+    check_nodes(&plan, runtime)?;
     let outputs = plan.config.outputs.iter();
     let opened = outputs.map(|output| crate::output_config::open(&plan.name, output, runtime));
     Ok(Opened {
@@ -122,6 +124,12 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
         certificates,
         plan,
     })
+}
+
+/// Whether metadata of pods can be asked for.
+pub(crate) fn check_nodes(plan: &PipelinePlan, runtime: &Handle) -> Result<(), Error> {
+    drop(nodes(plan, runtime, &Arc::new(Readers::new(Vec::new())))?);
+    Ok(())
 }
 
 /// Builds one pipeline: nothing reads yet.
@@ -218,6 +226,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let pipeline = Arc::new(Pipeline {
         columns_seen: ColumnsSeen::new(&plan),
         failed: FailureLog::default(),
+        health: Health::default(),
         metrics,
         stopping: AtomicBool::new(false),
         waiting,
@@ -445,7 +454,7 @@ fn nodes(
     })?)
 }
 
-fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {
+pub(crate) fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {
     let file = match input {
         Input::File(file, _) => file,
         Input::Kubernetes(input, _) => {

@@ -387,7 +387,8 @@ impl Reader {
             self.hold();
             self.detach_laggards();
             let awaiting = self.awaiting.as_ref();
-            self.gauges.set(&pipeline, &self.source, awaiting);
+            self.gauges
+                .set(&pipeline, self.lane, &self.source, awaiting);
         })
     }
 
@@ -544,13 +545,20 @@ impl Reader {
                     true
                 }
             });
-        self.gauges.set(pipeline, source, self.awaiting.as_ref());
+        self.gauges
+            .set(pipeline, self.lane, source, self.awaiting.as_ref());
     }
 }
 
 impl Gauges {
     /// Sets them, if it is time.
-    fn set(&mut self, pipeline: &Pipeline, source: &Source, awaiting: Option<&Awaiting>) {
+    fn set(
+        &mut self,
+        pipeline: &Pipeline,
+        input: usize,
+        source: &Source,
+        awaiting: Option<&Awaiting>,
+    ) {
         let now = Instant::now();
         if now < self.next {
             return;
@@ -562,6 +570,8 @@ impl Gauges {
         let oldest = match source {
             Source::Files(follower) => {
                 metrics.files_open.set(gauge(follower.open_files() as u64));
+                let denied = pipeline.health.set_denied(input, follower.denied());
+                metrics.denied_paths.set(gauge(denied as u64));
                 metrics.unread_bytes.set(gauge(follower.unread_bytes()));
                 let sources = follower.sources();
                 let sources = sources.map(|status| (status.source, status.offset, status.size));

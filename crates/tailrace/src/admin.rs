@@ -1,8 +1,9 @@
-//! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
+//! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
 //! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so,
 //! and takes orders from this machine only.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -12,7 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use prometheus_client::registry::Registry;
-use tailrace_pipeline::{Phase, View};
+use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
@@ -31,20 +32,26 @@ pub(crate) struct Shared {
     view: View,
     registry: Arc<Registry>,
     config: Status,
+    data_dir: PathBuf,
     reload: SyncSender<Trigger>,
 }
+
+/// Where the agent says what it is and which config it has.
+pub(crate) const STATUS_PATH: &str = "/api/v1/status";
 
 impl Shared {
     pub(crate) fn new(
         view: View,
         registry: Registry,
         config: Status,
+        data_dir: PathBuf,
         reload: SyncSender<Trigger>,
     ) -> Self {
         Self {
             view,
             registry: Arc::new(registry),
             config,
+            data_dir,
             reload,
         }
     }
@@ -69,7 +76,7 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
             }
         })
         .context("no thread for the admin endpoint")?;
-    info!(%address, "admin endpoint: /metrics /livez /readyz /api/v1/ledger /api/v1/status");
+    info!(%address, "admin endpoint: /metrics /livez /readyz /healthz /api/v1/ledger /api/v1/status");
     Ok(Admin { _stop: stop })
 }
 
@@ -87,8 +94,9 @@ fn serve(
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz))
+            .route("/healthz", get(healthz))
             .route(ledger::PATH, get(ledger))
-            .route("/api/v1/status", get(status))
+            .route(STATUS_PATH, get(status))
             .route("/-/reload", post(reload))
             .with_state(shared)
             .into_make_service_with_connect_info::<SocketAddr>();
@@ -129,6 +137,7 @@ async fn status(State(shared): State<Shared>) -> impl IntoResponse {
         "version": env!("CARGO_PKG_VERSION"),
         "phase": format!("{:?}", shared.view.phase()).to_lowercase(),
         "config": shared.config.report(),
+        "data_dir": shared.data_dir,
     });
     json(StatusCode::OK, &body)
 }
@@ -167,17 +176,19 @@ fn json(status: StatusCode, body: &serde_json::Value) -> impl IntoResponse + use
     (status, kind, format!("{body}\n"))
 }
 
-/// Ready while it reads and its checkpoint can be written; a backend that is down does not make
-/// the agent unready, for restarting it would not help.
+/// Ready while it reads, may read all that it is to read, and its checkpoint can be written; a backend that is down
+/// does not make the agent unready, for that would stop a rollout that has no part in it.
 async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
     let running = shared.view.phase() == Phase::Running;
     let checkpoint = shared.view.checkpoint_error();
-    let reason = match (&checkpoint, running) {
-        (Some(error), _) => format!("the checkpoint cannot be written: {error}"),
-        (None, true) => "ok".to_owned(),
-        (None, false) => "the agent is shutting down".to_owned(),
+    let denied = shared.view.denied();
+    let reason = match (&checkpoint, running, denied.first()) {
+        (Some(error), _, _) => format!("the checkpoint cannot be written: {error}"),
+        (None, false, _) => "the agent is shutting down".to_owned(),
+        (None, true, Some(denied)) => format!("{} {}", denied.subject, denied.reason),
+        (None, true, None) => "ok".to_owned(),
     };
-    let ready = running && checkpoint.is_none();
+    let ready = running && checkpoint.is_none() && denied.is_empty();
     let status = if ready {
         StatusCode::OK
     } else {
@@ -199,8 +210,41 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
             })
         })
         .collect();
-    let body = serde_json::json!({"ready": ready, "reason": reason, "outputs": outputs});
+    let denied: Vec<_> = denied.iter().map(trouble).collect();
+    let body = serde_json::json!({
+        "ready": ready,
+        "reason": reason,
+        "denied": denied,
+        "outputs": outputs,
+    });
     json(status, &body)
+}
+
+/// Healthy while every pipeline gets on. For alarms and for people: a new process would not mend what is named here.
+async fn healthz(State(shared): State<Shared>) -> impl IntoResponse {
+    let mut troubles: Vec<_> = shared.view.troubles().iter().map(trouble).collect();
+    if let Some(error) = shared.view.checkpoint_error() {
+        troubles.push(serde_json::json!({
+            "stage": Stage::Checkpoint.as_str(),
+            "reason": format!("the checkpoint cannot be written: {error}"),
+        }));
+    }
+    let status = match troubles.is_empty() {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let body = serde_json::json!({"healthy": troubles.is_empty(), "troubles": troubles});
+    json(status, &body)
+}
+
+fn trouble(trouble: &Trouble) -> serde_json::Value {
+    serde_json::json!({
+        "pipeline": trouble.pipeline,
+        "stage": trouble.stage.as_str(),
+        "subject": trouble.subject,
+        "reason": trouble.reason,
+        "seconds": trouble.seconds,
+    })
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ pub(crate) struct Args {
     config: ConfigArgs,
     /// Explain this pipeline only.
     pipeline: Option<String>,
+    /// Do not look at this machine for logs that may not be read.
+    #[arg(long)]
+    no_environment: bool,
 }
 
 /// Explains a config.
@@ -38,6 +41,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     for plan in chosen {
         explain(plan, out).context("stdout")?;
+        if !args.no_environment {
+            explain_unreadable(plan, out).context("stdout")?;
+        }
     }
     Ok(())
 }
@@ -70,6 +76,14 @@ fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
             )?;
         }
         explain_branch(plan, branch, out)?;
+    }
+    Ok(())
+}
+
+/// What this user may not read.
+fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
+    for (position, (path, message)) in tailrace_pipeline::unreadable(plan) {
+        writeln!(out, "warning: {position}: {} {message}\n", path.display())?;
     }
     Ok(())
 }

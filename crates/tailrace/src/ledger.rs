@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(PATIENCE, fetch(args.admin)).await };
+    let asked = async { tokio::time::timeout(PATIENCE, fetch(args.admin, PATH)).await };
     let body = runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
@@ -66,11 +66,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
+/// What an admin endpoint answers.
+pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
     let stream = tokio::net::TcpStream::connect(admin).await?;
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
-    let request = http::Request::get(PATH)
+    let request = http::Request::get(path)
         .header(http::header::HOST, admin.to_string())
         .body(Empty::<Bytes>::new())?;
     let answer = async {

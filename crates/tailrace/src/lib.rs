@@ -7,6 +7,7 @@ pub mod cli;
 
 pub mod blackhole;
 mod demo;
+mod environment;
 mod explain;
 pub mod generate;
 mod ledger;

@@ -4,7 +4,7 @@ use std::sync::mpsc::SyncSender;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use tailrace_config::{Config, Diagnostic};
+use tailrace_config::{Config, Diagnostic, Places};
 use tailrace_pipeline::{Agent, PipelinePlan};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -12,6 +12,7 @@ use tracing::info;
 
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
+use crate::environment;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
 
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         workers = sizes.workers,
         "running"
     );
-    let listen = config.admin.listen;
+    let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
         args: args.config.clone(),
@@ -56,7 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
     let admin = match listen {
         Some(address) => {
-            let shared = admin::Shared::new(agent.view(), registry, config, triggers);
+            let data_dir = environment::absolute(&data_dir);
+            let shared = admin::Shared::new(agent.view(), registry, config, data_dir, triggers);
             Some(admin::start(address, shared)?)
         }
         None => None,
@@ -81,8 +83,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 ///
 /// Everything that is wrong with it.
 pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Failure> {
+    let (config, plans, _) = load_with_places(args)?;
+    Ok((config, plans))
+}
+
+/// The same, and where options of the whole agent are written down.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub(crate) fn load_with_places(
+    args: &ConfigArgs,
+) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
     let env = |name: &str| std::env::var(name).ok();
-    Ok(prepare(args, tailrace_config::load(&args.config, &env)?)?)
+    let loaded = tailrace_config::load_with_files(&args.config, &env);
+    let (config, plans) = prepare(args, loaded.config?)?;
+    let mut places = loaded.places;
+    if args.data_dir.is_some() {
+        places.data_dir = None;
+    }
+    Ok((config, plans, places))
 }
 
 /// Prepares the pipelines of a config that was read.

@@ -5,11 +5,12 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tailrace_config::{Config, Diagnostic, OutputKind};
+use tailrace_config::Diagnostic;
 use tailrace_pipeline::{PipelinePlan, Sampled};
 
 use crate::cli::{ConfigArgs, Failure};
-use crate::run::load;
+use crate::environment;
+use crate::run::load_with_places;
 
 /// Arguments of `tailrace validate`.
 #[derive(Debug, clap::Args)]
@@ -20,7 +21,8 @@ pub(crate) struct Args {
     /// directory and certificates are not looked at.
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
-    /// Do not look at this machine: certificates and the data directory may be missing here.
+    /// Do not look at this machine: certificates, credentials, logs and the data directory may be missing here, and the
+    /// admin port be in use.
     #[arg(long)]
     no_environment: bool,
 }
@@ -34,9 +36,9 @@ const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 ///
 /// Everything that is wrong with it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let (config, plans) = load(&args.config)?;
+    let (config, plans, places) = load_with_places(&args.config)?;
     if !args.no_environment && args.sample.is_none() {
-        let diagnostics = check_environment(&config);
+        let diagnostics = environment::check(&config, &plans, &places)?;
         if !diagnostics.is_empty() {
             return Err(diagnostics.into());
         }
@@ -70,48 +72,6 @@ fn as_warning(diagnostic: &Diagnostic) -> String {
     diagnostic
         .to_string()
         .replacen(": error: ", ": warning: ", 1)
-}
-
-/// What only this machine can tell.
-fn check_environment(config: &Config) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
-    if let Err(error) = writable_dir(&config.data_dir) {
-        let path = config.data_dir.display();
-        let message = format!("data_dir: {path} cannot be written to ({error})");
-        let diagnostic = Diagnostic::about_file(&config.data_dir, message);
-        diagnostics.push(diagnostic.with_hint("set `data_dir`, or use --data-dir".to_owned()));
-    }
-    for output in config
-        .pipelines
-        .values()
-        .flat_map(|pipeline| &pipeline.outputs)
-    {
-        let OutputKind::Otlp(otlp) = &output.kind else {
-            continue;
-        };
-        let tls = &otlp.tls;
-        for path in [&tls.ca_file, &tls.cert_file, &tls.key_file]
-            .into_iter()
-            .flatten()
-        {
-            if let Err(error) = File::open(path) {
-                let message = format!("tls: {} cannot be read ({error})", path.display());
-                diagnostics.push(Diagnostic::new(&output.position, 1, message));
-            }
-        }
-    }
-    diagnostics
-}
-
-/// Whether a file can be made in the directory, or the directory itself beneath its nearest
-/// existing parent. Leaves nothing behind.
-fn writable_dir(path: &Path) -> std::io::Result<()> {
-    let existing = path.ancestors().find(|ancestor| ancestor.is_dir());
-    let probe = existing
-        .unwrap_or(Path::new("."))
-        .join(format!(".tailrace-{}", std::process::id()));
-    File::create_new(&probe)?;
-    std::fs::remove_file(&probe)
 }
 
 fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result<usize, Failure> {

@@ -8,6 +8,8 @@ use crate::kind::{
     Boolean, DAY, FilePath, HOUR, KIB, List, MIB, NameGlob, SECOND, Size, Text, Time,
 };
 use crate::multiline::Multiline;
+use crate::node::Node;
+use crate::reader::Reader;
 
 section! {
     /// Follows the logs of the containers of this Kubernetes node, with what is known of their pods.
@@ -19,7 +21,7 @@ section! {
         /// Which containers to leave out although `include` names them.
         exclude: ContainerNames = ContainerNames, nested();
         /// Only pods with such labels. Pods can opt out by themselves: annotation `tailrace.io/exclude: "true"`.
-        /// Needs their metadata.
+        /// Needs their metadata: refused with `metadata: path`.
         pod_selector: Option<String> = Text, unset("pods with any labels", "'app=web,tier!=cache'");
         /// Leave out the agent's own pod, which `K8S_POD_UID` or `K8S_NAMESPACE_NAME` and `K8S_POD_NAME` name.
         exclude_self: bool = Boolean, default("true");
@@ -75,6 +77,22 @@ section! {
 }
 
 section_defaults!(KubernetesInput, ContainerNames);
+
+/// Whether its options go together; complains if not.
+pub(super) fn check(input: &KubernetesInput, node: &Node, reader: &mut Reader<'_>) -> bool {
+    if input.pod_selector.is_none() || input.metadata != Metadata::Path {
+        return true;
+    }
+    let message = format!(
+        "{}: a path does not tell the labels of a pod, and `metadata` is `path`",
+        reader.path_of("pod_selector")
+    );
+    let hint =
+        "set `metadata` to `api` or `kubelet`, or choose by name with `include` and `exclude`";
+    let selector = node.nearest(&["pod_selector"]).diagnostic(message);
+    reader.report(selector.with_hint(hint.to_owned()));
+    false
+}
 
 choice! {
     /// Where metadata of pods comes from.

@@ -112,6 +112,7 @@ impl Follower {
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
+        self.denied.retain(|path| self.problems.contains_key(path));
         self.forget_links();
         let cost = begin.elapsed();
         let share = if self.is_polling() { 20 } else { 1000 };
@@ -488,7 +489,14 @@ impl Follower {
 
     fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
         if !is_absent(error) {
-            self.problem(path, format!("cannot be looked at: {error}"));
+            let message = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    self.denied.insert(path.to_owned());
+                    super::access::what_to_do(path, error)
+                }
+                _ => format!("cannot be looked at: {error}"),
+            };
+            self.problem(path, message);
             return;
         }
         let Ok(target) = fs::read_link(path) else {

@@ -86,7 +86,7 @@ impl Follower {
             return Ok(self.serve_twin(slot, buffer, bytes_max, events));
         }
         if !file.is_open() {
-            match file.open(&mut self.roots)? {
+            match file.open(&self.roots)? {
                 Open::Done => {
                     self.open_files += 1;
                     self.limit_open_files();
@@ -173,7 +173,7 @@ impl Follower {
         if offset > 0 && file.born == 0 {
             return;
         }
-        let Ok(head) = file.head(offset) else {
+        let Ok(head) = file.head(offset, &self.roots) else {
             return;
         };
         let source = file.source;
@@ -530,7 +530,14 @@ impl Follower {
         }
         self.set_due(slot, due);
         self.release(slot);
-        self.lasting_problem(&path, format!("cannot be read: {error}; it is tried again"));
+        let message = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                self.denied.insert(path.to_path_buf());
+                super::access::what_to_do(&path, error)
+            }
+            _ => format!("cannot be read: {error}; it is tried again"),
+        };
+        self.lasting_problem(&path, message);
         false
     }
 

@@ -17,6 +17,7 @@ use crate::file::File;
 use crate::gzip::{self, GzipReader, Original, Sketch};
 use crate::identity::{FingerprintKey, Inode, head_bytes};
 use crate::meta::Meta;
+use crate::roots::Roots;
 
 /// What stands in for a file that is gone.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Twin {
 impl Twin {
     /// A compressed file that is read from its first byte, open from now on: it may be renamed or deleted
     /// before its turn.
-    pub(super) fn whole(path: &Path, size: u64) -> io::Result<Self> {
+    pub(super) fn whole(path: &Path, size: u64, roots: &Roots) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             original: Original {
@@ -42,7 +43,7 @@ impl Twin {
                 mid_line: false,
             },
             size_is_told: true,
-            reader: Some(GzipReader::open(path, 0)?),
+            reader: Some(GzipReader::open(path, 0, roots)?),
             is_at_end: false,
         })
     }
@@ -64,13 +65,15 @@ impl Follower {
         }
         // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
         let overtook = file.overtook;
-        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file)) {
+        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file, &self.roots))
+        {
             return false;
         }
-        let Some(twin) = self
+        let twin = self
             .find_twin(file)
-            .filter(|twin| twin.original.size > file.offset || overtook)
-        else {
+            .filter(|twin| twin.original.size > file.offset || overtook);
+        self.tell_too_large();
+        let Some(twin) = twin else {
             return false;
         };
         self.close(slot);
@@ -98,10 +101,11 @@ impl Follower {
         file.born = entry.id.born;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
-        let Some(twin) = self
+        let twin = self
             .find_twin(&file)
-            .filter(|t| t.original.size > entry.offset || overtook)
-        else {
+            .filter(|t| t.original.size > entry.offset || overtook);
+        self.tell_too_large();
+        let Some(twin) = twin else {
             return false;
         };
         file.overtook = overtook;
@@ -145,8 +149,7 @@ impl Follower {
                 return None;
             }
             let key = self.config.fingerprint_key;
-            let original = is_regular(&path)
-                .then(|| gzip::holds(&path, file.id(), file.offset, key).ok()?)??;
+            let original = is_regular(&path).then(|| self.holds(&path, file, key)?)??;
             (original.size >= file.offset).then_some(Twin {
                 path,
                 original,
@@ -155,6 +158,25 @@ impl Follower {
                 is_at_end: false,
             })
         })
+    }
+
+    /// Says which compressed files were not looked through to their end.
+    fn tell_too_large(&mut self) {
+        for (path, message) in self.too_large.take() {
+            self.problem(&path, message);
+        }
+    }
+
+    fn holds(&self, path: &Path, file: &File, key: FingerprintKey) -> Option<Option<Original>> {
+        let held = gzip::holds(path, file.id(), file.offset, key, &self.roots);
+        if let Err(error) = &held
+            && error.kind() == io::ErrorKind::FileTooLarge
+        {
+            let message =
+                format!("cannot be decompressed: {error}; what nobody read of it is lost");
+            self.too_large.borrow_mut().push((path.to_owned(), message));
+        }
+        held.ok()
     }
 
     /// The turn of a file that is read from its twin.
@@ -180,7 +202,7 @@ impl Follower {
             return false;
         }
         let start = buffer.len();
-        match file.read_twin(buffer.room(slice_max), key) {
+        match file.read_twin(buffer.room(slice_max), key, &self.roots) {
             Ok(0) => {
                 file.size = file.offset;
                 if file.overtook {
@@ -207,8 +229,9 @@ impl Follower {
                 let path = self.twin_of(slot).map(|twin| twin.path.clone());
                 let message = format!("cannot be decompressed: {error}; the rest is lost");
                 self.problem(&path.unwrap_or_default(), message);
+                let reason = LossReason::of_gzip(&error);
                 self.lose_rest(slot, &error, events);
-                self.end(slot, LossReason::Corrupt, events);
+                self.end(slot, reason, events);
                 false
             }
         }
@@ -228,7 +251,7 @@ impl Follower {
                 source: file.told.then_some(file.source),
                 path: file.path.to_path_buf(),
                 bytes: 0,
-                reason: LossReason::Corrupt,
+                reason: LossReason::of_gzip(error),
             });
         }
     }
@@ -240,9 +263,9 @@ impl Follower {
 
 impl Twin {
     /// What the original begins with, before an offset.
-    pub(crate) fn head(&self, offset: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn head(&self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
         let mut head = vec![0; head_bytes(offset)];
-        let mut reader = GzipReader::open(&self.path, 0)?;
+        let mut reader = GzipReader::open(&self.path, 0, roots)?;
         let mut bytes = 0;
         while bytes < head.len() {
             match reader.read(&mut head[bytes..])? {
@@ -257,7 +280,12 @@ impl Twin {
 
 impl File {
     /// Reads on where the offset is, without moving it. The tail is then that behind what was read.
-    fn read_twin(&mut self, room: &mut [u8], key: FingerprintKey) -> io::Result<usize> {
+    fn read_twin(
+        &mut self,
+        room: &mut [u8],
+        key: FingerprintKey,
+        roots: &Roots,
+    ) -> io::Result<usize> {
         let Some(twin) = &mut self.twin else {
             return Ok(0);
         };
@@ -266,7 +294,7 @@ impl File {
         }
         let reader = match &mut twin.reader {
             Some(reader) => reader,
-            none => none.insert(GzipReader::open(&twin.path, self.offset)?),
+            none => none.insert(GzipReader::open(&twin.path, self.offset, roots)?),
         };
         let bytes = reader.read(room)?;
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
@@ -279,9 +307,9 @@ impl File {
 }
 
 /// Whether there is a compressed file of its last name that says that it holds more than was read.
-fn has_grown_twin(file: &File) -> bool {
+fn has_grown_twin(file: &File, roots: &Roots) -> bool {
     let twin = gzip::compressed_name(&file.path);
-    let size = is_regular(&twin).then(|| Sketch::of(&twin).ok().map(|sketch| sketch.size));
+    let size = is_regular(&twin).then(|| Sketch::of(&twin, roots).ok().map(|sketch| sketch.size));
     let read = file.offset & u64::from(u32::MAX);
     size.flatten().is_some_and(|size| u64::from(size) != read)
 }

@@ -177,7 +177,7 @@ impl Follower {
             inode: meta.inode,
             path: compressed,
         };
-        let sketch = match Sketch::of(&found.path) {
+        let sketch = match Sketch::of(&found.path, &self.roots) {
             Ok(sketch) => sketch,
             Err(error) => {
                 self.damaged(found.path, &error);
@@ -191,7 +191,7 @@ impl Follower {
         let mut read = read.filter(|id| id.fingerprint.bytes > 0);
         let is_known = read.any(|id| {
             key.matches(&sketch.head, id.fingerprint)
-                && gzip::holds(&found.path, id, id.tail.offset, key)
+                && gzip::holds(&found.path, id, id.tail.offset, key, &self.roots)
                     .is_ok_and(|held| held.is_some())
         });
         if !is_known {
@@ -218,7 +218,7 @@ impl Follower {
     /// Each file that was read accounts for one compressed file at most.
     fn read_unless_known(&mut self, found: Candidate, place: u64, read: &mut [Option<FileId>]) {
         let key = self.config.fingerprint_key;
-        let sketch = match Sketch::of(&found.path) {
+        let sketch = match Sketch::of(&found.path, &self.roots) {
             Ok(sketch) => sketch,
             Err(error) => return self.damaged(found.path, &error),
         };
@@ -226,7 +226,7 @@ impl Follower {
             id.is_some_and(|id| {
                 id.tail.offset & u64::from(u32::MAX) == u64::from(sketch.size)
                     && key.matches(&sketch.head, id.fingerprint)
-                    && gzip::holds(&found.path, id, id.tail.offset, key)
+                    && gzip::holds(&found.path, id, id.tail.offset, key, &self.roots)
                         .is_ok_and(|held| held.is_some_and(|held| held.size == id.tail.offset))
             })
         };
@@ -237,7 +237,7 @@ impl Follower {
     }
 
     fn read_whole(&mut self, found: Candidate, sketch: &Sketch, place: u64) {
-        let twin = match Twin::whole(&found.path, sketch.size.into()) {
+        let twin = match Twin::whole(&found.path, sketch.size.into(), &self.roots) {
             Ok(twin) => twin,
             Err(error) => return self.damaged(found.path, &error),
         };
@@ -258,7 +258,7 @@ impl Follower {
             source: None,
             path,
             bytes: 0,
-            reason: LossReason::Corrupt,
+            reason: LossReason::of_gzip(error),
         });
     }
 }

@@ -257,7 +257,10 @@ fn hold(doubt: Doubt) -> Answered {
     let outcome = Outcome::Hold {
         reason: "no".to_owned(),
     };
-    Answered { outcome, doubt }
+    Answered {
+        doubt,
+        ..outcome.into()
+    }
 }
 
 fn refused() -> Answered {

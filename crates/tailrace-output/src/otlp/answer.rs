@@ -1,6 +1,6 @@
-//! Reads the two small messages an OTLP server answers with: `ExportLogsServiceResponse` and
-//! `google.rpc.Status`. Takes bytes, gives values or `None` for bytes that are no such message; it
-//! accepts exactly what a protobuf library accepts, and never allocates for what it skips.
+//! Reads the two small messages an OTLP server answers with: `ExportLogsServiceResponse` (as protobuf, and as JSON from
+//! servers that answer so) and `google.rpc.Status`. Takes bytes, gives values or `None` for bytes that are no such
+//! message; of protobuf it accepts exactly what a protobuf library accepts, and never allocates for what it skips.
 
 use std::time::Duration;
 
@@ -43,6 +43,33 @@ pub(super) fn read_response(bytes: &[u8]) -> Option<ExportResponse> {
         }
     }
     Some(response)
+}
+
+/// Reads the same message in the JSON of protobuf, where an `int64` is a text or a number. `None` for anything else
+/// than an object.
+pub(super) fn read_json_response(bytes: &[u8]) -> Option<ExportResponse> {
+    let response: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let response = response.as_object()?;
+    let field = |of: &serde_json::Map<String, serde_json::Value>, names: [&str; 2]| {
+        names.iter().find_map(|name| of.get(*name)).cloned()
+    };
+    let partial = field(response, ["partialSuccess", "partial_success"]);
+    let partial = partial.as_ref().and_then(serde_json::Value::as_object);
+    let Some(partial) = partial else {
+        return Some(ExportResponse::default());
+    };
+    let rejected = field(partial, ["rejectedLogRecords", "rejected_log_records"]);
+    let rejected = rejected.and_then(|value| match value {
+        serde_json::Value::String(text) => text.parse().ok(),
+        value => value.as_i64(),
+    });
+    let message = field(partial, ["errorMessage", "error_message"]);
+    Some(ExportResponse {
+        rejected: rejected.unwrap_or(0),
+        message: message
+            .and_then(|message| Some(message.as_str()?.to_owned()))
+            .unwrap_or_default(),
+    })
 }
 
 /// Reads `google.rpc.Status { int32 code = 1; string message = 2; repeated Any details = 3 }`.
@@ -221,7 +248,7 @@ mod tests {
     use prost::Message;
     use tailrace_testkit::status;
 
-    use super::{ExportResponse, Status, read_response, read_status};
+    use super::{ExportResponse, Status, read_json_response, read_response, read_status};
 
     fn prost_response(bytes: &[u8]) -> Option<ExportResponse> {
         let response = ExportLogsServiceResponse::decode(bytes).ok()?;
@@ -333,6 +360,42 @@ mod tests {
             assert_eq!(read_response(text.as_bytes()), None, "{text}");
         }
         assert_eq!(read_response(b""), Some(ExportResponse::default()));
+    }
+
+    #[test]
+    fn json_responses_are_read() {
+        let response = |rejected, message: &str| {
+            Some(ExportResponse {
+                rejected,
+                message: message.to_owned(),
+            })
+        };
+        let cases = [
+            ("{}", response(0, "")),
+            (r#"{"partialSuccess":null}"#, response(0, "")),
+            (
+                r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#,
+                response(3, "old"),
+            ),
+            (
+                r#"{"partial_success":{"rejected_log_records":2}}"#,
+                response(2, ""),
+            ),
+            (
+                r#"{"partialSuccess":{"rejectedLogRecords":1.5,"errorMessage":7}}"#,
+                response(0, ""),
+            ),
+            (r#"{"status":"ok"}"#, response(0, "")),
+            ("[]", None),
+            ("null", None),
+            ("{", None),
+            ("OK", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read_json_response(text.as_bytes()), expected, "{text}");
+        }
+        // Nested deeper than anybody means it.
+        assert_eq!(read_json_response("[".repeat(100_000).as_bytes()), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct HttpResponse<'a> {
 pub(super) fn http(response: &HttpResponse<'_>, records: u64, now: SystemTime) -> Answered {
     let status = response.status;
     if status.is_success() {
-        return http_success(response, records).into();
+        return http_success(response, records);
     }
     let said = http_message(response);
     let reason = join(&format!("the server answered {status}"), &said);
@@ -49,23 +49,46 @@ pub(super) fn http(response: &HttpResponse<'_>, records: u64, now: SystemTime) -
     outcome.into()
 }
 
-fn http_success(response: &HttpResponse<'_>, records: u64) -> Outcome {
-    // A text that happens to be protobuf is still no answer of an OTLP server.
-    let text = content_type(response).starts_with("text/") && !response.body.is_empty();
-    let read = match response.overlong || text {
+/// A web page, or an endless body, comes from something that is no receiver of logs. Anything else is a success,
+/// as its status says: many receivers answer in JSON, or with a word.
+fn http_success(response: &HttpResponse<'_>, records: u64) -> Answered {
+    let content_type = content_type(response);
+    let is_json = content_type.contains("json");
+    // A text that happens to be protobuf is no response.
+    let is_text = content_type.starts_with("text/") && !response.body.is_empty();
+    let read = match is_json || is_text {
         true => None,
         false => answer::read_response(response.body),
     };
-    match read {
-        Some(read) => delivered(read, records),
-        None => Outcome::Hold {
-            reason: format!(
-                "the server answered {} with something that is no OTLP response ({}): \
-                 does the endpoint lead to an OTLP server?",
-                response.status,
-                describe_body(response),
-            ),
-        },
+    let is_page =
+        content_type.contains("html") || response.body.trim_ascii_start().starts_with(b"<");
+    if response.overlong || (is_page && read.is_none()) {
+        let reason = format!(
+            "the server answered {} with a web page or something else that is no OTLP response ({}): \
+             does the endpoint lead to an OTLP server?",
+            response.status,
+            describe_body(response),
+        );
+        return Outcome::Hold { reason }.into();
+    }
+    if let Some(read) = read {
+        return delivered(read, records).into();
+    }
+    let oddity = format!("{} with {}", response.status, describe_body(response));
+    odd(
+        is_json
+            .then(|| answer::read_json_response(response.body))
+            .flatten(),
+        records,
+        oddity,
+    )
+}
+
+/// Accepted, with something else than a response.
+fn odd(read: Option<answer::ExportResponse>, records: u64, oddity: String) -> Answered {
+    Answered {
+        oddity: Some(oddity),
+        ..delivered(read.unwrap_or_default(), records).into()
     }
 }
 
@@ -101,7 +124,7 @@ fn http_refusal(response: &HttpResponse<'_>, reason: &str, said: &str) -> Answer
         400 | 422 => Outcome::Refused { reason },
         _ => Outcome::Hold { reason },
     };
-    Answered { outcome, doubt }
+    doubted(outcome, doubt)
 }
 
 /// What the body of a failure says, on one line: the message of a `google.rpc.Status`, or its text.
@@ -178,7 +201,7 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
     let code = code.and_then(|code| code.to_str().ok()?.trim().parse::<i32>().ok());
     let code = code.unwrap_or(2);
     if code == 0 {
-        return grpc_success(response, records).into();
+        return grpc_success(response, records);
     }
     let details = grpc_details(trailers);
     let said = match trailers.get("grpc-message") {
@@ -205,7 +228,7 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
     outcome.into()
 }
 
-fn grpc_success(response: &GrpcResponse<'_>, records: u64) -> Outcome {
+fn grpc_success(response: &GrpcResponse<'_>, records: u64) -> Answered {
     let body = response.body;
     let read = match body.split_first_chunk::<5>() {
         // Not a word, and yet a success: it is one.
@@ -228,13 +251,8 @@ fn grpc_success(response: &GrpcResponse<'_>, records: u64) -> Outcome {
         _ => None,
     };
     match read {
-        Some(read) => delivered(read, records),
-        None => Outcome::Hold {
-            reason: format!(
-                "the server answered OK with {} bytes that are no OTLP response",
-                body.len()
-            ),
-        },
+        Some(read) => delivered(read, records).into(),
+        None => odd(None, records, format!("OK with {} bytes", body.len())),
     }
 }
 
@@ -273,7 +291,14 @@ fn grpc_refusal(code: i32, reason: &str, said: &str) -> Answered {
         3 => Outcome::Refused { reason },
         _ => Outcome::Hold { reason },
     };
-    Answered { outcome, doubt }
+    doubted(outcome, doubt)
+}
+
+fn doubted(outcome: Outcome, doubt: Doubt) -> Answered {
+    Answered {
+        doubt,
+        ..outcome.into()
+    }
 }
 
 /// What stands between us and the server answered in its place: the gRPC mapping of HTTP statuses
@@ -299,10 +324,7 @@ fn grpc_without_status(response: &GrpcResponse<'_>) -> Answered {
                 _ => Doubt::None,
             };
             let reason = join(&reason, "check the endpoint");
-            return Answered {
-                outcome: Outcome::Hold { reason },
-                doubt,
-            };
+            return doubted(Outcome::Hold { reason }, doubt);
         }
     };
     let outcome = Outcome::Retry {

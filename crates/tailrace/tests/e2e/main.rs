@@ -10,6 +10,7 @@ mod command_line;
 mod crash;
 mod detach;
 mod disk;
+mod health;
 mod kubernetes;
 mod multiline;
 mod oracle;

@@ -53,6 +53,55 @@ fn free_address() -> String {
 }
 
 #[test]
+fn bad_records_of_a_quiet_output_hold_nobody() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    poison(&collector, &["line 3", "line 500", "line 997"]);
+    let admin = free_address();
+    let admin_yaml = format!("admin: {{listen: '{admin}'}}\n");
+    bench.pipeline(&collector.endpoint(), "json", &admin_yaml);
+    append(&bench.log("a.log"), &lines(0..1000));
+    let agent = bench.start();
+    agent.says("admin endpoint");
+    collector.wait_records(997);
+    let dead = "tailrace_output_dead_lettered_records_total";
+    until(|| metric(&admin, dead) == 3, || get(&admin, "/metrics"));
+    let delivered = "tailrace_output_delivered_records_total";
+    assert_eq!(metric(&admin, delivered), 997);
+    assert!(!agent.own_log().contains("it holds"), "{}", agent.own_log());
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(bodies(&collector).len(), 997);
+    assert_eq!(collector.records().len(), 997);
+    assert_eq!(letters(&bench).len(), 3);
+}
+
+#[test]
+fn a_server_that_answers_in_json_is_believed_and_noted_once() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let json = Answer::ok().header("content-type", "application/json");
+    collector.always(json.body("{}"));
+    let admin = free_address();
+    let admin_yaml = format!("admin: {{listen: '{admin}'}}\n");
+    bench.pipeline(&collector.endpoint(), "json", &admin_yaml);
+    append(&bench.log("a.log"), &lines(0..10));
+    let agent = bench.start();
+    agent.says("admin endpoint");
+    let delivered = "tailrace_output_delivered_records_total";
+    until(
+        || metric(&admin, delivered) == 10,
+        || get(&admin, "/metrics"),
+    );
+    append(&bench.log("a.log"), &lines(10..20));
+    until(
+        || metric(&admin, delivered) == 20,
+        || get(&admin, "/metrics"),
+    );
+    assert!(metric(&admin, "tailrace_output_odd_responses_total") >= 2);
+    let warnings = agent.own_log().matches("no OTLP response").count();
+    assert_eq!(warnings, 1, "{}", agent.own_log());
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+#[test]
 fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
     let (bench, collector) = (Bench::new(), Collector::start());
     poison(&collector, &["line 7777"]);

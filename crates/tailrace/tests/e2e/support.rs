@@ -230,7 +230,8 @@ pub(crate) fn post(address: &str, path: &str) -> (u16, String) {
     request("POST", address, path)
 }
 
-fn request(method: &str, address: &str, path: &str) -> (u16, String) {
+/// The status and the body of an answer.
+pub(crate) fn request(method: &str, address: &str, path: &str) -> (u16, String) {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(

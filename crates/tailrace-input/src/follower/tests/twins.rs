@@ -284,3 +284,21 @@ fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
     rig.settle();
     assert!(rig.follower.generations.are_free());
 }
+
+#[test]
+fn the_rest_of_a_file_whose_compressed_copy_expands_without_end_is_lost_and_named() {
+    let (mut rig, resume) = stopped_at(1000, 500);
+    let path = rig.path("a.log.1.gz");
+    let mut encoder = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::best());
+    encoder
+        .write_all(&fs::read(rig.path("a.log")).unwrap())
+        .unwrap();
+    let step = vec![b'\n'; 1 << 20];
+    (0..300).for_each(|_| encoder.write_all(&step).unwrap());
+    encoder.finish().unwrap();
+    fs::remove_file(rig.path("a.log")).unwrap();
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.lost().len() == 1);
+    assert_eq!(rig.lost(), [(500 * 11, LossReason::Vanished)]);
+    assert!(rig.problems(&path)[0].contains("200 times"));
+}

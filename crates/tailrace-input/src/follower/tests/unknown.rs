@@ -1,6 +1,9 @@
 //! Files that nobody saw: made, rotated and compressed while no agent ran.
 
 use super::twins::compress_file;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 use crate::follower::Gone;
 
@@ -338,4 +341,26 @@ fn files_that_came_and_went_between_two_looks_are_read_from_their_compressed_fil
     rig.follower.rescan();
     rig.step();
     assert_eq!(rig.texts().len(), 5, "nothing is read twice");
+}
+
+#[test]
+fn a_compressed_file_that_expands_without_end_is_given_up_told_and_counted() {
+    let (mut rig, resume) = stopped("first\n");
+    rotate(&rig, 1, None);
+    let mut encoder = GzEncoder::new(
+        fs::File::create(rig.path("a.log.2.gz")).unwrap(),
+        Compression::best(),
+    );
+    let step = vec![b'\n'; 1 << 20];
+    (0..300).for_each(|_| encoder.write_all(&step).unwrap());
+    encoder.finish().unwrap();
+    rig.append("a.log.3", "good\n");
+    compress_file(&rig.path("a.log.3"));
+    begin_again(&mut rig, resume);
+    rig.until(|rig| rig.lost().len() == 1);
+    // What its end says it holds, and was not read.
+    assert_eq!(rig.lost(), [(44 << 20, LossReason::Expanded)]);
+    let problems = rig.problems(&rig.path("a.log.2.gz"));
+    assert!(problems[0].contains("200 times"), "{problems:?}");
+    rig.until(|rig| rig.texts().contains(&"good\n".to_owned()));
 }

@@ -144,4 +144,84 @@ proptest! {
             Ok(())
         })?;
     }
+
+    /// Nothing else to send, and no outage: what is good is not held by what is bad.
+    #[test]
+    fn a_quiet_output_is_not_held_by_its_poison(
+        sizes in prop::collection::vec(64u32..1000, 1..4),
+        poison in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        concurrency in 1usize..5,
+    ) {
+        paused(async {
+            let mut world = World {
+                requests: Vec::new(),
+                poison: Vec::new(),
+                outages: Vec::new(),
+                limit: usize::MAX,
+                concurrency,
+                pause: 0,
+            };
+            let mut next = 0;
+            for size in sizes {
+                world.requests.push((next..next + size).collect());
+                next += size;
+            }
+            let poison = poison.iter().map(|index| u32::try_from(index.index(next as usize)).unwrap());
+            world.poison = poison.collect();
+            world.poison.sort_unstable();
+            world.poison.dedup();
+            let server = server(&world);
+            let config = DriveConfig { concurrency, ..ONE };
+            let book = Arc::<Mutex<Book>>::default();
+            let all = check_with(&server, config, world.requests.clone(), &(), &book);
+            let _ = tokio::time::timeout(Duration::from_secs(5), all).await;
+            let mut book = book.lock().unwrap().clone();
+            book.delivered.sort_unstable();
+            let good: Vec<u32> = (0..next).filter(|n| !world.poison.contains(n)).collect();
+            prop_assert_eq!(book.delivered, good, "held");
+            prop_assert!(book.rejected.iter().all(|n| world.poison.contains(n)));
+            // The last one may have nothing left to be compared with.
+            prop_assert!(book.rejected.len() + 1 >= world.poison.len(), "{:?}", book.rejected);
+            Ok(())
+        })?;
+    }
+
+    /// Nothing else to send, outages, and any share of poison: the good records all arrive, and none of them
+    /// is rejected. Poison that nothing is left to compare with waits.
+    #[test]
+    fn a_quiet_output_in_an_outage_rejects_only_poison(mut world in world(), share in 0u32..100) {
+        paused(async {
+            let total = world.requests.iter().flatten().count();
+            let total = u32::try_from(total).unwrap();
+            let hashed = |n: u32| (n.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).wrapping_mul(n | 1) % 100;
+            world.poison = (0..total).filter(|n| hashed(*n) < share / 2).collect();
+            let server = server(&world);
+            let book = Arc::<Mutex<Book>>::default();
+            let config = DriveConfig { concurrency: world.concurrency, ..ONE };
+            let all = check_with(&server, config, world.requests.clone(), &(), &book);
+            let good: Vec<u32> = (0..total).filter(|n| !world.poison.contains(n)).collect();
+            let arrived = async {
+                for _ in 0..10_000 {
+                    tokio::time::sleep(Duration::from_secs(60)).await; // tidy: paused time
+                    if book.lock().unwrap().delivered.len() == good.len() {
+                        break;
+                    }
+                }
+            };
+            tokio::select! {
+                () = all => {}
+                () = arrived => {}
+            }
+            let mut book = book.lock().unwrap().clone();
+            book.delivered.sort_unstable();
+            let is_poison = |n: &u32| world.poison.contains(n);
+            prop_assert!(book.rejected.iter().all(is_poison), "rejected {:?}", book.rejected);
+            prop_assert_eq!(book.delivered, good);
+            let rejected = book.rejected.len();
+            book.rejected.sort_unstable();
+            book.rejected.dedup();
+            prop_assert_eq!(book.rejected.len(), rejected, "twice");
+            Ok(())
+        })?;
+    }
 }

@@ -38,7 +38,7 @@ fn check_grpc(trailers: &[(&str, &str)], body: &[u8]) -> Answered {
 #[test]
 fn every_http_status_has_its_outcome() {
     for status in 100..1000 {
-        let Answered { outcome, doubt } = check_http(status, &[], b"");
+        let Answered { outcome, doubt, .. } = check_http(status, &[], b"");
         let right = match (&outcome, status) {
             (Outcome::Delivered { .. }, 200..=299) => true,
             (Outcome::Retry { cause, .. }, 429) => *cause == RetryCause::Throttled,
@@ -63,7 +63,8 @@ fn every_http_status_has_its_outcome() {
 #[test]
 fn every_grpc_code_has_its_outcome() {
     for code in 0..20 {
-        let Answered { outcome, doubt } = check_grpc(&[("grpc-status", &code.to_string())], b"");
+        let Answered { outcome, doubt, .. } =
+            check_grpc(&[("grpc-status", &code.to_string())], b"");
         let right = match outcome {
             Outcome::Delivered { .. } => code == 0,
             Outcome::Retry { cause, .. } => {
@@ -113,19 +114,16 @@ fn a_request_above_the_limit_is_told_from_a_bad_one_and_from_a_quota() {
 }
 
 #[test]
-fn a_success_that_is_no_otlp_response_is_held() {
-    let html = [("content-type", "text/html")];
+fn a_success_that_is_a_web_page_is_held() {
+    let html = [("content-type", "text/html; charset=utf-8")];
     // As protobuf this is an unknown field, as text it is a line break and a byte.
-    let json = [("content-type", "application/json")];
-    let cases = [
-        (html, "<html></html>"),
-        (html, "\x18\x01"),
-        (json, "{\"partialSuccess\":{}}"),
-    ];
-    for (pairs, body) in cases {
-        let outcome = check_http(200, &pairs, body.as_bytes()).outcome;
-        assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
+    for body in ["<html></html>", "\x18\x01", ""] {
+        let outcome = check_http(200, &html, body.as_bytes()).outcome;
+        let is_held = matches!(outcome, Outcome::Hold { .. });
+        assert_eq!(is_held, !body.is_empty(), "{body}: {outcome:?}");
     }
+    let outcome = check_http(200, &[], b"\n<!DOCTYPE html><html>").outcome;
+    assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
     let overlong = HttpResponse {
         status: StatusCode::OK,
         headers: &HeaderMap::new(),
@@ -134,10 +132,47 @@ fn a_success_that_is_no_otlp_response_is_held() {
     };
     let outcome = http(&overlong, 10, SystemTime::now()).outcome;
     assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
-    for body in [&b"\0\0\0\0\x09"[..], b"\x01\0\0\0\0", b"\0\0"] {
-        let outcome = check_grpc(&[("grpc-status", "0")], body).outcome;
-        assert!(matches!(outcome, Outcome::Hold { .. }), "{outcome:?}");
+}
+
+#[test]
+fn a_success_that_is_no_otlp_response_is_accepted_and_noted() {
+    let json = [("content-type", "application/json")];
+    let text = [("content-type", "text/plain")];
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&json, "{}"),
+        (&json, "{\"status\":\"ok\"}"),
+        (&json, "not json"),
+        (&text, "OK"),
+        (&text, "\x18\x01"),
+        (&[], "OK"),
+    ];
+    let accepted = Outcome::Delivered {
+        rejected: 0,
+        message: None,
+    };
+    for (pairs, body) in cases {
+        let answered = check_http(200, pairs, body.as_bytes());
+        assert_eq!(answered.outcome, accepted, "{body}");
+        let oddity = answered.oddity.expect("it is noted");
+        assert!(oddity.starts_with("200 OK with "), "{oddity}");
     }
+    for body in [&b"\0\0\0\0\x09"[..], b"\x01\0\0\0\0", b"\0\0"] {
+        let answered = check_grpc(&[("grpc-status", "0")], body);
+        assert_eq!(answered.outcome, accepted);
+        assert!(answered.oddity.is_some());
+    }
+    // A response, and none at all, is nothing odd.
+    for body in [&b""[..], b"\x0a\0"] {
+        assert_eq!(check_http(200, &[], body).oddity, None);
+        assert_eq!(check_http(200, &text, b"").oddity, None);
+    }
+    let partial = br#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#;
+    let outcome = check_http(200, &json, partial).outcome;
+    let rejected = Outcome::Delivered {
+        rejected: 3,
+        message: Some("old".to_owned()),
+    };
+    assert_eq!(outcome, rejected);
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! What only this machine can tell of a config: whether `run` would start here, and read what it is to read.
+//!
+//! Takes a config and its plans, gives what is wrong, where it is written down and what to do next. Leaves nothing
+//! behind, and disturbs no agent that runs.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use tailrace_config::{Config, Diagnostic, Places, Position};
+use tailrace_pipeline::PipelinePlan;
+
+use crate::admin::STATUS_PATH;
+use crate::ledger::fetch;
+
+/// How long whoever holds the admin port may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Everything that would keep `run` from starting here, or what it could not read.
+///
+/// # Errors
+///
+/// This cannot be found out.
+pub(crate) fn check(
+    config: &Config,
+    plans: &[PipelinePlan],
+    places: &Places,
+) -> anyhow::Result<Vec<Diagnostic>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let mut diagnostics = Vec::new();
+    if let Err(error) = writable_dir(&config.data_dir) {
+        let path = config.data_dir.display();
+        let message = format!("data_dir: {path} cannot be written to ({error})");
+        let diagnostic = at(places.data_dir.as_ref(), &config.data_dir, message);
+        let hint = "set `data_dir` to a directory that this user can write to, or use --data-dir";
+        diagnostics.push(diagnostic.with_hint(hint.to_owned()));
+    }
+    if let Some(address) = config.admin.listen
+        && let Err(error) = TcpListener::bind(address)
+        && !(error.kind() == ErrorKind::AddrInUse
+            && runtime.block_on(is_own_agent(address, &config.data_dir)))
+    {
+        let message = format!("admin.listen: {address} cannot be listened on ({error})");
+        let diagnostic = at(places.admin_listen.as_ref(), Path::new("admin"), message);
+        let hint = "choose another port, or stop what listens there";
+        diagnostics.push(diagnostic.with_hint(hint.to_owned()));
+    }
+    for plan in plans {
+        diagnostics.extend(tailrace_pipeline::check_environment(plan, runtime.handle()));
+    }
+    let hint = "if the agent will run elsewhere, leave this out with --no-environment";
+    let hinted = diagnostics
+        .into_iter()
+        .map(|diagnostic| match diagnostic.hint {
+            None => diagnostic.with_hint(hint.to_owned()),
+            Some(_) => diagnostic,
+        });
+    Ok(hinted.collect())
+}
+
+fn at(position: Option<&Position>, file: &Path, message: String) -> Diagnostic {
+    match position {
+        Some(position) => Diagnostic::new(position, 1, message),
+        None => Diagnostic::about_file(file, message),
+    }
+}
+
+/// Whether the agent of this data directory has the port: it gives it back when it is started again.
+async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
+    let asked = tokio::time::timeout(PATIENCE, fetch(address, STATUS_PATH)).await;
+    let Ok(Ok(body)) = asked else {
+        return false;
+    };
+    let status: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+    let own = status
+        .as_ref()
+        .and_then(|status| status["data_dir"].as_str());
+    own.is_some_and(|own| Path::new(own) == absolute(data_dir))
+}
+
+/// A directory as the status page names it.
+pub(crate) fn absolute(dir: &Path) -> PathBuf {
+    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
+}
+
+/// Whether a file can be made in the directory, or the directory itself beneath its nearest
+/// existing parent. Leaves nothing behind.
+fn writable_dir(path: &Path) -> io::Result<()> {
+    let existing = path.ancestors().find(|ancestor| ancestor.exists());
+    let existing = existing.unwrap_or(Path::new("."));
+    if !existing.is_dir() {
+        let reason = format!("{} is no directory", existing.display());
+        return Err(io::Error::new(ErrorKind::NotADirectory, reason));
+    }
+    let probe = existing.join(format!(".tailrace-{}", std::process::id()));
+    File::create_new(&probe)?;
+    std::fs::remove_file(&probe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_that_can_be_made_and_written() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        let is_writable = |name: &str| writable_dir(&dir.path().join(name)).is_ok();
+        assert!(is_writable("") && is_writable("new") && is_writable("new/deeper"));
+        assert!(!is_writable("file") && !is_writable("file/below"));
+        assert!(writable_dir(Path::new("/proc/sys/none")).is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
