@@ -75,13 +75,15 @@ class Agent:
         """Runs until every pipeline has delivered its records. What the config check refuses is left out and named."""
         refused = {}
         while True:
-            outcome = self._run([pipeline for pipeline in pipelines if pipeline.name not in refused], workers, seconds)
+            accepted = [pipeline for pipeline in pipelines if pipeline.name not in refused]
+            if not accepted:
+                return Outcome("every pipeline is refused", "", {}, refused, {})
+            outcome = self._run(accepted, workers, seconds)
             if not outcome.refused:
-                break
+                outcome.refused = refused
+                return outcome
             # What is wrong with the YAML is said before what is wrong with the queries.
             refused.update(outcome.refused)
-        outcome.refused = refused
-        return outcome
 
     def stdin(self, data, config, seconds=SECONDS_MAX):
         """Runs over standard input to its end; gives the exit code, what it printed and its log."""
