@@ -20,9 +20,11 @@ from pathlib import Path
 
 from otlp import Receiver
 
-MEMORY_MAX = 6 << 30
+MEMORY_MAX = 3 << 30
 SECONDS_MAX = 90
 POLL_SECONDS = 0.03
+# The exit code of a config that is refused.
+REFUSED = 78
 
 
 @dataclass
@@ -79,6 +81,9 @@ class Agent:
             if not accepted:
                 return Outcome("every pipeline is refused", "", {}, refused, {})
             outcome = self._run(accepted, workers, seconds)
+            if "Address already in use" in outcome.log:
+                # Somebody took the port between its choice and its use.
+                continue
             if not outcome.refused:
                 outcome.refused = refused
                 return outcome
@@ -98,10 +103,12 @@ class Agent:
         return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
 
     def validate(self, pipelines, seconds=SECONDS_MAX):
-        """The pipelines that the config check refuses, with its message."""
+        """The pipelines that the config check refuses, with its message; None where the check itself dies."""
         path, directory = self._new_run()
         lines = self._config(path, directory, pipelines, 1, 0)
         done = self._subcommand("validate", path, seconds)
+        if done.returncode not in (0, REFUSED):
+            return None
         return refusals(done.stderr, lines) if done.returncode else {}
 
     def explain(self, query, seconds=SECONDS_MAX):
@@ -167,7 +174,7 @@ class Agent:
                 child.kill()
                 child.wait()
         text = log.read_text("utf-8", "replace")
-        refused = refusals(text, lines) if child.returncode == 78 else {}
+        refused = refusals(text, lines) if child.returncode == REFUSED else {}
         rows = {} if refused else {pipeline.name: self._rows(pipeline, directory) for pipeline in pipelines}
         shutil.rmtree(directory, ignore_errors=True)
         return Outcome(trouble, text, ledger, refused, rows)
