@@ -1,4 +1,5 @@
-"""Every function over extreme values: the agent neither dies nor hangs, and every row arrives.
+"""Every function over extreme values: the agent neither dies nor hangs, every row arrives, and what a row gives is the
+same among hostile rows and alone.
 
 Takes the names and argument types in functions.txt, which a test of tailrace-sql keeps complete, and the seed; calls each function with random
 extreme arguments. Which value comes back is not checked. A call that the config check refuses is no case; one that kills
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from agent import Pipeline
 
-CALLS = 10
+CALLS = 8
 VALIDATED_TOGETHER = 100
 COLUMNS = 10
 TOGETHER = 15
@@ -21,7 +22,8 @@ SECONDS = 40
 ISOLATED_MAX = 12
 FUNCTIONS = Path(__file__).parent / "functions.txt"
 
-KEYS = ("i", "f", "s", "t", "o", "l", "m", "absent", "o->'a'", "l->0", "i::bigint", "s::text")
+# A key is read as what the function takes; a text that is computed is not.
+KEYS = ("i", "f", "s", "t", "o", "l", "m", "absent", "o->'a'", "l->0", "i::bigint", "(i + 1)", "(t || '')", "(s || 'Z')", "lower(t)")
 # Constants by the type that an argument is read as.
 CONSTANTS = {
     "int64": ("0", "1", "-1", "2", "64", "400", "65536", "2000000000", "-2000000000", "9223372036854775807", "-9223372036854775807", "NULL"),
@@ -33,20 +35,31 @@ CONSTANTS = {
     "-": ("0", "-1", "1.5", "'a'", "''", "NULL", "true", "make_array(1, 2)", "make_array('a', NULL)", "make_array(make_array(1), NULL)", "now()",
           "INTERVAL '1 day'", "INTERVAL '999999999 years'", "'Utf8'", "'Int64'", "current_date", "named_struct('a', 1)", "2000000000"),
 }
+LISTS = ("make_array(1, 2)", "make_array('a', NULL)", "make_array(make_array(1), NULL)", "string_to_array(s, ',')", "make_array(i::bigint, 7)",
+         "make_array(f::double)", "array_repeat('x', 300)", "make_array(s, t)", "NULL")
 INTS = (0, 1, -1, 7, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63), 2_000_000_000, 86_400_000_000_000)
 DOUBLES = (0.0, -0.0, 0.5, -1.5, 1e308, -1e308, 5e-324, 1e18, 1e300)
 TEXTS = ("", "a", "abc" * 20_000, "\U0001f600" * 300, "\u0000", "-", "%", "(", "5", "1e999", "2026-01-02", "2026-01-02T03:04:05Z", "null",
          "9999-99-99", "262143-12-31T23:59:59Z", "-262144-01-01T00:00:00Z", '{"a": [1, {"b": null}]}', "[", "e\u0301" * 50, "ß")
 
 
+# What neither a function nor a cast finds fault with. These rows are also sent alone.
+TAME = (
+    {"i": 7, "f": 1.5, "s": "a,b", "t": "2026-01-02T03:04:05Z", "o": {"a": 5}, "l": [1, "x"], "m": "5"},
+    {"i": 86_400, "f": 2.0, "s": "abc", "t": "2026-01-02", "o": {"a": "2026-01-02"}, "l": ["2026-01-02"], "m": 12},
+)
+VOLATILE = ("now()", "current_", "today", "rand", "uuid")
+
+
 def run(suite, agent, seed):
     source = random.Random(seed + 6)
-    rows = [row(source, at) for at in range(30)]
+    rows = [{"id": at, **values} for at, values in enumerate(TAME)]
+    rows += [row(source, at) for at in range(len(TAME), 30)]
     path = agent.write("extreme.ndjson", "".join(json.dumps(values) + "\n" for values in rows).encode())
     names = FUNCTIONS.read_text().splitlines()
     calls = sorted({call for line in names for call in draw(source, line)})
     source.shuffle(calls)
-    check = Check(suite, agent, path, len(rows))
+    check = Check(suite, agent, path, rows)
     accepted = []
     for start in range(0, len(calls), VALIDATED_TOGETHER):
         accepted += check.accepted(calls[start : start + VALIDATED_TOGETHER])
@@ -76,6 +89,8 @@ def draw(source, line):
     for _ in range(CALLS):
         form = source.choice(forms or untyped)
         arguments = [source.choice(KEYS if source.random() < 0.4 else CONSTANTS[kind]) for kind in form]
+        if name.startswith(("array", "list", "flatten", "cardinality", "empty")) and arguments and source.random() < 0.9:
+            arguments[0] = source.choice(LISTS)
         yield f"{name}({', '.join(arguments)})"
 
 
@@ -83,7 +98,9 @@ class Check:
     """Runs calls and finds those at fault."""
 
     def __init__(self, suite, agent, path, rows):
-        self.suite, self.agent, self.path, self.rows = suite, agent, path, rows
+        self.suite, self.agent, self.path, self.rows = suite, agent, path, len(rows)
+        lines = [(json.dumps(values) + "\n").encode() for values in rows[: len(TAME)]]
+        self.alone = [agent.write(f"alone-{at}.ndjson", line) for at, line in enumerate(lines)]
         self.isolated = 0
         self.left_out = 0
 
@@ -102,13 +119,30 @@ class Check:
     def calls(self, calls):
         """Runs calls, a few in each query; gives those that went well."""
         groups = {f"calls-{start}": calls[start : start + COLUMNS] for start in range(0, len(calls), COLUMNS)}
-        outcome = self.agent.run([self.pipeline(name, group) for name, group in groups.items()], seconds=SECONDS)
+        pipelines = [self.pipeline(name, group) for name, group in groups.items()]
+        for at, path in enumerate(self.alone):
+            pipelines += [self.pipeline(f"{name}-{at}", group, path, 1) for name, group in groups.items()]
+        outcome = self.agent.run(pipelines, seconds=SECONDS)
         trouble = outcome.trouble or (f"refused: {outcome.refused}" if outcome.refused else "")
-        missing = [name for name, rows in outcome.rows.items() if len(rows) != self.rows]
+        missing = [name for name in groups if name in outcome.rows and len(outcome.rows[name]) != self.rows]
         if not trouble and not missing:
+            for name, group in groups.items():
+                self.compare(group, outcome, name)
             return calls
         trouble = trouble or f"{len(outcome.rows[missing[0]])} rows of {self.rows} arrive"
         return self.halves(calls, trouble, outcome.log, self.calls)
+
+    def compare(self, calls, outcome, name):
+        """What a row gives does not depend on its neighbours."""
+        together = {row["id"]: row for row in map(json.loads, outcome.rows[name])}
+        for at in range(len(self.alone)):
+            alone = [json.loads(row) for row in outcome.rows[f"{name}-{at}"]]
+            for number, call in enumerate(calls):
+                column = f"c{number}"
+                expected, got = [row.get(column) for row in alone], together.get(at, {}).get(column)
+                if [got] != expected and not any(word in call for word in VOLATILE):
+                    seen = {"row": TAME[at], "alone": expected, "among_others": got}
+                    self.suite.differ("a value depends on its neighbours", query=self.pipeline("q", [call]).query, **seen)
 
     def halves(self, calls, trouble, log, check):
         if len(calls) == 1:
@@ -122,9 +156,9 @@ class Check:
         middle = len(calls) // 2
         return check(calls[:middle]) + check(calls[middle:])
 
-    def pipeline(self, name, calls):
+    def pipeline(self, name, calls, path=None, records=None):
         columns = ", ".join(f"{call} AS c{at}" for at, call in enumerate(calls))
-        return Pipeline(name, self.path, f"SELECT id, {columns} FROM logs", records=self.rows)
+        return Pipeline(name, path or self.path, f"SELECT id, {columns} FROM logs", records=records or self.rows)
 
 
 def own_words(log):

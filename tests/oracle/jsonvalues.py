@@ -15,7 +15,8 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 NESTING = 22
 SURROGATE = re.compile("[\ud800-\udfff]")
 
-sys.set_int_max_str_digits(0)
+if hasattr(sys, "set_int_max_str_digits"):
+    sys.set_int_max_str_digits(0)
 
 
 def load(text):

@@ -3,7 +3,7 @@
 //! Takes a Python that has DuckDB, or installs DuckDB into a virtual environment below the target directory, and
 //! nowhere else. Where that cannot be done, the step is skipped with what to do; in continuous integration it fails.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
@@ -79,7 +79,7 @@ fn has_duckdb(mut python: Command) -> bool {
 }
 
 /// Builds the agent and runs the suite.
-fn check(workspace: &Workspace, python: &PathBuf) -> Result<()> {
+fn check(workspace: &Workspace, python: &Path) -> Result<()> {
     // With the features of the whole workspace, as everything else is built.
     execute(&mut workspace.cargo(&["build", "--workspace", "--bin", "tailrace"]))?;
     let mut suite = workspace.command("timeout", &["--kill-after=10", TIMEOUT]);
