@@ -80,8 +80,17 @@ fn has_duckdb(mut python: Command) -> bool {
 
 /// Builds the agent and runs the suite.
 fn check(workspace: &Workspace, python: &Path) -> Result<()> {
-    // With the features of the whole workspace, as everything else is built.
-    execute(&mut workspace.cargo(&["build", "--workspace", "--bin", "tailrace"]))?;
+    // A test among what is built gives dependencies the features they have for `cargo test --workspace`: after the tests
+    // there is nothing left to build.
+    let arguments = [
+        "build",
+        "--workspace",
+        "--bin",
+        "tailrace",
+        "--test",
+        "tidy",
+    ];
+    execute(&mut workspace.cargo(&arguments))?;
     let mut suite = workspace.command("timeout", &["--kill-after=10", TIMEOUT]);
     suite
         .arg(python)
