@@ -96,7 +96,12 @@ class Agent:
         path.write_text(as_yaml({"data_dir": str(directory / "data"), **config}))
         try:
             done = subprocess.run(
-                self._command(path), input=data, capture_output=True, timeout=seconds, env=environment(), check=False
+                self._command(path),
+                input=data,
+                capture_output=True,
+                timeout=seconds,
+                env=environment(),
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return "timeout", b"", "no end"
@@ -120,7 +125,13 @@ class Agent:
     def _subcommand(self, name, path, seconds):
         command = [self.binary, name, "-c", str(path)]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, env=environment(), preexec_fn=limited, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=environment(),
+            preexec_fn=limited,
+            check=False,
         )
 
     def _new_run(self):
@@ -134,7 +145,9 @@ class Agent:
 
     def _config(self, path, directory, pipelines, workers, port):
         """Writes a config with one pipeline a line; gives the names by line."""
-        lines = [f'{{"data_dir": {json.dumps(str(directory / "data"))}, "workers": {workers}, "pipelines": {{']
+        lines = [
+            f'{{"data_dir": {json.dumps(str(directory / "data"))}, "workers": {workers}, "pipelines": {{'
+        ]
         names = {}
         for at, pipeline in enumerate(pipelines):
             if pipeline.output == "otlp":
@@ -163,7 +176,11 @@ class Agent:
         log = directory / "own.log"
         with log.open("wb") as stderr:
             child = subprocess.Popen(
-                self._command(path), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, env=environment(),
+                self._command(path),
+                stdin=subprocess.DEVNULL,
+                stdout=stderr,
+                stderr=stderr,
+                env=environment(),
                 preexec_fn=limited,
             )
         try:

@@ -12,7 +12,7 @@ import duckdb
 import hostile
 import rules
 from agent import Pipeline
-from terms import Terms
+from predicates import Terms
 
 CONDITIONS = 500
 # Conditions in one run. Each pipeline takes one of the user's inotify instances, of which there are 128.
@@ -37,7 +37,9 @@ def run(suite, agent, seed):
             suite.cases += 1
             asked += term.duck is not None
             check(suite, term, {form: ids.get(at) for form, ids in forms.items()}, table, connection)
-    suite.note(f"{CONDITIONS} conditions in three forms over {len(table)} rows, {asked} of them also by DuckDB")
+    suite.note(
+        f"{CONDITIONS} conditions in three forms over {len(table)} rows, {asked} of them also by DuckDB"
+    )
 
 
 def distinct(terms):
@@ -70,10 +72,14 @@ def run_forms(suite, agent, path, chunk, start):
     numbered = list(enumerate(chunk, start))
     queries = {f"plain-{at}": f"SELECT id FROM logs WHERE {term.sql}" for at, term in numbered}
     queries.update({f"late-{at}": late(term.sql) for at, term in numbered})
-    queries.update({f"operators-{at}": operators(term.sql) for at, term in numbered if at % OPERATORS_EVERY == 0})
+    queries.update(
+        {f"operators-{at}": operators(term.sql) for at, term in numbered if at % OPERATORS_EVERY == 0}
+    )
     columns = ", ".join(f"{term.sql} AS c{at}" for at, term in numbered)
     queries["computed-all"] = f"SELECT id, {columns} FROM logs"
-    outcome = agent.run([Pipeline(name, path, query, records=hostile.COUNT) for name, query in queries.items()])
+    outcome = agent.run(
+        [Pipeline(name, path, query, records=hostile.COUNT) for name, query in queries.items()]
+    )
     if outcome.trouble:
         suite.differ("the agent failed", trouble=outcome.trouble, log=outcome.log[-1500:])
     for name, message in outcome.refused.items():
@@ -83,7 +89,9 @@ def run_forms(suite, agent, path, chunk, start):
         form, number = name.split("-")
         rows = [json.loads(row) for row in rows]
         if form == "computed":
-            forms[form] = {at: sorted(row["id"] for row in rows if row.get(f"c{at}") is True) for at, _ in numbered}
+            forms[form] = {
+                at: sorted(row["id"] for row in rows if row.get(f"c{at}") is True) for at, _ in numbered
+            }
         else:
             forms[form][int(number)] = sorted(row["id"] for row in rows)
     return forms
@@ -104,15 +112,26 @@ def check(suite, term, forms, table, connection):
         plain = given.get("plain")
         if plain is not None and ids != plain:
             at = first_of(plain, ids)
-            suite.differ(f"plain and {form} differ", query=term.sql, line=lines[at], plain=at in plain, **{form: at in ids})
+            suite.differ(
+                f"plain and {form} differ",
+                query=term.sql,
+                line=lines[at],
+                plain=at in plain,
+                **{form: at in ids},
+            )
         kept = [at for at in ids if at in settled]
         if kept != expected:
             at = first_of(expected, kept)
-            seen = {"line": lines[at], "expected": at in expected, "got": at in kept, "rows": len(set(expected) ^ set(kept))}
+            seen = {
+                "line": lines[at],
+                "expected": at in expected,
+                "got": at in kept,
+                "rows": len(set(expected) ^ set(kept)),
+            }
             suite.differ(f"{form}: other rows than by the rules", query=term.sql, **seen)
     if term.duck:
         answer = connection.execute(f"SELECT id FROM logs WHERE {term.duck} ORDER BY id").fetchall()
-        other = [at for at, in answer if at in settled]
+        other = [at for (at,) in answer if at in settled]
         if other != expected:
             at = first_of(expected, other)
             seen = {"line": lines[at], "rules": at in expected, "duckdb": at in other}

@@ -26,7 +26,12 @@ def run(suite, agent, seed):
             suite.skip(f"no {name} in {folder}; set TAILRACE_TEST_DATA to the folder that holds it")
         elif name in JSON_FILES:
             lines = (folder / name).read_bytes().splitlines()
-            check_json(suite, agent, name.removesuffix(".ndjson"), [(f"line {at + 1}", line) for at, line in enumerate(lines)])
+            check_json(
+                suite,
+                agent,
+                name.removesuffix(".ndjson"),
+                [(f"line {at + 1}", line) for at, line in enumerate(lines)],
+            )
         else:
             check_text(suite, agent, folder / name)
     source = random.Random(seed + 5)
@@ -53,7 +58,10 @@ def check_text(suite, agent, path):
     lines = [line_text(line).removesuffix("\r") for line in data.split(b"\n")]
     lines = [line for line in lines if line.strip()]
     copy, outputs = agent.write(path.name, data), ("otlp", "file")
-    pipelines = [Pipeline(f"text-{output}", copy, output=output, records=len(lines), format="raw") for output in outputs]
+    pipelines = [
+        Pipeline(f"text-{output}", copy, output=output, records=len(lines), format="raw")
+        for output in outputs
+    ]
     outcome = agent.run(pipelines)
     if outcome.trouble:
         suite.differ("the agent failed", trouble=outcome.trouble, log=outcome.log[-1200:])
@@ -64,6 +72,9 @@ def check_text(suite, agent, path):
     for name, got in bodies.items():
         suite.cases += len(lines)
         if got != lines:
-            at = next((at for at, pair in enumerate(zip(lines, got)) if pair[0] != pair[1]), min(len(lines), len(got)))
+            at = next(
+                (at for at, pair in enumerate(zip(lines, got)) if pair[0] != pair[1]),
+                min(len(lines), len(got)),
+            )
             seen = {"expected": lines[at : at + 1], "got": got[at : at + 1], "counts": (len(lines), len(got))}
             suite.differ("a line of text differs", file=path.name, output=name, line=at + 1, **seen)

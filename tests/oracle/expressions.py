@@ -12,7 +12,8 @@ import hostile
 import rules
 from agent import Pipeline
 from jsonvalues import INT64_MAX, INT64_MIN, brief, difference
-from terms import Terms, key, literal
+from predicates import Terms
+from terms import key, literal
 
 EXPRESSIONS = 400
 COLUMNS = 20
@@ -96,7 +97,9 @@ def check(suite, term, column, table, got):
         else:
             same = difference(expected, value) is None
         if not same:
-            suite.differ("a value differs", query=term.sql, line=row, expected=brief(expected), got=brief(value))
+            suite.differ(
+                "a value differs", query=term.sql, line=row, expected=brief(expected), got=brief(value)
+            )
             return
 
 
@@ -117,5 +120,7 @@ def check_duck(suite, term, table, connection):
         except rules.Unsettled:
             continue
         if expected != answer and not (isinstance(answer, float) and math.isnan(answer)):
-            suite.differ("DuckDB and the rules disagree", query=term.sql, line=row, rules=expected, duckdb=answer)
+            suite.differ(
+                "DuckDB and the rules disagree", query=term.sql, line=row, rules=expected, duckdb=answer
+            )
             return

@@ -1,9 +1,9 @@
 """Every function over extreme values: the agent neither dies nor hangs, every row arrives, and what a row gives is the
 same among hostile rows and alone.
 
-Takes the names and argument types in functions.txt, which a test of tailrace-sql keeps complete, and the seed; calls each function with random
-extreme arguments. Which value comes back is not checked. A call that the config check refuses is no case; one that kills
-or hangs it is a difference. Calls that kill the agent are found by halves.
+Takes the names and argument types in functions.txt, which a test of tailrace-sql keeps complete, and the seed; calls each
+function with random extreme arguments. Which value comes back is not checked. A call that the config check refuses is no
+case; one that kills or hangs it is a difference. Calls that kill the agent are found by halves.
 """
 
 import json
@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 from agent import Pipeline
+from extremes import TAME, draw, row
 
-CALLS = 8
 VALIDATED_TOGETHER = 100
 COLUMNS = 10
 TOGETHER = 15
@@ -21,33 +21,7 @@ SECONDS = 40
 # So many calls are isolated; the rest are counted.
 ISOLATED_MAX = 12
 FUNCTIONS = Path(__file__).parent / "functions.txt"
-
-# A key is read as what the function takes; a text that is computed is not.
-KEYS = ("i", "f", "s", "t", "o", "l", "m", "absent", "o->'a'", "l->0", "i::bigint", "(i + 1)", "(t || '')", "(s || 'Z')", "lower(t)")
-# Constants by the type that an argument is read as.
-CONSTANTS = {
-    "int64": ("0", "1", "-1", "2", "64", "400", "65536", "2000000000", "-2000000000", "9223372036854775807", "-9223372036854775807", "NULL"),
-    "float64": ("0.0", "0.5", "-1.5", "1e308", "-1e308", "5e-324", "9007199254740993", "-1", "NULL", "'NaN'::double"),
-    "text": ("''", "'a'", "'%Y-%m-%d'", "'%'", "'%Q%E%é'", "'day'", "'nanosecond'", "'('", "'[a-z]+'", "'(a*)*b'", "'g'", "'a,b'", "'base64'",
-             "'hex'", "'md5'", "'9999-12-31T23:59:59Z'", "'-'", "'{\"a\":[1]}'", "NULL", "repeat('ab', 5000)", "'\U0001f600'", "'5'"),
-    "timestamp": ("TIMESTAMP '2026-01-02T03:04:05Z'", "TIMESTAMP '1677-09-21T00:12:44Z'", "now()", "NULL", "t::timestamp"),
-    "boolean": ("true", "false", "NULL"),
-    "-": ("0", "-1", "1.5", "'a'", "''", "NULL", "true", "make_array(1, 2)", "make_array('a', NULL)", "make_array(make_array(1), NULL)", "now()",
-          "INTERVAL '1 day'", "INTERVAL '999999999 years'", "'Utf8'", "'Int64'", "current_date", "named_struct('a', 1)", "2000000000"),
-}
-LISTS = ("make_array(1, 2)", "make_array('a', NULL)", "make_array(make_array(1), NULL)", "string_to_array(s, ',')", "make_array(i::bigint, 7)",
-         "make_array(f::double)", "array_repeat('x', 300)", "make_array(s, t)", "NULL")
-INTS = (0, 1, -1, 7, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63), 2_000_000_000, 86_400_000_000_000)
-DOUBLES = (0.0, -0.0, 0.5, -1.5, 1e308, -1e308, 5e-324, 1e18, 1e300)
-TEXTS = ("", "a", "abc" * 20_000, "\U0001f600" * 300, "\u0000", "-", "%", "(", "5", "1e999", "2026-01-02", "2026-01-02T03:04:05Z", "null",
-         "9999-99-99", "262143-12-31T23:59:59Z", "-262144-01-01T00:00:00Z", '{"a": [1, {"b": null}]}', "[", "e\u0301" * 50, "ß")
-
-
-# What neither a function nor a cast finds fault with. These rows are also sent alone.
-TAME = (
-    {"i": 7, "f": 1.5, "s": "a,b", "t": "2026-01-02T03:04:05Z", "o": {"a": 5}, "l": [1, "x"], "m": "5"},
-    {"i": 86_400, "f": 2.0, "s": "abc", "t": "2026-01-02", "o": {"a": "2026-01-02"}, "l": ["2026-01-02"], "m": 12},
-)
+# What is another value each time.
 VOLATILE = ("now()", "current_", "today", "rand", "uuid")
 
 
@@ -63,35 +37,15 @@ def run(suite, agent, seed):
     accepted = []
     for start in range(0, len(calls), VALIDATED_TOGETHER):
         accepted += check.accepted(calls[start : start + VALIDATED_TOGETHER])
-    suite.note(f"{len(names)} functions, {len(accepted)} of {len(calls)} random calls are taken by the config check")
+    suite.note(
+        f"{len(names)} functions, {len(accepted)} of {len(calls)} random calls are taken by the config check"
+    )
     size = COLUMNS * TOGETHER
     for start in range(0, len(accepted), size):
         suite.cases += len(accepted[start : start + size])
         check.calls(accepted[start : start + size])
     if check.left_out:
         suite.differ("calls among those that kill the agent, not isolated", count=check.left_out)
-
-
-def row(source, at):
-    values = {
-        "i": source.choice(INTS), "f": source.choice(DOUBLES), "s": source.choice(TEXTS), "t": source.choice(TEXTS),
-        "o": {"a": source.choice(INTS + TEXTS), "b": [1, None]}, "l": [source.choice(INTS + TEXTS), None, 2.5],
-        "m": source.choice((*INTS, *DOUBLES, *TEXTS, None, True, [], {})),
-    }
-    return {"id": at, **{key: source.choice((value, value, value, value, None)) for key, value in values.items()}}
-
-
-def draw(source, line):
-    """Calls of one function, by the forms of its line."""
-    name, _, forms = line.partition(":")
-    forms = [form.split() for form in forms.split(",") if form.strip()]
-    untyped = [["-"] * count for count in (0, 1, 1, 2, 2, 3, 4)]
-    for _ in range(CALLS):
-        form = source.choice(forms or untyped)
-        arguments = [source.choice(KEYS if source.random() < 0.4 else CONSTANTS[kind]) for kind in form]
-        if name.startswith(("array", "list", "flatten", "cardinality", "empty")) and arguments and source.random() < 0.9:
-            arguments[0] = source.choice(LISTS)
-        yield f"{name}({', '.join(arguments)})"
 
 
 class Check:
@@ -142,13 +96,17 @@ class Check:
                 expected, got = [row.get(column) for row in alone], together.get(at, {}).get(column)
                 if [got] != expected and not any(word in call for word in VOLATILE):
                     seen = {"row": TAME[at], "alone": expected, "among_others": got}
-                    self.suite.differ("a value depends on its neighbours", query=self.pipeline("q", [call]).query, **seen)
+                    self.suite.differ(
+                        "a value depends on its neighbours", query=self.pipeline("q", [call]).query, **seen
+                    )
 
     def halves(self, calls, trouble, log, check):
         if len(calls) == 1:
             self.isolated += 1
             query = self.pipeline("q", calls).query
-            self.suite.differ("a call kills, hangs or loses rows", query=query, trouble=trouble, log=own_words(log))
+            self.suite.differ(
+                "a call kills, hangs or loses rows", query=query, trouble=trouble, log=own_words(log)
+            )
             return []
         if self.isolated >= ISOLATED_MAX:
             self.left_out += len(calls)
@@ -158,7 +116,9 @@ class Check:
 
     def pipeline(self, name, calls, path=None, records=None):
         columns = ", ".join(f"{call} AS c{at}" for at, call in enumerate(calls))
-        return Pipeline(name, path or self.path, f"SELECT id, {columns} FROM logs", records=records or self.rows)
+        return Pipeline(
+            name, path or self.path, f"SELECT id, {columns} FROM logs", records=records or self.rows
+        )
 
 
 def own_words(log):

@@ -9,14 +9,98 @@ import json
 from jsonvalues import INT64_MAX, INT64_MIN
 
 EDGE = 1 << 53
-INTS = (0, 1, -1, 5, 7, -7, 100, 500, 501, EDGE - 1, EDGE, EDGE + 1, EDGE + 3, -EDGE, -EDGE - 1,
-        INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, 1 << 31, -(1 << 31) - 1, 1 << 62)
-FLOATS = (0.0, -0.0, 0.1, 0.5, -0.5, 1.5, 5.0, 5.5, 7.25, -7.5, 500.7, 499.99999999999994, 500.0, 1e300, -1e300, 5e-324,
-          9007199254740992.0, 9007199254740994.0, 9.223372036854775807e18, 1e100, 1.7976931348623157e308)
+INTS = (
+    0,
+    1,
+    -1,
+    5,
+    7,
+    -7,
+    100,
+    500,
+    501,
+    EDGE - 1,
+    EDGE,
+    EDGE + 1,
+    EDGE + 3,
+    -EDGE,
+    -EDGE - 1,
+    INT64_MAX,
+    INT64_MAX - 1,
+    INT64_MIN,
+    INT64_MIN + 1,
+    1 << 31,
+    -(1 << 31) - 1,
+    1 << 62,
+)
+FLOATS = (
+    0.0,
+    -0.0,
+    0.1,
+    0.5,
+    -0.5,
+    1.5,
+    5.0,
+    5.5,
+    7.25,
+    -7.5,
+    500.7,
+    499.99999999999994,
+    500.0,
+    1e300,
+    -1e300,
+    5e-324,
+    9007199254740992.0,
+    9007199254740994.0,
+    9.223372036854775807e18,
+    1e100,
+    1.7976931348623157e308,
+)
 BIG = (1 << 63, 1 << 64, -(1 << 70), 10**20)
-TEXTS = ("", "a", "b", "A", "abc", "abcd", "ERROR", "error", "Error ", " ERROR", "warn", "5", "5.0", "500", "-7", "1e3",
-         "9007199254740993", "0x10", " 5", "5 ", "05", "true", "null", "NaN", "50%", "a_c", "it's", 'say "hi"', "tab\there",
-         "line\nbreak", "back\\slash", "/a/b", "ünï", "日本語", "日本", "😀", "😀😁", "e\u0301", "\u0000x", "\u007f", "ß", "ABC")
+TEXTS = (
+    "",
+    "a",
+    "b",
+    "A",
+    "abc",
+    "abcd",
+    "ERROR",
+    "error",
+    "Error ",
+    " ERROR",
+    "warn",
+    "5",
+    "5.0",
+    "500",
+    "-7",
+    "1e3",
+    "9007199254740993",
+    "0x10",
+    " 5",
+    "5 ",
+    "05",
+    "true",
+    "null",
+    "NaN",
+    "50%",
+    "a_c",
+    "it's",
+    'say "hi"',
+    "tab\there",
+    "line\nbreak",
+    "back\\slash",
+    "/a/b",
+    "ünï",
+    "日本語",
+    "日本",
+    "😀",
+    "😀😁",
+    "e\u0301",
+    "\u0000x",
+    "\u007f",
+    "ß",
+    "ABC",
+)
 NUMERIC_TEXTS = ("5", "5.0", "500", "-7", "1e3", "9007199254740993", "9223372036854775807", "0.1")
 NO_NUMBERS = ("", "abc", "5 apples", " 5", "0x10", "1_000", "--5", "five", "true")
 KEYS = ("i", "j", "f", "n", "m", "s", "flag", "o", "tags", "a.b", "Ünï")
@@ -57,14 +141,27 @@ def around(random, value):
 
 
 def anything(random):
-    return random.choice((
-        random.choice(INTS), random.choice(FLOATS), random.choice(NUMERIC_TEXTS), random.choice(NO_NUMBERS),
-        random.choice(TEXTS), True, False, None, float("inf"),
-    ))
+    return random.choice(
+        (
+            random.choice(INTS),
+            random.choice(FLOATS),
+            random.choice(NUMERIC_TEXTS),
+            random.choice(NO_NUMBERS),
+            random.choice(TEXTS),
+            True,
+            False,
+            None,
+            float("inf"),
+        )
+    )
 
 
 def nested(random):
-    inner = {"a": random.choice((*INTS, *FLOATS, None)), "t": random.choice(TEXTS), "x": {"y": random.choice(INTS)}}
+    inner = {
+        "a": random.choice((*INTS, *FLOATS, None)),
+        "t": random.choice(TEXTS),
+        "x": {"y": random.choice(INTS)},
+    }
     kept = {key: value for key, value in inner.items() if random.random() < 0.8}
     return random.choice((kept, kept, kept, kept, [], 5, "o"))
 
@@ -78,7 +175,15 @@ def lines(table, random):
     return ("\n".join(written) + "\n").encode()
 
 
-DUCK_TYPES = {"i": "BIGINT", "j": "BIGINT", "f": "DOUBLE", "s": "VARCHAR", "flag": "BOOLEAN", "a.b": "BIGINT", "Ünï": "VARCHAR"}
+DUCK_TYPES = {
+    "i": "BIGINT",
+    "j": "BIGINT",
+    "f": "DOUBLE",
+    "s": "VARCHAR",
+    "flag": "BOOLEAN",
+    "a.b": "BIGINT",
+    "Ünï": "VARCHAR",
+}
 
 
 def duck_table(connection, table):

@@ -10,12 +10,75 @@ from lines import check_lines
 
 COUNT = 1500
 PIECES = (
-    b'"', b"'", b"{", b"}", b"[", b"]", b":", b",", b"\\", b" ", b"\t", b"\0", b"\x01", b"\x1f", b"\x7f", b"\r", b"\x0c", b"\x0b",
-    b"a", b"0", b"-", b"+", b".", b"e", b"E", b"//", b"/*x*/", b"#", b"\\u", b"\\u12", b"\\ud800", b"\\x", b"\\'", b"NaN", b"Infinity",
-    b"-Infinity", b"+Infinity", b"nan", b"None", b"True", b"undefined", b"0x1", b"01", b"1.", b".5", b"1e", b"--1", b"\xff",
-    b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x80\xa8", "ü".encode(), "😀".encode(), b'""', b"{}", b"[]", b",,", b"::",
+    b'"',
+    b"'",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b",",
+    b"\\",
+    b" ",
+    b"\t",
+    b"\0",
+    b"\x01",
+    b"\x1f",
+    b"\x7f",
+    b"\r",
+    b"\x0c",
+    b"\x0b",
+    b"a",
+    b"0",
+    b"-",
+    b"+",
+    b".",
+    b"e",
+    b"E",
+    b"//",
+    b"/*x*/",
+    b"#",
+    b"\\u",
+    b"\\u12",
+    b"\\ud800",
+    b"\\x",
+    b"\\'",
+    b"NaN",
+    b"Infinity",
+    b"-Infinity",
+    b"+Infinity",
+    b"nan",
+    b"None",
+    b"True",
+    b"undefined",
+    b"0x1",
+    b"01",
+    b"1.",
+    b".5",
+    b"1e",
+    b"--1",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"\xe2\x80\xa8",
+    "ü".encode(),
+    "😀".encode(),
+    b'""',
+    b"{}",
+    b"[]",
+    b",,",
+    b"::",
 )
-WORDS = ((b"true", b"True"), (b"false", b"FALSE"), (b"null", b"nil"), (b"null", b"undefined"), (b'"', b"'"), (b": ", b"="), (b", ", b"; "))
+WORDS = (
+    (b"true", b"True"),
+    (b"false", b"FALSE"),
+    (b"null", b"nil"),
+    (b"null", b"undefined"),
+    (b'"', b"'"),
+    (b": ", b"="),
+    (b", ", b"; "),
+)
 
 
 def run(suite, agent, seed):
@@ -24,15 +87,39 @@ def run(suite, agent, seed):
     for number in range(COUNT):
         prefix = b'{"oracle_id": %d, ' % number
         named.append((f"edited {number}", prefix + damaged(source, json_line(source, number)[1:])))
-    anywhere = [(f"edited anywhere {number}", damaged(source, json_line(source, number))) for number in range(COUNT)]
+    anywhere = [
+        (f"edited anywhere {number}", damaged(source, json_line(source, number))) for number in range(COUNT)
+    ]
     check_lines(suite, agent, "edited", named)
     check_lines(suite, agent, "anywhere", anywhere)
 
 
 def json_line(source, number):
     """Keys are long, so that no edit makes one of those that are lifted."""
-    values = (0, -1, 12345, 1.25, -1e-7, 9007199254740993, True, False, None, "", "text", "two words", 'say "hi"', "back\\slash",
-              "ünï😀", "tab\t", [], [1, 2.5, "x"], {}, {"inner": {"deeper": [None, {"deepest": "y"}]}}, "a" * 70, [[[1], 2], 3])
+    values = (
+        0,
+        -1,
+        12345,
+        1.25,
+        -1e-7,
+        9007199254740993,
+        True,
+        False,
+        None,
+        "",
+        "text",
+        "two words",
+        'say "hi"',
+        "back\\slash",
+        "ünï😀",
+        "tab\t",
+        [],
+        [1, 2.5, "x"],
+        {},
+        {"inner": {"deeper": [None, {"deepest": "y"}]}},
+        "a" * 70,
+        [[[1], 2], 3],
+    )
     members = {f"member{at}": source.choice(values) for at in range(source.randint(1, 6))}
     if source.random() < 0.4:
         members["message"] = f"number {number}"

@@ -56,4 +56,7 @@ def deep():
     for depth in (23, 24, 25, 26, 63, 64, 65, 127, 128, 129, 130, 500, 1000):
         yield f"{depth} arrays", b'{"oracle_id": 1, "v": %s1%s}' % (b"[" * depth, b"]" * depth)
         yield f"{depth} objects", b'{"oracle_id": 1, "v": %s1%s}' % (b'{"k": ' * depth, b"}" * depth)
-        yield f"{depth} mixed", b'{"oracle_id": 1, "v": %s"a\\n"%s, "w": [2]}' % (b'[{"k":[' * depth, b"]}]" * depth)
+        yield (
+            f"{depth} mixed",
+            b'{"oracle_id": 1, "v": %s"a\\n"%s, "w": [2]}' % (b'[{"k":[' * depth, b"]}]" * depth),
+        )

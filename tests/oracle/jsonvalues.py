@@ -94,7 +94,11 @@ def difference(expected, got, depth=0, path="$"):
 def difference_of_text(expected, text, path):
     """A container that arrived as its JSON text."""
     try:
-        return None if difference(expected, load(text)) is None else f"{path}: its text is another value: {brief(text)}"
+        return (
+            None
+            if difference(expected, load(text)) is None
+            else f"{path}: its text is another value: {brief(text)}"
+        )
     except ValueError as error:
         return f"{path}: its text is no JSON ({error}): {brief(text)}"
 

@@ -45,7 +45,11 @@ def run(suite, agent, seed):
             number, title = names[pipeline.name]
             compare(suite, baseline, number, title, outcome.records(pipeline.name))
     check_baseline(suite, lines, baseline.get(0, []))
-    for text_name, data in {**texts, "no final newline": b"\n".join(lines), "CRLF, then none": b"\r\n".join(lines)}.items():
+    for text_name, data in {
+        **texts,
+        "no final newline": b"\n".join(lines),
+        "CRLF, then none": b"\r\n".join(lines),
+    }.items():
         for workers in (1, 4):
             for batch in BATCHES:
                 check_stdin(suite, agent, baseline, data, (text_name, workers, batch))
@@ -71,14 +75,23 @@ def line(source, number):
     record = {
         "seq": number,
         "level": source.choice(("DEBUG", "INFO", "WARN", "ERROR", None)),
-        "msg": source.choice(("plain", "ünï \u2028 text", "quote \" and \\ slash", "tab\t and \r\n", "")) * source.randint(1, 30),
+        "msg": source.choice(("plain", "ünï \u2028 text", 'quote " and \\ slash', "tab\t and \r\n", ""))
+        * source.randint(1, 30),
         "number": source.choice((9007199254740993, 1.5, -0.0, 1e300, 10**25, 51, "77")),
         "list": [1, "two", None, {"three": [3.0]}],
     }
     if draw < 0.02:
         record.update({f"wide{at}": at for at in range(600)})
     if draw > 0.97:
-        return source.choice((b"not JSON at all", b"{'seq': 1}", b'[1, "list"]', b'{"seq": 1, "cut', b'{"seq": 1, "bad": nope}'))
+        return source.choice(
+            (
+                b"not JSON at all",
+                b"{'seq': 1}",
+                b'[1, "list"]',
+                b'{"seq": 1, "cut',
+                b'{"seq": 1, "bad": nope}',
+            )
+        )
     return json.dumps(record, ensure_ascii=source.random() < 0.5).encode()
 
 
@@ -90,10 +103,17 @@ def compare(suite, baseline, number, title, rows):
     if sorted(rows) == sorted(first):
         suite.differ("the same rows in another order", where=title, query=QUERIES[number])
         return
-    at = next((at for at, pair in enumerate(zip(first, rows)) if pair[0] != pair[1]), min(len(first), len(rows)))
+    at = next(
+        (at for at, pair in enumerate(zip(first, rows)) if pair[0] != pair[1]), min(len(first), len(rows))
+    )
     suite.differ(
-        "other rows", where=title, query=QUERIES[number], row=at,
-        expected=first[at : at + 1], got=rows[at : at + 1], counts=(len(first), len(rows)),
+        "other rows",
+        where=title,
+        query=QUERIES[number],
+        row=at,
+        expected=first[at : at + 1],
+        got=rows[at : at + 1],
+        counts=(len(first), len(rows)),
     )
 
 

@@ -21,17 +21,28 @@ def check_lines(suite, agent, name, cases, outputs=("otlp", "file"), workers=1):
     cases = [(title, line) for title, line in cases if line.strip(b" \t\r\n")]
     data = b"".join(line + b"\n" + marker(at) for at, (_, line) in enumerate(cases))
     path = agent.write(f"{name}.ndjson", marker(-1) + data)
-    pipelines = [Pipeline(f"{name}-{output}", path, output=output, records=2 * len(cases) + 1) for output in outputs]
+    pipelines = [
+        Pipeline(f"{name}-{output}", path, output=output, records=2 * len(cases) + 1) for output in outputs
+    ]
     outcome = agent.run(pipelines, workers)
     if outcome.trouble or outcome.refused:
-        suite.differ("the agent failed", group=name, trouble=outcome.trouble or outcome.refused, log=outcome.log[-1200:])
+        suite.differ(
+            "the agent failed",
+            group=name,
+            trouble=outcome.trouble or outcome.refused,
+            log=outcome.log[-1200:],
+        )
     malformed = sum(not is_object(line) for _, line in cases)
     for pipeline in pipelines:
         counted = (outcome.ledger.get(pipeline.name) or {}).get("malformed_records")
         if counted != malformed:
-            suite.differ("the ledger counts other malformed records", group=name, expected=malformed, got=counted)
+            suite.differ(
+                "the ledger counts other malformed records", group=name, expected=malformed, got=counted
+            )
         check = check_otlp if pipeline.output == "otlp" else check_file
-        groups = split(outcome.records(pipeline.name), marker_of_record if pipeline.output == "otlp" else marker_of_row)
+        groups = split(
+            outcome.records(pipeline.name), marker_of_record if pipeline.output == "otlp" else marker_of_row
+        )
         for at, (title, line) in enumerate(cases):
             suite.cases += 1
             rows = groups.get(at, [])
@@ -158,7 +169,7 @@ def valid_members(text):
         return found
     for piece in pieces(text[1:-1]):
         try:
-            (key, value), = load("{" + piece + "}").items()
+            ((key, value),) = load("{" + piece + "}").items()
         except ValueError:
             continue
         if text.count(json.dumps(key)) == 1 and value is not None:

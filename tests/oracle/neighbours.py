@@ -52,7 +52,12 @@ def line(source, number, is_wide):
         "trace_id": f"{number + 1:032x}",
         "span_id": f"{number + 1:016x}",
     }
-    members = [("seq", number), *lifted.items(), ("status", source.randint(100, 599)), ("http", {"path": "/a"})]
+    members = [
+        ("seq", number),
+        *lifted.items(),
+        ("status", source.randint(100, 599)),
+        ("http", {"path": "/a"}),
+    ]
     if is_wide:
         start = source.randint(0, 10_000)
         members += [(f"k{start + at}", at) for at in range(source.choice(WIDTHS))]
@@ -72,7 +77,9 @@ def check(suite, title, expected, records):
             continue
         found = fault(values, record)
         if found:
-            suite.differ(f"{kind} record differs", where=title, what=found, line=json.dumps(values), got=record)
+            suite.differ(
+                f"{kind} record differs", where=title, what=found, line=json.dumps(values), got=record
+            )
     if len(records) != len(expected):
         suite.differ("other records than lines", where=title, expected=len(expected), got=len(records))
 
@@ -82,7 +89,11 @@ def number_of(record):
 
 
 def fault(values, record):
-    rest = {key: value for key, value in values.items() if key not in ("ts", "level", "msg", "trace_id", "span_id")}
+    rest = {
+        key: value
+        for key, value in values.items()
+        if key not in ("ts", "level", "msg", "trace_id", "span_id")
+    }
     got = {key: value for key, value in record.attributes.items() if not key.startswith("log.")}
     pairs = (
         ("time", SECOND * 10**9 + values["seq"], record.time),

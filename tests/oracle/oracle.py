@@ -17,7 +17,16 @@ import traceback
 from agent import Agent
 from report import Suite, print_table
 
-SUITES = ("json_test_suite", "invalid", "corpora", "conditions", "expressions", "functions", "layouts", "neighbours")
+SUITES = (
+    "json_test_suite",
+    "invalid",
+    "corpora",
+    "conditions",
+    "expressions",
+    "functions",
+    "layouts",
+    "neighbours",
+)
 SEED = 20260102
 # Python's json calls itself for each level of nesting.
 RECURSION_MAX, STACK_BYTES = 40_000, 512 << 20
@@ -27,11 +36,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agent", required=True, help="the agent's binary")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", action="append", choices=SUITES, help="this suite only; may be given several times")
-    parser.add_argument("--show", type=int, default=1, help="how many differences of a kind are printed in full")
+    parser.add_argument(
+        "--only", action="append", choices=SUITES, help="this suite only; may be given several times"
+    )
+    parser.add_argument(
+        "--show", type=int, default=1, help="how many differences of a kind are printed in full"
+    )
     args = parser.parse_args()
     duckdb = importlib.import_module("duckdb")
-    print(f"oracle: seed {args.seed}, Python {platform.python_version()}, DuckDB {duckdb.__version__}", flush=True)
+    print(
+        f"oracle: seed {args.seed}, Python {platform.python_version()}, DuckDB {duckdb.__version__}",
+        flush=True,
+    )
     agent = Agent(args.agent)
     suites = []
     try:

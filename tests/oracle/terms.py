@@ -1,23 +1,21 @@
-"""Random SQL: terms that know how they are written, what they are for a row, and how DuckDB writes them.
+"""Random values in SQL: terms that know how they are written, what they are for a row, and how DuckDB writes them.
 
 Takes a generator of random numbers; gives terms over the keys of `hostile`. `duck` is None where DuckDB has no column or
-no equal rule for it. Never makes a term that the documented SQL does not have.
+no equal rule for it. Never makes a term that the documented SQL does not have. Conditions are in `predicates`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable, Optional
 
 import rules
-from hostile import BIG, DUCK_TYPES, FLOATS, INTS, TEXTS
-
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+from hostile import DUCK_TYPES, FLOATS, INTS, TEXTS
 
 
 @dataclass(frozen=True)
 class Term:
     sql: str
     value: Callable
-    duck: Optional[str] = None
+    duck: "str | None" = None
     # int, float, number (either), text, bool or any.
     kind: str = "any"
 
@@ -56,11 +54,14 @@ def plain(value):
     return repr(value).replace("e+", "e")
 
 
-class Terms:
-    """Draws terms."""
+class Values:
+    """Draws values. `CASE` needs conditions, which the class that extends this one draws."""
 
     def __init__(self, random):
         self.random = random
+
+    def condition(self, depth):
+        raise NotImplementedError
 
     def int_key(self):
         return key(self.random.choice(("i", "i", "j", "a.b")), "int")
@@ -76,13 +77,17 @@ class Terms:
             return key("n", "number")
         if draw < 0.85:
             return key("m")
-        steps, sql = self.random.choice(((("o", "a"), "o->'a'"), (("o", "x", "y"), "o->'x'->'y'"), (("tags", 0), "tags->0")))
+        steps, sql = self.random.choice(
+            ((("o", "a"), "o->'a'"), (("o", "x", "y"), "o->'x'->'y'"), (("tags", 0), "tags->0"))
+        )
         return Term(f"({sql})", lambda row: path(row, steps))
 
     def numeric_literal(self, whole=False):
         draw = self.random.random()
+        if draw < 0.3:
+            return literal(self.random.choice(INTS[:-1]) + self.random.choice((-1, 0, 0, 1)))
         if whole or draw < 0.5:
-            return literal(self.random.choice(INTS[:-1]) + self.random.choice((-1, 0, 0, 1)) if draw < 0.3 else self.random.randint(-10, 510))
+            return literal(self.random.randint(-10, 510))
         if draw < 0.9:
             return literal(self.random.choice(FLOATS[2:13]))
         return literal(self.random.choice((5.5, 1e300, 9007199254740992.0)))
@@ -103,8 +108,6 @@ class Terms:
         left, right = self.numeric(depth - 1), self.random.choice((self.numeric_literal, self.numeric_key))()
         if self.random.random() < 0.3:
             left, right = right, left
-        if left.sql.lstrip("-").replace(".", "").isdigit() and right.sql.lstrip("-").replace(".", "").isdigit():
-            left = self.int_key()
         duck = kind = None
         if left.duck and right.duck and left.kind in ("int", "float") and right.kind in ("int", "float"):
             kind = "float" if op == "/" or "float" in (left.kind, right.kind) else "int"
@@ -120,17 +123,26 @@ class Terms:
 
     def minus(self, term):
         duck = f"TRY(-{term.duck})" if term.duck and term.kind in ("int", "float") else None
-        return Term(f"(-{term.sql})", lambda row: rules.negative(rules.number(term.value(row))), duck, term.kind)
+        return Term(
+            f"(-{term.sql})", lambda row: rules.negative(rules.number(term.value(row))), duck, term.kind
+        )
 
     def choice(self, make_key, make_literal, depth=1):
         """One of the forms that only choose a value, and hand it on as it is."""
-        form = self.random.choice(("coalesce", "nullif", "case", "case", "greatest", "nvl", "ifnull", "nvl2", "coalesce2"))
+        form = self.random.choice(
+            ("coalesce", "nullif", "case", "case", "greatest", "nvl", "ifnull", "nvl2", "coalesce2")
+        )
         one, other = make_key(), make_literal()
         kind = one.kind if one.kind == other.kind else "number"
         both = one.duck and other.duck and one.kind == other.kind
         if form in ("coalesce", "nvl", "ifnull"):
             duck = f"coalesce({one.duck}, {other.duck})" if both else None
-            return Term(f"{form}({one.sql}, {other.sql})", lambda row: first(one.value(row), other.value(row)), duck, kind)
+            return Term(
+                f"{form}({one.sql}, {other.sql})",
+                lambda row: first(one.value(row), other.value(row)),
+                duck,
+                kind,
+            )
         if form == "coalesce2":
             second = make_key()
             sql = f"coalesce({one.sql}, {second.sql}, {other.sql})"
@@ -144,7 +156,9 @@ class Terms:
             duck = f"nullif({one.duck}, {other.duck})" if both else None
             return Term(
                 f"nullif({one.sql}, {other.sql})",
-                lambda row: None if rules.compare("=", as_type(one.value(row)), other.value(row)) else one.value(row),
+                lambda row: (
+                    None if rules.compare("=", as_type(one.value(row)), other.value(row)) else one.value(row)
+                ),
                 duck,
                 one.kind,
             )
@@ -182,115 +196,13 @@ class Terms:
         if draw < 0.85:
             end = literal(self.random.choice(TEXTS[:12]))
             duck = f"({term.duck} || {end.duck})" if term.duck and term.kind == "text" else None
-            return Term(f"({term.sql} || {end.sql})", lambda row: joined(rules.text(term.value(row)), end.value(row)), duck, "text")
+            return Term(
+                f"({term.sql} || {end.sql})",
+                lambda row: joined(rules.text(term.value(row)), end.value(row)),
+                duck,
+                "text",
+            )
         return self.choice(self.text_key, lambda: literal(self.random.choice(TEXTS)))
-
-    def condition(self, depth=2):
-        draw = self.random.random()
-        if depth > 0 and draw < 0.45:
-            return self.junction(depth)
-        return self.random.choice((
-            self.compare_numbers, self.compare_numbers, self.compare_numbers, self.in_numbers, self.between, self.compare_texts,
-            self.compare_texts, self.in_texts, self.like, self.presence, self.boolean,
-        ))()
-
-    def junction(self, depth):
-        left = self.condition(depth - 1)
-        if self.random.random() < 0.25:
-            duck = f"(NOT {left.duck})" if left.duck else None
-            return Term(f"(NOT {left.sql})", lambda row: rules.negation(left.value(row)), duck, "bool")
-        right = self.condition(depth - 1)
-        op, rule = self.random.choice((("AND", rules.conjunction), ("OR", rules.disjunction)))
-        duck = f"({left.duck} {op} {right.duck})" if left.duck and right.duck else None
-        return Term(f"({left.sql} {op} {right.sql})", lambda row: rule(left.value(row), right.value(row)), duck, "bool")
-
-    def compare_numbers(self):
-        op, left = self.random.choice(COMPARISONS), self.numeric()
-        draw = self.random.random()
-        right = self.numeric_literal() if draw < 0.75 else self.arithmetic(1)
-        if draw < 0.08:
-            right = literal(self.random.choice(BIG[:2]))
-        if self.random.random() < 0.2:
-            left, right = right, left
-        return Term(
-            f"({left.sql} {op} {right.sql})",
-            lambda row: rules.compare(op, rules.number(left.value(row)), rules.number(right.value(row))),
-            duck_comparison(left, op, right),
-            "bool",
-        )
-
-    def in_numbers(self):
-        left, negated = self.numeric(), self.random.random() < 0.3
-        items = [self.numeric_literal(whole=self.random.random() < 0.8) for _ in range(self.random.randint(1, 4))]
-        same = left.duck and {left.kind} == {item.kind for item in items}
-        return self.in_list(left, items, negated, rules.number, same)
-
-    def in_texts(self):
-        left, negated = self.text(), self.random.random() < 0.3
-        items = [literal(self.random.choice(TEXTS)) for _ in range(self.random.randint(1, 4))]
-        return self.in_list(left, items, negated, rules.text, left.duck and left.kind == "text")
-
-    def in_list(self, left, items, negated, as_type, same):
-        word = "NOT IN" if negated else "IN"
-
-        def value(row):
-            one = as_type(left.value(row))
-            if one is None:
-                return None
-            return (one in [item.value(row) for item in items]) != negated
-
-        duck = f"({left.duck} {word} ({', '.join(item.duck for item in items)}))" if same else None
-        return Term(f"({left.sql} {word} ({', '.join(item.sql for item in items)}))", value, duck, "bool")
-
-    def between(self):
-        term, low, high = self.numeric(), self.numeric_literal(), self.numeric_literal()
-        word = self.random.choice(("BETWEEN", "NOT BETWEEN"))
-
-        def value(row):
-            one = rules.number(term.value(row))
-            inside = rules.conjunction(rules.compare(">=", one, low.value(row)), rules.compare("<=", one, high.value(row)))
-            return inside if word == "BETWEEN" else rules.negation(inside)
-
-        same = term.duck and term.kind in ("int", "float") and {term.kind} == {low.kind, high.kind}
-        duck = f"({term.duck} {word} {low.duck} AND {high.duck})" if same else None
-        return Term(f"({term.sql} {word} {low.sql} AND {high.sql})", value, duck, "bool")
-
-    def compare_texts(self):
-        op, left, right = self.random.choice(("=", "=", "<>", "<", ">=")), self.text(), literal(self.random.choice(TEXTS))
-        duck = f"({left.duck} {op} {right.duck})" if left.duck and left.kind == "text" else None
-        value = lambda row: rules.compare(op, rules.text(left.value(row)), right.value(row))
-        return Term(f"({left.sql} {op} {right.sql})", value, duck, "bool")
-
-    def like(self):
-        term, part = self.text(), self.random.choice([text for text in TEXTS if "\\" not in text])
-        pattern = self.random.choice(("{}%", "%{}", "%{}%", "{}", "_{}", "{}_", "%_{}"))
-        word, pattern = self.random.choice(("LIKE", "LIKE", "NOT LIKE")), pattern.format(part[: self.random.randint(0, 3)])
-        found = literal(pattern)
-
-        def value(row):
-            matches = rules.like(rules.text(term.value(row)), pattern)
-            return rules.negation(matches) if word == "NOT LIKE" else matches
-
-        duck = f"({term.duck} {word} {found.duck})" if term.duck and term.kind == "text" else None
-        return Term(f"({term.sql} {word} {found.sql})", value, duck, "bool")
-
-    def presence(self):
-        term = self.random.choice((self.numeric_key, self.text_key, lambda: key("o"), lambda: key("m"), lambda: self.arithmetic(1)))()
-        word = self.random.choice(("IS NULL", "IS NOT NULL"))
-        value = lambda row: (term.value(row) is None) == (word == "IS NULL")
-        return Term(f"({term.sql} {word})", value, f"({term.duck} {word})" if term.duck else None, "bool")
-
-    def boolean(self):
-        flag = key("flag", "bool")
-        forms = (
-            ("flag", lambda row: row.get("flag")),
-            ("(NOT flag)", lambda row: rules.negation(row.get("flag"))),
-            ("(flag IS TRUE)", lambda row: row.get("flag") is True),
-            ("(flag IS NOT FALSE)", lambda row: row.get("flag") is not False),
-            ("(flag = true)", lambda row: flag.value(row)),
-        )
-        sql, value = self.random.choice(forms)
-        return Term(sql, value, sql, "bool")
 
 
 def first(*values):
@@ -299,10 +211,3 @@ def first(*values):
 
 def joined(left, right):
     return None if left is None or right is None else left + right
-
-
-def duck_comparison(left, op, right):
-    """DuckDB compares an int with a double as doubles: only numbers of one kind are asked."""
-    if not (left.duck and right.duck) or left.kind != right.kind or left.kind not in ("int", "float"):
-        return None
-    return f"({left.duck} {op} {right.duck})"
