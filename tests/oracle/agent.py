@@ -4,6 +4,7 @@ Takes pipelines and the files they read; gives what arrived at each output, the 
 and every wait has a limit. Never looks inside the agent.
 """
 
+import ctypes
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from otlp import Receiver
 MEMORY_MAX = 3 << 30
 SECONDS_MAX = 90
 POLL_SECONDS = 0.03
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 # The exit code of a config that is refused.
 REFUSED = 78
 
@@ -59,13 +61,15 @@ class Agent:
 
     def __init__(self, binary):
         self.binary = str(binary)
-        self.directory = Path(tempfile.mkdtemp(prefix="tailrace-oracle-"))
+        # It goes with the process, however that ends by itself.
+        self._temporary = tempfile.TemporaryDirectory(prefix="tailrace-oracle-")
+        self.directory = Path(self._temporary.name)
         self.receiver = Receiver()
         self._runs = 0
 
     def close(self):
         self.receiver.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._temporary.cleanup()
 
     def write(self, name, data):
         """A file of this content in the working directory."""
@@ -101,6 +105,7 @@ class Agent:
                 capture_output=True,
                 timeout=seconds,
                 env=environment(),
+                preexec_fn=limited,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -266,6 +271,8 @@ def free_port():
 
 
 def limited():
+    """In the child: no more memory than this, and its end with ours."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

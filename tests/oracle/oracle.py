@@ -10,6 +10,7 @@ the seed. Exit code 0: no difference.
 import argparse
 import importlib
 import platform
+import signal
 import sys
 import threading
 import traceback
@@ -75,7 +76,8 @@ if __name__ == "__main__":
     sys.setrecursionlimit(RECURSION_MAX)
     threading.stack_size(STACK_BYTES)
     codes = []
-    runner = threading.Thread(target=lambda: codes.append(main()))
+    runner = threading.Thread(target=lambda: codes.append(main()), daemon=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     runner.start()
     runner.join()
     sys.exit(codes[0] if codes else 1)
