@@ -26,6 +26,7 @@ SUITES = (
     "expressions",
     "functions",
     "layouts",
+    "mapping",
     "neighbours",
 )
 SEED = 20260102
