@@ -5,6 +5,8 @@ doubles, `n` any numbers, `m` anything, `s` text, `flag` booleans, `o` nested, `
 """
 
 import json
+import math
+import re
 
 from jsonvalues import INT64_MAX, INT64_MIN
 
@@ -167,12 +169,33 @@ def nested(random):
 
 
 def lines(table, random):
-    """The rows as JSON lines: with and without escapes, spaces and the order of keys as they come."""
+    """The rows as JSON lines: with and without escapes, spaces, and doubles in every spelling."""
     written = []
     for values in table:
         separators = random.choice(((",", ":"), (", ", ": "), (" ,\t", " :  ")))
-        written.append(json.dumps(values, ensure_ascii=random.random() < 0.3, separators=separators))
+        text = json.dumps(marked(values), ensure_ascii=random.random() < 0.3, separators=separators)
+        written.append(MARK.sub(lambda match: spelling(float(match[1]), random), text))
     return ("\n".join(written) + "\n").encode()
+
+
+# Stands around a double until it is spelled.
+MARK = re.compile(r'"(?:\ue000|\\ue000)([^"]*)"')
+
+
+def marked(values):
+    return {key: f"\ue000{value!r}" if isinstance(value, float) else value for key, value in values.items()}
+
+
+def spelling(value, random):
+    """One of the ways to write a double; each means exactly this one."""
+    plain = json.dumps(value)
+    if not math.isfinite(value) or random.random() < 0.5:
+        return plain
+    digits, exponent = f"{value:.17e}".split("e")
+    spelled = [f"{digits}E{exponent}", f"{digits}e{int(exponent)}"]
+    if value == 0 or 1e-4 < abs(value) < 1e15:
+        spelled += [f"{value:.40f}", f"{value!r}e0", f"{value!r}00"]
+    return random.choice(spelled)
 
 
 DUCK_TYPES = {
