@@ -68,6 +68,7 @@ fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
         source: tailrace_scan::Source::Key(steps.clone()),
         ty: match column.ty {
             tailrace_sql::Type::Open => tailrace_scan::Type::Open,
+            tailrace_sql::Type::Value => tailrace_scan::Type::Value,
             tailrace_sql::Type::Text => tailrace_scan::Type::Text,
             tailrace_sql::Type::Int64 => tailrace_scan::Type::Int64,
             tailrace_sql::Type::Float64 => tailrace_scan::Type::Float64,
@@ -245,6 +246,7 @@ fn part<'a>(query: &'a Query, scanned: &'a Scanned, rows: &'a Rows) -> Part<'a> 
         },
         columns,
         overflow: scanned.overflow.as_ref(),
+        failed: &[],
     }
 }
 

@@ -184,6 +184,7 @@ impl Table {
             rows: None,
             columns,
             overflow: Some(&self.overflow),
+            failed: &[],
         }];
         self.check_requests(&envelope, &parts);
         self.check_lines(&envelope, &parts);

@@ -19,8 +19,9 @@ use tailrace_scan::{
     StarColumn, TEXT, TEXT_ALLOWED, TRUNCATED, Type,
 };
 
-const TYPES: [Type; 6] = [
+const TYPES: [Type; 7] = [
     Type::Open,
+    Type::Value,
     Type::Text,
     Type::Int64,
     Type::Float64,
@@ -404,6 +405,7 @@ fn check_typed(config: &Config, row: usize, members: &[(String, &str)], scanned:
                 let values = values.as_primitive::<Float64Type>();
                 let value = values.is_valid(row).then(|| values.value(row));
                 let expect = json.parse().ok().filter(|value: &f64| value.is_finite());
+                let expect = expect.map(|value| value + 0.0);
                 assert_eq!(value.map(f64::to_bits), expect.map(f64::to_bits), "{place}");
             }
             (Type::Boolean, Kind::Bool) => {

@@ -16,11 +16,13 @@
 
 mod digits;
 mod grammar;
+mod number;
 mod path;
 mod string;
 mod walk;
 
 pub use digits::eight_digits;
+pub use number::exact_integer;
 pub use path::{Step, get_path};
 pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
 pub use walk::{Elements, Members};

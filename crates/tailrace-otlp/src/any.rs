@@ -201,7 +201,7 @@ impl Values {
         write: impl FnOnce(&mut Values, Result<Flat<'_>, Nested<'_>>),
     ) {
         let shape = match cell {
-            Cell::Absent | Cell::Null => Ok(Flat::Null),
+            Cell::Absent | Cell::Null | Cell::Failed => Ok(Flat::Null),
             Cell::Bool(value) => Ok(Flat::Bool(value)),
             Cell::Int(value) => Ok(Flat::Int(value)),
             Cell::Float(value) => Ok(Flat::Double(value)),

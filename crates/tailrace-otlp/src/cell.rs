@@ -33,6 +33,8 @@ pub(crate) enum Cell<'r> {
     Absent,
     /// A JSON null.
     Null,
+    /// A value that could not be computed: it is there, and empty.
+    Failed,
     Bool(bool),
     Int(i64),
     Uint(u64),
@@ -123,6 +125,7 @@ impl Cell<'_> {
             Cell::Display(formatter, at) => _ = formatter.value(at).write(&mut Text(out)),
             Cell::Absent
             | Cell::Null
+            | Cell::Failed
             | Cell::Bytes(_)
             | Cell::List(..)
             | Cell::Struct(..)
@@ -148,6 +151,8 @@ impl Write for Text<'_> {
 pub(crate) enum Reader<'a> {
     /// Nothing in it, or a type that has no values.
     Absent,
+    /// Some of its values, ascending, could not be computed.
+    Failed(Vec<u32>, Box<Reader<'a>>),
     Open(OpenColumn<'a>),
     TextView(&'a StringViewArray),
     Text(&'a StringArray),
@@ -485,6 +490,10 @@ impl<'a> Reader<'a> {
     #[inline(never)]
     fn rare(&self, at: usize) -> Cell<'_> {
         match self {
+            Reader::Failed(failed, reader) => match u32::try_from(at) {
+                Ok(at) if failed.binary_search(&at).is_ok() => Cell::Failed,
+                _ => reader.cell(at),
+            },
             Reader::Text(array) if array.is_valid(at) => Cell::Str(array.value(at)),
             Reader::LargeText(array) if array.is_valid(at) => Cell::Str(array.value(at)),
             Reader::Json(reader) => json_text(reader.cell(at)),

@@ -87,6 +87,7 @@ impl ConsoleEncoder {
                     plan: &plans[part],
                     row,
                     record,
+                    has_failed: parts[part].has_failed(row),
                     lift: lifts.at(&batch, part, row, stats),
                     colour,
                     text,
@@ -105,6 +106,8 @@ struct Line<'l> {
     plan: &'l PartPlan<'l>,
     row: usize,
     record: usize,
+    /// A value of the row could not be computed.
+    has_failed: bool,
     lift: &'l Lift,
     colour: bool,
     /// Memory for texts that must be made.
@@ -149,6 +152,7 @@ impl Line<'_> {
         for (name, is_set) in [
             (crate::MALFORMED, envelope.is_malformed(self.record)),
             (crate::TRUNCATED, envelope.is_truncated(self.record)),
+            (crate::TRANSFORM_FAILED, self.has_failed),
         ] {
             if is_set {
                 self.pair(name, Cell::Bool(true));

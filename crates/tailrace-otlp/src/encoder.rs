@@ -89,6 +89,8 @@ pub(crate) const RECORD_UID: &str = "log.record.uid";
 pub const MALFORMED: &str = "tailrace.malformed";
 /// Attribute that says a record was longer than the limit.
 pub const TRUNCATED: &str = "tailrace.truncated";
+/// Attribute that says a value of the record could not be computed.
+pub const TRANSFORM_FAILED: &str = "tailrace.transform_failed";
 const SCOPE_NAME: &str = "tailrace";
 
 /// `resource_logs` of the request.
@@ -150,7 +152,7 @@ impl Encoder {
             offset_s: self.config.mapping.offset_s,
         };
         lifts.start(&batch);
-        self.has_extras = Extras::are_in(envelope, &self.config);
+        self.has_extras = Extras::are_in(envelope, parts, &self.config);
         let none = SourceFacts::default();
         let mut sources = Sources::new(envelope.runs, &none);
         merge_rows(parts, envelope.records, |part, row, record| {
@@ -167,6 +169,7 @@ impl Encoder {
                 lift: lifts.at(&batch, part, row, &mut self.values.stats),
                 row,
                 record,
+                has_failed: parts[part].has_failed(row),
             };
             let beside = Beside {
                 envelope,

@@ -33,12 +33,12 @@ pub use any::NESTING_MAX;
 pub use compress::{Compression, Compressor, DecompressError, decompress};
 pub use console::{ConsoleConfig, ConsoleEncoder};
 pub use cut::{Cut, extract, middle};
-pub use encoder::{Config, Encoder, MALFORMED, TRUNCATED};
+pub use encoder::{Config, Encoder, MALFORMED, TRANSFORM_FAILED, TRUNCATED};
 pub use environment::{ResourceAttributesError, parse_resource_attributes};
 pub use field::{Field, Mapping};
 pub use grpc::{GRPC_HEADER_BYTES, grpc_frame_header, read_grpc_frame};
 pub use ndjson::{NdjsonConfig, NdjsonEncoder};
-pub use part::{Column, Envelope, Index, Part, Request, Run, Stats};
+pub use part::{Column, Envelope, FailedValue, Index, Part, Request, Run, Stats};
 pub use response::{
     ExportResponse, Status, count_log_records, read_response, read_status, write_response,
     write_status,

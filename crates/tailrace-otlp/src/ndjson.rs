@@ -130,7 +130,7 @@ fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {
 /// lacks are strings.
 pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) {
     match cell {
-        Cell::Absent | Cell::Null => out.extend_from_slice(b"null"),
+        Cell::Absent | Cell::Null | Cell::Failed => out.extend_from_slice(b"null"),
         Cell::Bool(_) | Cell::Int(_) | Cell::Uint(_) | Cell::Integer(_) | Cell::Number(_) => {
             _ = cell.write_text(out)
         }

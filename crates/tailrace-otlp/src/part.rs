@@ -41,6 +41,27 @@ pub struct Part<'a> {
     pub columns: Vec<Column<'a>>,
     /// By record: further members, as the text of a JSON object; null where there are none.
     pub overflow: Option<&'a StringViewArray>,
+    /// Computed values that could not be computed, ascending: they are present and empty, so that nothing else takes
+    /// their place, and their rows are marked.
+    pub failed: &'a [FailedValue],
+}
+
+/// A computed value that could not be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailedValue {
+    /// Its row in the part.
+    pub row: u32,
+    /// Its column in the part.
+    pub column: u32,
+}
+
+impl Part<'_> {
+    /// Whether a value of this row could not be computed.
+    #[inline]
+    pub(crate) fn has_failed(&self, row: usize) -> bool {
+        let of_row = |failed: &FailedValue| (failed.row as usize).cmp(&row);
+        !self.failed.is_empty() && self.failed.binary_search_by(of_row).is_ok()
+    }
 }
 
 /// Consecutive records of one source.
@@ -206,6 +227,7 @@ mod tests {
                 rows: *rows,
                 columns: Vec::new(),
                 overflow: None,
+                failed: &[],
             })
             .collect();
         let mut rows = Vec::new();

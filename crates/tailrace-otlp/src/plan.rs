@@ -76,7 +76,10 @@ impl<'a> PartPlan<'a> {
             let at = at as u32;
             plan.first.entry(column.name).or_insert(at);
             let before = last.insert(column.name, at).unwrap_or(NONE);
-            plan.columns.push(ColumnPlan::new(column, before, prefixes));
+            let failed = part.failed.iter().filter(|failed| failed.column == at);
+            let failed = failed.map(|failed| failed.row).collect();
+            plan.columns
+                .push(ColumnPlan::new(column, failed, before, prefixes));
         }
         for (field, candidates) in Field::ALL.into_iter().zip(&mut plan.candidates) {
             let ranked = |(at, column): (usize, &Column<'_>)| {
@@ -160,11 +163,19 @@ impl<'a> PartPlan<'a> {
 }
 
 impl<'a> ColumnPlan<'a> {
-    fn new(column: &Column<'a>, before: u32, prefixes: &mut Prefixes) -> ColumnPlan<'a> {
+    fn new(
+        column: &Column<'a>,
+        failed: Vec<u32>,
+        before: u32,
+        prefixes: &mut Prefixes,
+    ) -> ColumnPlan<'a> {
         let start = prefixes.len() as u32;
         push_prefix(prefixes, column.name);
         let prefix = &prefixes[start as usize..];
-        let reader = Reader::new(column.values, column.kinds);
+        let mut reader = Reader::new(column.values, column.kinds);
+        if !failed.is_empty() {
+            reader = Reader::Failed(failed, Box::new(reader));
+        }
         let by_row = column.index == Index::Row;
         let head = Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix);
         let lane = match (&reader, head) {

@@ -43,6 +43,7 @@ mod agent;
 mod certificates;
 mod delay;
 mod error;
+mod failed;
 mod fault;
 mod ledger;
 mod metrics;

@@ -20,6 +20,7 @@ use crate::credit::{Credit, Shares};
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
 use crate::facts::{FactsConfig, FileAttributes};
+use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::jobs::{Job, Jobs};
 use crate::kubernetes::{self, Awaiting, NodePods};
@@ -54,6 +55,7 @@ pub(crate) struct Pipeline {
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
+    pub(crate) failed: FailureLog,
     pub(crate) batch_bytes_max: usize,
     pub(crate) batch_wait_max: Duration,
     pub(crate) replay_bytes_max: u64,
@@ -208,6 +210,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
     let pipeline = Arc::new(Pipeline {
         columns_seen: ColumnsSeen::new(&plan),
+        failed: FailureLog::default(),
         metrics,
         stopping: AtomicBool::new(false),
         waiting,

@@ -194,6 +194,7 @@ fn sql_type(ty: config::ColumnType) -> sql::Type {
 fn scan_type(ty: sql::Type) -> scan::Type {
     match ty {
         sql::Type::Open => scan::Type::Open,
+        sql::Type::Value => scan::Type::Value,
         sql::Type::Text => scan::Type::Text,
         sql::Type::Int64 => scan::Type::Int64,
         sql::Type::Float64 => scan::Type::Float64,

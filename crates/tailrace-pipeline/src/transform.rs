@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewBuilder};
 use tailrace_scan::{First, Records, Scanned, Scanner, Stats, Sweeper};
-use tailrace_sql::{Evaluated, Evaluator, KeptShare, Pushdown, Rows};
+use tailrace_sql::{Evaluated, Evaluator, Failure, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
 use crate::lane::Framed;
@@ -39,6 +39,8 @@ pub(crate) struct Transformed {
     pub broken: u64,
     /// Records for which an expression failed.
     pub failed_rows: u64,
+    /// The expressions.
+    pub failures: Vec<Failure>,
     /// `None` where nothing is kept and so nothing was built.
     pub columns: Option<Columns>,
 }
@@ -102,12 +104,13 @@ impl Transform {
         let records = records(framed, &self.records, &self.times, &self.streams);
         let scanned = self.scanner.scan(&records);
         let batch = with_facts(plan, &scanned, framed, None);
-        let evaluated = self.evaluator.evaluate(&batch, framed.observed_ns);
+        let mut evaluated = self.evaluator.evaluate(&batch, framed.observed_ns);
         Transformed {
             kept: kept_records(&evaluated, self.records.len()),
-            stats: scanned.stats,
+            stats: with_mismatches(scanned.stats, evaluated.type_mismatches),
             broken: framed.frames.stats.broken,
             failed_rows: evaluated.failed_rows,
+            failures: std::mem::take(&mut evaluated.failures),
             columns: Some(Columns {
                 scanned,
                 batch,
@@ -146,11 +149,14 @@ impl Transform {
         let survivors = survivors(&selection.rows, candidates);
         let kept = survivors.as_ref().map_or(self.records.len(), Vec::len);
         if kept == 0 {
+            // Of a record that is dropped it is counted only that it was filtered.
+            let (failed_rows, failures) = selection.failures();
             return Transformed {
                 kept,
                 stats: Stats::default(),
                 broken: 0,
-                failed_rows: selection.failed_rows(),
+                failed_rows,
+                failures,
                 columns: None,
             };
         }
@@ -165,14 +171,15 @@ impl Transform {
             compact(&mut self.streams, survivors);
         }
         let batch = with_facts(plan, &scanned, framed, survivors.as_deref());
-        let evaluated = self
+        let mut evaluated = self
             .evaluator
             .compute(&batch, selection, framed.observed_ns);
         Transformed {
             kept,
-            stats: scanned.stats,
+            stats: with_mismatches(scanned.stats, evaluated.type_mismatches),
             broken: self.broken(framed, survivors.as_deref()),
             failed_rows: evaluated.failed_rows,
+            failures: std::mem::take(&mut evaluated.failures),
             columns: Some(Columns {
                 scanned,
                 batch,
@@ -208,6 +215,13 @@ impl Transform {
             self.streams
                 .extend(frames.iter().map(|record| record.stream as u8));
         }
+    }
+}
+
+fn with_mismatches(stats: Stats, type_mismatches: u64) -> Stats {
+    Stats {
+        type_mismatches: stats.type_mismatches + type_mismatches,
+        ..stats
     }
 }
 

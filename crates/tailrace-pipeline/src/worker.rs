@@ -7,13 +7,15 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
 use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
-use tailrace_sql::{OutputValue, Rows};
+use tailrace_sql::{OutputValue, Rows, split_values};
 
 use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
 use crate::encoding::{EncodedRequest, EncodingState};
+use crate::failed::FailedValues;
 use crate::fault::Faults;
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
@@ -101,6 +103,10 @@ impl Worker {
                 transformed.failed_rows,
                 filtered,
             );
+            let failures = &transformed.failures;
+            pipeline
+                .failed
+                .report(&pipeline.plan, failures, framed.observed_ns);
             settled_before(pipeline, framed, transformed.kept as u64);
         }
         let requests = match &transformed.columns {
@@ -131,7 +137,8 @@ impl Worker {
     ) -> Vec<Vec<EncodedRequest>> {
         let scanned = &columns.scanned;
         let survivors = columns.survivors.as_deref();
-        let parts = parts(plan, columns);
+        let failed = FailedValues::new(plan, columns);
+        let parts = parts(plan, columns, &failed);
         let records = u32::try_from(columns.batch.num_rows()).expect("records of a batch fit u32");
         let Transform { times, streams, .. } = &self.transform;
         let encode = |(n, encoding): (usize, &mut EncodingState)| {
@@ -170,7 +177,11 @@ fn encoded_run<'a>(run: &'a SourceRun, encoding: usize, survivors: Option<&[u32]
 }
 
 /// The encoder's view: one part per branch, its columns in output order, then the star's.
-fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
+fn parts<'a>(
+    plan: &'a PipelinePlan,
+    columns: &'a Columns,
+    failed: &'a FailedValues,
+) -> Vec<Part<'a>> {
     let Columns {
         scanned,
         batch,
@@ -179,7 +190,8 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
     } = columns;
     let branches = plan.query.branches().iter().zip(&evaluated.branches);
     branches
-        .map(|(branch, selected)| {
+        .enumerate()
+        .map(|(at, (branch, selected))| {
             let mut computed = selected.computed.iter();
             let mut columns: Vec<Column<'a>> = Vec::with_capacity(branch.outputs.len());
             for output in &branch.outputs {
@@ -190,15 +202,10 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
                         kinds: plan.kinds(scanned, *index),
                         index: Index::Record,
                     },
-                    OutputValue::Computed(_) => Column {
-                        name: &output.name,
-                        values: computed
-                            .next()
-                            .expect("one array per computed output")
-                            .as_ref(),
-                        kinds: None,
-                        index: Index::Row,
-                    },
+                    OutputValue::Computed(_) => {
+                        let values = computed.next().expect("one array per computed output");
+                        computed_column(&output.name, values)
+                    }
                 });
             }
             if branch.star {
@@ -221,9 +228,24 @@ fn parts<'a>(plan: &'a PipelinePlan, columns: &'a Columns) -> Vec<Part<'a>> {
                 rows,
                 columns,
                 overflow,
+                failed: failed.of_branch(at),
             }
         })
         .collect()
+}
+
+/// A computed column; values of any kind are an open column.
+fn computed_column<'a>(name: &'a str, values: &'a ArrayRef) -> Column<'a> {
+    let (values, kinds): (&dyn Array, _) = match split_values(values) {
+        Some((text, kinds)) => (text, Some(kinds)),
+        None => (values.as_ref(), None),
+    };
+    Column {
+        name,
+        values,
+        kinds,
+        index: Index::Row,
+    }
 }
 
 /// Counts the records of a batch for the outputs that settled them in an earlier run.

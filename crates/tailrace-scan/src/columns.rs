@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, TimestampNanosecondArray,
-    UInt8Array,
+    ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, StructArray,
+    TimestampNanosecondArray, UInt8Array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use tailrace_model::json::Kind;
 
 use crate::config::Type;
@@ -35,6 +35,8 @@ pub(crate) struct Column {
     /// Per row 0 for absent, else the kind's tag plus 1. Where that is 1 (JSON null) the value is NULL.
     states: Vec<u8>,
     rows: usize,
+    /// An open column whose values and kinds become one array.
+    is_struct: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl Column {
     /// A column of this type for `rows` records.
     pub(crate) fn new(ty: Type, rows: usize) -> Column {
         let values = match ty {
-            Type::Open => Values::Open(Views::new(rows)),
+            Type::Open | Type::Value => Values::Open(Views::new(rows)),
             Type::Text => Values::Text(Views::new(rows)),
             Type::Int64 => Values::Int64(Vec::with_capacity(rows)),
             Type::Float64 => Values::Float64(Vec::with_capacity(rows)),
@@ -65,6 +67,7 @@ impl Column {
             values,
             states: Vec::with_capacity(rows),
             rows,
+            is_struct: ty == Type::Value,
         }
     }
 
@@ -115,7 +118,7 @@ impl Column {
         fits
     }
 
-    /// What its values are turned into.
+    /// What its values are turned into; of a column of `Value` it is `Open`, as it is filled like one.
     #[inline]
     pub(crate) fn ty(&self) -> Type {
         match self.values {
@@ -169,6 +172,15 @@ impl Column {
         self.reach(self.rows);
         let nulls = nulls_below(&self.states, state(Kind::Null) + 1);
         match self.values {
+            Values::Open(views) if self.is_struct => {
+                let text = Arc::new(buffers.array(views, nulls.clone()));
+                let kind = Arc::new(kinds(self.states));
+                let fields = value_fields();
+                (
+                    Arc::new(StructArray::new(fields, vec![text, kind], nulls)),
+                    None,
+                )
+            }
             Values::Open(views) => (
                 Arc::new(buffers.array(views, nulls)) as ArrayRef,
                 Some(kinds(self.states)),
@@ -220,11 +232,20 @@ impl Column {
 pub(crate) fn data_type(ty: Type) -> DataType {
     match ty {
         Type::Open | Type::Text => DataType::Utf8View,
+        Type::Value => DataType::Struct(value_fields()),
         Type::Int64 => DataType::Int64,
         Type::Float64 => DataType::Float64,
         Type::Boolean => DataType::Boolean,
         Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(UTC.into())),
     }
+}
+
+/// The fields of a value and its kind in one array.
+fn value_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("text", DataType::Utf8View, true),
+        Field::new("kind", DataType::UInt8, true),
+    ])
 }
 
 /// The name of the time zone in the type of times.

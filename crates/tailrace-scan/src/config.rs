@@ -67,6 +67,9 @@ pub enum Source {
 pub enum Type {
     /// Utf8View of any value's text as written, with the value's own kind beside it.
     Open,
+    /// A struct of what an open column is: its `text` (Utf8View) and its `kind` (UInt8), NULL for an absent key, a JSON
+    /// null and a bad value.
+    Value,
     /// Utf8View of any value's text as written: strings unescaped, objects and arrays as their JSON.
     Text,
     /// Integers that fit exactly (`200`, `200.0`, `2e2`), and strings that are such a number.

@@ -539,14 +539,14 @@ fn reserved(
 const AS_IT_IS: u8 = 255;
 
 fn convert(value: &Parsed, ty: Type, offset_s: i32, stats: &mut Stats) -> Cell {
-    if ty == Type::Open {
+    if matches!(ty, Type::Open | Type::Value) {
         return open(value);
     }
     if value.kind == 0 {
         return (None, None);
     }
     let text = match ty {
-        Type::Open | Type::Text => Some(value.text.clone()),
+        Type::Open | Type::Value | Type::Text => Some(value.text.clone()),
         Type::Int64 => int64(value).map(|value| value.to_string()),
         Type::Float64 => float64(value).map(|value| format!("{:016x}", value.to_bits())),
         Type::Boolean => Some(value.text.clone())
@@ -598,6 +598,7 @@ fn float64(value: &Parsed) -> Option<f64> {
         .parse()
         .ok()
         .filter(|value: &f64| value.is_finite())
+        .map(|value| value + 0.0)
 }
 
 fn timestamp(value: &Parsed, offset_s: i32) -> Option<i64> {

@@ -122,7 +122,7 @@ fn set_time(row: &mut Row<'_, '_>, column: usize, time_ns: i64) {
     match row.rows.plan.types[column] {
         Type::Timestamp => row.rows.columns[column].set_timestamp(row.row, time_ns),
         Type::Int64 | Type::Float64 => set_text(row, column, Kind::Integer, &time_ns.to_string()),
-        Type::Open | Type::Text | Type::Boolean => {
+        Type::Open | Type::Value | Type::Text | Type::Boolean => {
             let mut text = Vec::new();
             time::write_rfc3339(time_ns, &mut text);
             set_text(row, column, Kind::String, &String::from_utf8_lossy(&text));

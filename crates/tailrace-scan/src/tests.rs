@@ -130,6 +130,11 @@ pub(crate) fn plain(scanned: &Scanned) -> Plain {
 }
 
 fn cells(values: &ArrayRef, kinds: Option<&UInt8Array>) -> Vec<Cell> {
+    if let Some(both) = values.as_struct_opt() {
+        let (text, kinds) = (both.column(0), both.column(1).as_primitive());
+        assert_eq!(both.logical_nulls(), text.logical_nulls());
+        return open_cells(text.as_string_view(), kinds);
+    }
     let text = |row: usize| match values.data_type() {
         DataType::Utf8View => values.as_string_view().value(row).to_string(),
         DataType::Int64 => values.as_primitive::<Int64Type>().value(row).to_string(),
@@ -214,8 +219,9 @@ pub(crate) fn check_scan(config: &Config, batch: &Batch) -> Plain {
 
 /// A config with one column of every type for each of these keys, all reserved columns, some paths.
 pub(crate) fn rich_config(keys: &[&str]) -> Config {
-    const TYPES: [Type; 6] = [
+    const TYPES: [Type; 7] = [
         Type::Open,
+        Type::Value,
         Type::Text,
         Type::Int64,
         Type::Float64,

@@ -11,7 +11,7 @@ mod form;
 mod function;
 mod peers;
 
-pub(crate) use function::arrow_cast;
+pub(crate) use function::{arrow_cast, as_value};
 
 use std::borrow::Cow;
 
@@ -28,6 +28,7 @@ use tailrace_model::reserved::Reserved;
 use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
 use crate::session::Session;
 use crate::types::{Columns, Options, Source, Type, Use};
+use crate::value::{self, Function};
 
 /// The deepest expression that is planned; DataFusion evaluates by recursion.
 const DEPTH_MAX: usize = 200;
@@ -63,6 +64,8 @@ struct Want {
 enum Force {
     /// Compared or combined with peers: `columns:` may say otherwise where that still has a meaning.
     Peer,
+    /// Compared with whole numbers for equality, which text can be, too.
+    Whole,
     /// A function or operator of one type only.
     Fixed,
     /// The user wrote the type.
@@ -79,6 +82,11 @@ impl Want {
             force,
             around: around.to_owned(),
         }
+    }
+
+    /// The value with its own kind.
+    fn value(why: &'static str, around: &str) -> Want {
+        Want::new(Type::Value, why, Force::Peer, around)
     }
 
     fn nothing(why: &'static str, around: &str) -> Want {
@@ -125,12 +133,9 @@ impl<'a> Analysis<'a> {
         self.unnest_allowed = true;
         self.unnest_found = false;
         let around = expr.to_string();
-        let expr = self.rewrite(expr, &Want::nothing("nothing here fixes a type", &around))?;
-        match self.type_of(&expr)? {
-            // A value of many types, which no one downstream reads: its JSON text.
-            DataType::Union(..) => Ok(function::call("json_union_to_text", vec![expr])),
-            _ => Ok(expr),
-        }
+        let want = Want::value("handed on as it is", &around);
+        let expr = self.rewrite(expr, &want)?;
+        self.fit(expr, &want)
     }
 
     /// The condition of WHERE.
@@ -265,7 +270,10 @@ impl<'a> Analysis<'a> {
     /// The physical column for a key where `want` is wanted, as an expression.
     fn read(&mut self, key: &Key, want: &Want) -> Expr {
         let ty = self.decide(key, want);
-        let natural = key.source.natural_type();
+        let natural = match (key.source.passed_type(), ty) {
+            (Type::Open, Type::Value) => None,
+            _ => key.source.natural_type(),
+        };
         let wanted = natural.unwrap_or(ty);
         let why = if natural.is_some() {
             "a reserved column has one type".to_owned()
@@ -282,7 +290,7 @@ impl<'a> Analysis<'a> {
         });
         match natural {
             // Text that is to be a number or a time: what does not fit is NULL, as it is for keys.
-            Some(Type::Text) if ty != Type::Text => try_cast(column, ty),
+            Some(Type::Text) if !matches!(ty, Type::Text | Type::Value) => try_cast(column, ty),
             _ => column,
         }
     }
@@ -311,6 +319,7 @@ impl<'a> Analysis<'a> {
                 }
                 Type::Text
             }
+            (Some(declared), Some(Type::Value)) if declared != Type::Timestamp => declared,
             (Some(declared), Some(ty)) => self.settle(key, want, declared, ty),
         }
     }
@@ -322,9 +331,8 @@ impl<'a> Analysis<'a> {
             Force::Cast => ty,
             _ if alike => declared,
             // A literal text is read as the declared type; a whole number compared for equality as text.
-            Force::Peer if ty == Type::Text || (declared == Type::Text && ty == Type::Int64) => {
-                declared
-            }
+            Force::Peer if ty == Type::Text => declared,
+            Force::Whole if declared == Type::Text => declared,
             _ => {
                 let label = key.source.label();
                 let message = format!(
@@ -358,6 +366,26 @@ impl<'a> Analysis<'a> {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
+    }
+
+    /// An expression that gives values of any kind, as its place wants it.
+    fn fit(&self, expr: Expr, want: &Want) -> Result<Expr, Error> {
+        let expr = match self.type_of(&expr)? {
+            // What `json_get` and `->` give.
+            DataType::Union(..) if want.ty.is_some() => {
+                function::of_values(Function::Value, vec![expr])
+            }
+            ty if value::is_value(&ty) => expr,
+            _ => return Ok(expr),
+        };
+        let function = match want.ty {
+            Some(Type::Value | Type::Open) => return Ok(expr),
+            Some(Type::Text) => Function::ToText,
+            Some(Type::Int64) => Function::ToInt64,
+            Some(Type::Boolean) => Function::ToBoolean,
+            Some(Type::Float64 | Type::Timestamp) | None => Function::ToFloat64,
+        };
+        Ok(function::of_values(function, vec![expr]))
     }
 
     /// The type of a rewritten expression.
@@ -403,7 +431,7 @@ impl<'a> Analysis<'a> {
 
 fn try_cast(expr: Expr, ty: Type) -> Expr {
     let data_type = match ty {
-        Type::Open | Type::Text => SqlType::Text,
+        Type::Open | Type::Value | Type::Text => SqlType::Text,
         Type::Int64 => SqlType::BigInt(None),
         Type::Float64 => SqlType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
         Type::Boolean => SqlType::Boolean,

@@ -14,11 +14,13 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use self::phases::Conditions;
 pub use self::phases::Selection;
+use crate::failures::{Failure, Failures};
 use crate::general::General;
 use crate::plan::on_planning_stack;
 use crate::query::Query;
-use crate::row_wise::{Failures, RowWise};
+use crate::row_wise::RowWise;
 use crate::session::Clock;
+use crate::value::mismatches;
 
 /// A query, ready to run on one worker.
 #[derive(Debug)]
@@ -45,6 +47,10 @@ pub struct Evaluated {
     pub branches: Vec<Selected>,
     /// Records for which an expression failed somewhere; its value was NULL there.
     pub failed_rows: u64,
+    /// The expressions that failed.
+    pub failures: Vec<Failure>,
+    /// Values that did not fit what an expression wanted: NULL there.
+    pub type_mismatches: u64,
 }
 
 /// The rows of one branch.
@@ -54,6 +60,17 @@ pub struct Selected {
     pub rows: Rows,
     /// One array for each computed output, in order, as long as there are rows.
     pub computed: Vec<ArrayRef>,
+    /// The values among them that are NULL because their expression failed, ascending.
+    pub failed: Vec<FailedOutput>,
+}
+
+/// A value that could not be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailedOutput {
+    /// Its row.
+    pub row: u32,
+    /// Which of the computed outputs it is.
+    pub output: usize,
 }
 
 /// Records of a batch, by index.
@@ -135,14 +152,21 @@ impl Evaluator {
         self.failures.clear();
         let batch = conform(&self.schema, batch);
         let failures = &mut self.failures;
-        let select = |runner: &mut Runner| match runner {
-            Runner::RowWise(row_wise) => row_wise.select(&batch, failures),
-            Runner::General(general) => general.select(&batch, failures),
+        let mismatches = mismatches::count();
+        let select = |(branch, runner): (usize, &mut Runner)| {
+            let failures = failures.of_branch(branch);
+            match runner {
+                Runner::RowWise(row_wise) => row_wise.select(&batch, failures),
+                Runner::General(general) => general.select(&batch, failures),
+            }
         };
-        let branches = self.branches.iter_mut().map(select).collect();
+        let branches = self.branches.iter_mut().enumerate().map(select).collect();
+        let (failed_rows, failures) = self.failures.take();
         Evaluated {
             branches,
-            failed_rows: self.failures.count(),
+            failed_rows,
+            failures,
+            type_mismatches: mismatches::count() - mismatches,
         }
     }
 }

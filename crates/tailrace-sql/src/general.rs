@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, AsArray, UInt32Array, new_null_array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, SchemaRef, UInt32Type};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -19,11 +19,13 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::evaluate::{Rows, Selected};
+use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::failures::Failures;
 use crate::plan::{Outputs, plan, table_schema};
 use crate::query::Prepared;
-use crate::row_wise::{Failures, RowWise};
+use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
+use crate::value::{mismatches, with_nulls_inside};
 
 /// A branch's plan and what it needs to run.
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl PartitionStream for Slot {
 struct Made {
     records: Vec<u32>,
     computed: Vec<ArrayRef>,
+    failed: Vec<FailedOutput>,
 }
 
 impl General {
@@ -142,7 +145,8 @@ impl General {
         let made = self.make(batch, 0, failures);
         Selected {
             rows: Rows::Some(made.records),
-            computed: made.computed,
+            computed: made.computed.into_iter().map(with_nulls_inside).collect(),
+            failed: made.failed,
         }
     }
 
@@ -157,13 +161,17 @@ impl General {
                     .iter()
                     .map(|(ty, _)| new_null_array(ty, 0))
                     .collect(),
+                failed: Vec::new(),
             };
         }
-        if let Ok(made) = self.run(&self.whole, batch, first) {
-            return made;
-        }
+        let mismatches = mismatches::count();
+        let error = match self.run(&self.whole, batch, first) {
+            Ok(made) => return made,
+            Err(error) => error,
+        };
+        mismatches::set_back(mismatches);
         if count == 1 {
-            return self.failed(batch, first, failures);
+            return self.failed(batch, first, &error, failures);
         }
         let half = count / 2;
         let mut made = self.make(&batch.slice(0, half), first, failures);
@@ -172,6 +180,12 @@ impl General {
             first + half as u32,
             failures,
         );
+        let shift = made.records.len() as u32;
+        made.failed
+            .extend(rest.failed.iter().map(|failed| FailedOutput {
+                row: failed.row + shift,
+                ..*failed
+            }));
         made.records.extend(rest.records);
         let both = made.computed.iter().zip(&rest.computed);
         let joined = both.map(|(left, right)| concat(&[left.as_ref(), right.as_ref()]));
@@ -182,15 +196,21 @@ impl General {
     }
 
     // One record that fails: its unnests are tried alone, its other outputs each alone.
-    fn failed(&mut self, batch: &RecordBatch, first: u32, failures: &mut Failures) -> Made {
-        failures.add(first);
-        let mut ignored = Failures::default();
-        let scalar = self.row_wise.select(batch, &mut ignored);
+    fn failed(
+        &mut self,
+        batch: &RecordBatch,
+        first: u32,
+        error: &DataFusionError,
+        failures: &mut Failures,
+    ) -> Made {
+        let mut of_record = Failures::default();
+        let scalar = self.row_wise.select(batch, &mut of_record);
         let met = scalar.rows.count(1) == 1;
         let unnested = match &self.unnests {
             Some(plan) if met => self.run(plan, batch, first).ok(),
             _ => None,
         };
+        let unnests_failed = met && self.unnests.is_some() && unnested.is_none();
         let count = unnested
             .as_ref()
             .map_or(usize::from(met), |made| made.records.len());
@@ -198,21 +218,35 @@ impl General {
             .map(|made| made.computed)
             .unwrap_or_default()
             .into_iter();
-        let mut scalar = scalar.computed.into_iter();
+        let mut computed = scalar.computed.into_iter().enumerate();
         let repeat = UInt32Array::from(vec![0; count]);
-        let outputs = self.whole.outputs.iter().map(|(ty, unnests)| {
+        let (mut outputs, mut failed) = (Vec::new(), Vec::new());
+        for (output, (ty, unnests)) in self.whole.outputs.iter().enumerate() {
+            let mut has_failed = *unnests && unnests_failed;
             let value = if *unnests {
                 unnested.next()
             } else {
-                scalar
-                    .next()
-                    .map(|one| take(&one, &repeat, None).expect("there is one row"))
+                computed.next().map(|(at, one)| {
+                    has_failed = scalar.failed.iter().any(|failed| failed.output == at);
+                    take(&one, &repeat, None).expect("there is one row")
+                })
             };
-            value.unwrap_or_else(|| new_null_array(ty, count))
-        });
+            if has_failed {
+                failures.add(first, Some(output), error);
+                let row = |row| FailedOutput { row, output };
+                failed.extend((0..count as u32).map(row));
+            }
+            outputs.push(value.unwrap_or_else(|| new_null_array(ty, count)));
+        }
+        if failed.is_empty() {
+            // Then it is the condition, or an unnest without a row.
+            failures.add(first, None, error);
+        }
+        failed.sort_unstable();
         Made {
             records: vec![first; count],
-            computed: outputs.collect(),
+            computed: outputs,
+            failed,
         }
     }
 
@@ -249,7 +283,11 @@ impl General {
         };
         let computed = plan.outputs.iter().enumerate().map(column);
         let computed = computed.collect::<std::result::Result<_, _>>()?;
-        Ok(Made { records, computed })
+        Ok(Made {
+            records,
+            computed,
+            failed: Vec::new(),
+        })
     }
 }
 

@@ -22,6 +22,7 @@ mod parse;
 
 mod session;
 mod signature;
+mod value;
 
 mod analyse;
 mod needles;
@@ -30,18 +31,21 @@ mod pushdown;
 mod query;
 
 mod evaluate;
+mod failures;
 mod general;
 mod kept_share;
 mod row_wise;
 
 pub use error::{Error, Warning};
-pub use evaluate::{Evaluated, Evaluator, Rows, Selected, Selection};
+pub use evaluate::{Evaluated, Evaluator, FailedOutput, Rows, Selected, Selection};
+pub use failures::Failure;
 pub use kept_share::KeptShare;
 pub use pushdown::{Needle, Needles, Pushdown, When};
 pub use query::{Branch, Conjunct, Output, OutputValue, Query};
 pub use tailrace_model::json::Step;
 pub use tailrace_model::reserved::Reserved;
 pub use types::{Column, Options, Source, Star, Type, Use};
+pub use value::split as split_values;
 
 #[cfg(test)]
 mod tests;

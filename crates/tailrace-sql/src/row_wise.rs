@@ -8,19 +8,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_null_array};
-use arrow::compute::{concat, prep_null_mask_filter, take};
+use arrow::compute::{CastOptions, cast_with_options, concat, prep_null_mask_filter, take};
 use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use crate::evaluate::{Rows, Selected};
+use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::failures::Failures;
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
+use crate::value::{mismatches, with_nulls_inside};
 
 /// The compiled expressions of a branch.
 #[derive(Debug)]
@@ -31,35 +33,6 @@ pub(crate) struct RowWise {
     inputs: Vec<usize>,
     /// Read a batch of `inputs` only. With unnests left out.
     computed: Vec<(Arc<dyn PhysicalExpr>, DataType)>,
-}
-
-/// Records for which an expression failed, by index; one may be in it several times.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Failures(Vec<u32>);
-
-impl Failures {
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn add(&mut self, record: u32) {
-        self.0.push(record);
-    }
-
-    /// Adds failures in a batch of selected rows.
-    pub(crate) fn add_selected(&mut self, failed: &Failures, selected: &Rows) {
-        let record = |row: &u32| match selected {
-            Rows::All => *row,
-            Rows::Some(records) => records[*row as usize],
-        };
-        self.0.extend(failed.0.iter().map(record));
-    }
-
-    pub(crate) fn count(&mut self) -> u64 {
-        self.0.sort_unstable();
-        self.0.dedup();
-        self.0.len() as u64
-    }
 }
 
 impl RowWise {
@@ -118,8 +91,7 @@ impl RowWise {
     /// The rows of `batch` that meet the condition, and what is computed from them.
     pub(crate) fn select(&mut self, batch: &RecordBatch, failures: &mut Failures) -> Selected {
         let rows = self.rows(batch, failures);
-        let computed = self.compute(batch, &rows, failures);
-        Selected { rows, computed }
+        self.compute(batch, rows, failures)
     }
 
     /// The rows that meet the condition.
@@ -140,28 +112,36 @@ impl RowWise {
     pub(crate) fn compute(
         &self,
         batch: &RecordBatch,
-        rows: &Rows,
+        rows: Rows,
         failures: &mut Failures,
-    ) -> Vec<ArrayRef> {
-        if self.computed.is_empty() {
-            return Vec::new();
+    ) -> Selected {
+        let (mut computed, mut failed) = (Vec::new(), Vec::new());
+        if !self.computed.is_empty() {
+            let input = match &rows {
+                Rows::All => batch
+                    .project(&self.inputs)
+                    .expect("inputs are columns of the batch"),
+                Rows::Some(indices) => taken(batch, &self.inputs, indices),
+            };
+            debug_assert_eq!(input.num_rows(), rows.count(batch.num_rows()));
+            for (output, (expr, ty)) in self.computed.iter().enumerate() {
+                let mut fail = |row: u32, reason: &DataFusionError| {
+                    let record = match &rows {
+                        Rows::All => row,
+                        Rows::Some(indices) => indices[row as usize],
+                    };
+                    failures.add(record, Some(output), reason);
+                    failed.push(FailedOutput { row, output });
+                };
+                computed.push(with_nulls_inside(evaluate(expr, ty, &input, 0, &mut fail)));
+            }
         }
-        let count = rows.count(batch.num_rows());
-        let input = match rows {
-            Rows::All => batch
-                .project(&self.inputs)
-                .expect("inputs are columns of the batch"),
-            Rows::Some(indices) => taken(batch, &self.inputs, indices),
-        };
-        let mut fail = |row: u32| match rows {
-            Rows::All => failures.add(row),
-            Rows::Some(indices) => failures.add(indices[row as usize]),
-        };
-        debug_assert_eq!(input.num_rows(), count);
-        self.computed
-            .iter()
-            .map(|(expr, ty)| evaluate(expr, ty, &input, 0, &mut fail))
-            .collect()
+        failed.sort_unstable();
+        Selected {
+            rows,
+            computed,
+            failed,
+        }
     }
 }
 
@@ -171,9 +151,8 @@ pub(crate) fn rows_that_meet(
     batch: &RecordBatch,
     failures: &mut Failures,
 ) -> Rows {
-    let met = evaluate(predicate, &DataType::Boolean, batch, 0, &mut |row| {
-        failures.add(row)
-    });
+    let mut fail = |row, reason: &DataFusionError| failures.add(row, None, reason);
+    let met = evaluate(predicate, &DataType::Boolean, batch, 0, &mut fail);
     let Some(met) = met.as_boolean_opt() else {
         return Rows::Some(Vec::new());
     };
@@ -214,27 +193,31 @@ fn taken(batch: &RecordBatch, inputs: &[usize], indices: &[u32]) -> RecordBatch 
         .expect("columns of one length")
 }
 
-/// The value of `expr` for each row; NULL for a row that fails, which is told to `fail`. `first` is the index of the
+/// The value of `expr` for each row; NULL for a row that fails, which is reported to `fail` with the reason. `first` is the index of the
 /// batch's first row.
 pub(crate) fn evaluate(
     expr: &Arc<dyn PhysicalExpr>,
     ty: &DataType,
     batch: &RecordBatch,
     first: u32,
-    fail: &mut dyn FnMut(u32),
+    fail: &mut dyn FnMut(u32, &DataFusionError),
 ) -> ArrayRef {
     let count = batch.num_rows();
     if count == 0 {
         return new_null_array(ty, 0);
     }
-    if let Ok(array) = expr
+    let mismatches = mismatches::count();
+    let error = match expr
         .evaluate(batch)
         .and_then(|value| value.into_array(count))
+        .and_then(|array| conform(array, ty))
     {
-        return array;
-    }
+        Ok(array) => return array,
+        Err(error) => error,
+    };
+    mismatches::set_back(mismatches);
     if count == 1 {
-        fail(first);
+        fail(first, &error);
         return new_null_array(ty, 1);
     }
     let half = count / 2;
@@ -247,4 +230,19 @@ pub(crate) fn evaluate(
         fail,
     );
     concat(&[left.as_ref(), right.as_ref()]).expect("both halves have the expression's type")
+}
+
+/// The array with the type that the plan says it has.
+fn conform(array: ArrayRef, ty: &DataType) -> Result<ArrayRef> {
+    match (array.data_type(), ty) {
+        (given, wanted) if given == wanted => Ok(array),
+        _ => Ok(cast_with_options(
+            &array,
+            ty,
+            &CastOptions {
+                safe: false,
+                ..CastOptions::default()
+            },
+        )?),
+    }
 }

@@ -25,6 +25,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 
+use crate::value;
+
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
 
 /// The observed time that `now()` gives, in nanoseconds since the Unix epoch.
@@ -73,6 +75,9 @@ impl Session {
         for udf in Observed::all(clock) {
             context.register_udf(ScalarUDF::from(udf));
         }
+        for udf in value::all() {
+            context.register_udf(udf);
+        }
         // These tell of files, which a batch has none of.
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
@@ -94,7 +99,9 @@ impl Session {
         if name == "unnest" {
             return Function::Unnest;
         }
-        if let Some(udf) = self.state.scalar_functions().get(name) {
+        if let Some(udf) = self.state.scalar_functions().get(name)
+            && !name.starts_with('#')
+        {
             return Function::Scalar(Arc::clone(udf));
         }
         let aggregates = self.state.aggregate_functions();
@@ -106,6 +113,7 @@ impl Session {
             .scalar_functions()
             .keys()
             .map(String::as_str)
+            .filter(|name| !name.starts_with('#'))
             .chain(["unnest"]);
         Function::Unknown(nearest(name, names))
     }

@@ -15,16 +15,15 @@ use crate::types::Type;
 pub(crate) enum Arguments {
     /// Each position by [`argument`].
     Each,
-    /// From this position on they are alternatives of one value, and so is the result.
-    Alternatives(usize),
+    /// They are alternatives of one value, and so is the result.
+    Alternatives,
 }
 
 /// Whether the function picks one of its arguments.
 pub(crate) fn arguments(name: &str) -> Arguments {
     match name {
-        "coalesce" | "nvl" | "ifnull" | "nullif" | "greatest" | "least" | "make_array"
-        | "make_list" => Arguments::Alternatives(0),
-        "nvl2" => Arguments::Alternatives(1),
+        "coalesce" | "nvl" | "ifnull" | "nullif" | "nvl2" | "greatest" | "least" | "make_array"
+        | "make_list" => Arguments::Alternatives,
         _ => Arguments::Each,
     }
 }

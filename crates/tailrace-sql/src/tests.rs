@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod data;
+mod numbers;
 mod oracle;
 mod paths;
 mod phases;

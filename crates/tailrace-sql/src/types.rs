@@ -11,11 +11,15 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
+use crate::value;
+
 /// What a use makes of a key's value. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
     /// The value as it is: text, and a tag with its kind.
     Open,
+    /// The value and its kind as one, for expressions that hand on a value of any kind or compute with numbers exactly.
+    Value,
     /// The value's text, whatever its kind.
     Text,
     /// A number that is whole and fits 64 bits.
@@ -33,6 +37,7 @@ impl Type {
     pub fn data_type(self) -> DataType {
         match self {
             Type::Open | Type::Text => DataType::Utf8View,
+            Type::Value => value::data_type(),
             Type::Int64 => DataType::Int64,
             Type::Float64 => DataType::Float64,
             Type::Boolean => DataType::Boolean,
@@ -44,6 +49,7 @@ impl Type {
     pub fn name(self) -> &'static str {
         match self {
             Type::Open => "open",
+            Type::Value => "value",
             Type::Text => "text",
             Type::Int64 => "int64",
             Type::Float64 => "float64",

@@ -2,8 +2,9 @@
 //!
 //! Takes the envelope and a record, gives encoded attributes and their names. Never writes into a request.
 
-use super::{Config, MALFORMED, RECORD_UID, TRUNCATED};
-use crate::part::Envelope;
+use super::record::Row;
+use super::{Config, MALFORMED, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
+use crate::part::{Envelope, Part};
 use crate::value::{LOG_RECORD_ATTRIBUTES, Value, push_attribute};
 
 /// Hexadecimal digits of a uid.
@@ -17,6 +18,7 @@ pub(super) struct Extras {
     stderr: Vec<u8>,
     malformed: Vec<u8>,
     truncated: Vec<u8>,
+    transform_failed: Vec<u8>,
     /// `log.record.uid`; its last 32 bytes are overwritten for each row.
     uid: Vec<u8>,
     /// Whether the current row has one.
@@ -43,6 +45,7 @@ impl Extras {
             stderr: encoded(IOSTREAM, Value::from("stderr")),
             malformed: encoded(MALFORMED, Value::Bool(true)),
             truncated: encoded(TRUNCATED, Value::Bool(true)),
+            transform_failed: encoded(TRANSFORM_FAILED, Value::Bool(true)),
             uid: encoded(RECORD_UID, Value::Str("0".repeat(UID_DIGITS))),
             has_uid: false,
             rows: (usize::MAX, 0),
@@ -68,10 +71,11 @@ impl Extras {
     }
 
     /// Whether a record of the envelope may have any.
-    pub(super) fn are_in(envelope: &Envelope<'_>, config: &Config) -> bool {
+    pub(super) fn are_in(envelope: &Envelope<'_>, parts: &[Part<'_>], config: &Config) -> bool {
         let streams = config.iostream && !envelope.streams.is_empty();
         let uids = config.record_uid && !envelope.uids.is_empty();
-        streams || uids || envelope.malformed.is_some() || envelope.truncated.is_some()
+        let failed = parts.iter().any(|part| !part.failed.is_empty());
+        streams || uids || failed || envelope.malformed.is_some() || envelope.truncated.is_some()
     }
 
     /// What the envelope says of a record.
@@ -79,9 +83,10 @@ impl Extras {
     pub(super) fn of<'e>(
         &'e self,
         envelope: &Envelope<'_>,
-        record: usize,
+        row: &Row<'_>,
         with_stream: bool,
     ) -> impl Iterator<Item = Extra<'e>> + use<'e> {
+        let record = row.record;
         let stream = match envelope.streams.get(record) {
             Some(1) if with_stream => Some((IOSTREAM, &self.stdout)),
             Some(2) if with_stream => Some((IOSTREAM, &self.stderr)),
@@ -92,7 +97,12 @@ impl Extras {
         let is_truncated = envelope.is_truncated(record);
         let malformed = is_malformed.then_some((MALFORMED, &self.malformed));
         let truncated = is_truncated.then_some((TRUNCATED, &self.truncated));
-        let all = [stream, uid, malformed, truncated].into_iter().flatten();
+        let failed = row
+            .has_failed
+            .then_some((TRANSFORM_FAILED, &self.transform_failed));
+        let all = [stream, uid, malformed, truncated, failed]
+            .into_iter()
+            .flatten();
         all.map(|(name, encoded)| Extra { name, encoded })
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Row<'r> {
     pub(super) lift: &'r Lift,
     pub(super) row: usize,
     pub(super) record: usize,
+    /// A value of it could not be computed.
+    pub(super) has_failed: bool,
 }
 
 impl<'r> Row<'r> {
@@ -90,9 +92,7 @@ impl Encoder {
             self.values.out.bytes(&beside.facts.attributes);
         }
         if self.has_extras {
-            let extras = self
-                .extras
-                .of(beside.envelope, row.record, self.config.iostream);
+            let extras = self.extras.of(beside.envelope, row, self.config.iostream);
             for Extra { encoded, .. } in extras {
                 self.values.out.bytes(encoded);
             }
@@ -117,9 +117,7 @@ impl Encoder {
             start = *end;
             Extra { name, encoded }
         });
-        let ours = self
-            .extras
-            .of(beside.envelope, row.record, self.config.iostream);
+        let ours = self.extras.of(beside.envelope, row, self.config.iostream);
         for Extra { name, encoded } in sources.chain(ours) {
             let is_attribute = |column: usize| {
                 let cell = row.lift.attribute(plan, column, row.row, row.record);

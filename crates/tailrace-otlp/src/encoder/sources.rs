@@ -3,7 +3,7 @@
 //! Takes the envelope's runs and ascending records, says where another resource begins. Never looks at a column's value.
 
 use super::extras::IOSTREAM;
-use super::{Config, MALFORMED, RECORD_UID, TRUNCATED};
+use super::{Config, MALFORMED, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
 use crate::part::Run;
 use crate::plan::PartPlan;
 use crate::value::SourceFacts;
@@ -68,10 +68,10 @@ impl<'a> Sources<'a> {
             return false;
         }
         let extras: &[&str] = match (config.iostream, config.record_uid) {
-            (true, true) => &[IOSTREAM, RECORD_UID, MALFORMED, TRUNCATED],
-            (true, false) => &[IOSTREAM, MALFORMED, TRUNCATED],
-            (false, true) => &[RECORD_UID, MALFORMED, TRUNCATED],
-            (false, false) => &[MALFORMED, TRUNCATED],
+            (true, true) => &[IOSTREAM, RECORD_UID, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
+            (true, false) => &[IOSTREAM, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
+            (false, true) => &[RECORD_UID, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
+            (false, false) => &[MALFORMED, TRUNCATED, TRANSFORM_FAILED],
         };
         let facts_clash = facts
             .names

@@ -49,6 +49,7 @@ fn encode(
         rows: None,
         columns: columns.collect(),
         overflow: overflow.as_ref(),
+        failed: &[],
     };
     let envelope = Envelope {
         observed_ns: 7,
@@ -462,6 +463,7 @@ fn no_rows_no_request() {
             rows: Some(&[]),
             columns,
             overflow: None,
+            failed: &[],
         }],
     ] {
         let stats = encoder.encode(&envelope, &parts, &mut |_| panic!("an empty request"));
@@ -490,6 +492,7 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         rows: None,
         columns,
         overflow: Some(&overflow),
+        failed: &[],
     };
     let envelope = Envelope {
         observed_ns: 1,
@@ -528,6 +531,7 @@ fn uids(record_uid: bool, column: &str, uids: &[u128]) -> Vec<Option<String>> {
             index: Index::Record,
         }],
         overflow: None,
+        failed: &[],
     };
     let envelope = Envelope {
         observed_ns: 1,

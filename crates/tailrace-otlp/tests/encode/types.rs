@@ -55,6 +55,7 @@ fn check(array: impl Array, expected: &[Option<(Any, &str)>]) {
         rows: None,
         columns: vec![column],
         overflow: None,
+        failed: &[],
     };
     let mut values = Vec::new();
     Encoder::new(Config::default()).encode(

@@ -131,7 +131,10 @@ fn rows(plan: &PipelinePlan, transformed: &Transformed, transform: &Transform) -
     let options = FormatOptions::default().with_null("NULL");
     let scanned = &columns.scanned;
     let mut lines = Vec::new();
-    for (branch, part) in parts(plan, columns).iter().enumerate() {
+    for (branch, part) in parts(plan, columns, &FailedValues::new(plan, columns))
+        .iter()
+        .enumerate()
+    {
         let all: Vec<u32> = (0..columns.batch.num_rows() as u32).collect();
         for (row, &place) in part.rows.unwrap_or(&all).iter().enumerate() {
             let at = place as usize;

@@ -7,8 +7,8 @@ use tailrace_model::json::Step;
 
 use super::is_sign;
 
-/// Integers up to this magnitude are exact as 64-bit floats.
-const FLOAT_EXACT_MAX: u128 = 1 << 53;
+/// Integers below this magnitude are exact as 64-bit floats, and no other number rounds to them.
+const FLOAT_EXACT_END: f64 = (1_u64 << 53) as f64;
 
 /// What a constant is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,21 @@ pub(super) enum Constant {
     Integer {
         big: bool,
     },
-    Float,
+    /// `big` if its magnitude is at least 2^53.
+    Float {
+        big: bool,
+    },
     Text,
     Boolean,
     Null,
     Time,
     Interval,
+}
+
+impl Constant {
+    fn is_number(self) -> bool {
+        matches!(self, Constant::Integer { .. } | Constant::Float { .. })
+    }
 }
 
 /// What `expr` is, if it is a constant. Never looks through functions.
@@ -35,22 +44,24 @@ pub(super) fn constant(expr: &Expr) -> Option<Constant> {
             Value::Null => Some(Constant::Null),
             _ => text(&value.value).map(|_| Constant::Text),
         },
-        Expr::UnaryOp { op, expr } if is_sign(*op) => constant(expr)
-            .filter(|inner| matches!(inner, Constant::Integer { .. } | Constant::Float)),
+        Expr::UnaryOp { op, expr } if is_sign(*op) => {
+            constant(expr).filter(|inner| inner.is_number())
+        }
         Expr::BinaryOp { left, op, right } => {
             use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
             if !matches!(op, Plus | Minus | Multiply | Divide | Modulo) {
                 return None;
             }
-            match (constant(left)?, constant(right)?) {
-                (Constant::Integer { big: a }, Constant::Integer { big: b }) => {
-                    Some(Constant::Integer { big: a || b })
+            let (left, right) = (constant(left)?, constant(right)?);
+            // What may overflow is computed by functions that find out.
+            if !left.is_number() || !right.is_number() || magnitude(expr) >= FLOAT_EXACT_END {
+                return None;
+            }
+            match (left, right) {
+                (Constant::Integer { .. }, Constant::Integer { .. }) => {
+                    Some(Constant::Integer { big: false })
                 }
-                (
-                    Constant::Integer { .. } | Constant::Float,
-                    Constant::Integer { .. } | Constant::Float,
-                ) => Some(Constant::Float),
-                _ => None,
+                _ => Some(Constant::Float { big: false }),
             }
         }
         Expr::TypedString(typed) => match typed.data_type {
@@ -65,13 +76,33 @@ pub(super) fn constant(expr: &Expr) -> Option<Constant> {
 }
 
 fn number(text: &str) -> Constant {
-    if text.contains(['.', 'e', 'E']) {
-        return Constant::Float;
-    }
     let big = text
-        .parse::<u128>()
-        .map_or(true, |number| number > FLOAT_EXACT_MAX);
-    Constant::Integer { big }
+        .parse()
+        .map_or(true, |number: f64| number >= FLOAT_EXACT_END);
+    match text.contains(['.', 'e', 'E']) {
+        true => Constant::Float { big },
+        false => Constant::Integer { big },
+    }
+}
+
+/// A bound for the magnitude of arithmetic on constants.
+fn magnitude(expr: &Expr) -> f64 {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => magnitude(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse().unwrap_or(f64::INFINITY),
+            _ => f64::INFINITY,
+        },
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (magnitude(left), magnitude(right));
+            match op {
+                BinaryOperator::Multiply => left * right,
+                BinaryOperator::Plus | BinaryOperator::Minus => left + right,
+                _ => left.max(right),
+            }
+        }
+        _ => f64::INFINITY,
+    }
 }
 
 /// The text of a string literal.
@@ -108,7 +139,7 @@ pub(super) fn step(expr: &Expr) -> Option<Step> {
 /// Whole numbers as string literals, for keys that are text.
 pub(super) fn quoted(expr: Expr) -> Expr {
     match constant(&expr) {
-        Some(Constant::Integer { .. } | Constant::Float) => {
+        Some(Constant::Integer { .. } | Constant::Float { .. }) => {
             let text = expr.to_string();
             match expr {
                 Expr::Value(mut value) => {

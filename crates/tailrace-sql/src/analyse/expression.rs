@@ -1,13 +1,16 @@
 //! Every form of expression that a query may hold: an allow-list.
 
+use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Spanned, UnaryOperator, Value,
 };
 
+use super::function::of_values;
 use super::peers::Joined;
 use super::{Analysis, Force, Want, constant, try_cast};
 use crate::error::Error;
 use crate::types::Type;
+use crate::value::{Function, Operation};
 
 impl Analysis<'_> {
     /// The same expression over physical columns, its keys typed as `want` and its own parts say.
@@ -32,7 +35,7 @@ impl Analysis<'_> {
             },
             Expr::TypedString(_) => Ok(expr),
             Expr::Interval(_) if constant::constant(&expr).is_some() => Ok(expr),
-            Expr::UnaryOp { op, expr } => self.unary(op, *expr),
+            Expr::UnaryOp { op, expr } => self.unary(op, *expr, want),
             Expr::BinaryOp { .. } => self.binary(expr, want),
             Expr::IsTrue(_)
             | Expr::IsNotTrue(_)
@@ -60,7 +63,8 @@ impl Analysis<'_> {
             | Expr::Overlay { .. } => self.text(expr),
             Expr::Array(mut array) => {
                 let around = array.to_string();
-                array.elem = self.peers(array.elem, Joined::Value, &around, &nothing(&around))?;
+                let peers = self.peers(array.elem, Joined::Value, &around, &nothing(&around))?;
+                array.elem = peers.exprs;
                 Ok(Expr::Array(array))
             }
             Expr::CompoundFieldAccess { root, access_chain } => self.subscript(*root, access_chain),
@@ -92,29 +96,52 @@ impl Analysis<'_> {
         )?))
     }
 
-    fn unary(&mut self, op: UnaryOperator, expr: Expr) -> Result<Expr, Error> {
+    fn unary(&mut self, op: UnaryOperator, expr: Expr, want: &Want) -> Result<Expr, Error> {
         let around = format!("{op} {expr}");
-        let (ty, why) = match op {
-            UnaryOperator::Not | UnaryOperator::BangNot => (Type::Boolean, "NOT"),
-            UnaryOperator::Plus | UnaryOperator::Minus => (Type::Float64, "arithmetic"),
+        match op {
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                let condition = Want::new(Type::Boolean, "NOT", Force::Fixed, &around);
+                let expr = Box::new(self.rewrite(expr, &condition)?);
+                let op = UnaryOperator::Not;
+                self.typed(Expr::UnaryOp { op, expr })
+            }
+            UnaryOperator::Plus | UnaryOperator::Minus if constant::constant(&expr).is_some() => {
+                let expr = Box::new(expr);
+                self.typed(Expr::UnaryOp { op, expr })
+            }
+            UnaryOperator::Plus | UnaryOperator::Minus => {
+                let mut peers = self.peers(vec![expr], Joined::Sum, &around, want)?;
+                let expr = peers.exprs.remove(0);
+                match (op, peers.are_values) {
+                    (UnaryOperator::Plus, _) => self.fit(expr, want),
+                    (_, true) => self.numeric(Function::Negate, vec![expr], want),
+                    (op, false) => self.typed(Expr::UnaryOp {
+                        op,
+                        expr: Box::new(expr),
+                    }),
+                }
+            }
             _ => {
                 let place = self.places.of(expr.span());
                 let error = place.error(format!("the operator {op} is not possible in a query"));
-                return Err(error.with_hint(FORMS));
+                Err(error.with_hint(FORMS))
             }
-        };
-        let op = if op == UnaryOperator::BangNot {
-            UnaryOperator::Not
-        } else {
-            op
-        };
-        let force = if ty == Type::Boolean {
-            Force::Fixed
-        } else {
-            Force::Peer
-        };
-        let expr = Box::new(self.rewrite(expr, &Want::new(ty, why, force, &around))?);
-        self.typed(Expr::UnaryOp { op, expr })
+        }
+    }
+
+    /// A function over numbers, and its result as its place wants it.
+    fn numeric(
+        &self,
+        function: Function,
+        arguments: Vec<Expr>,
+        want: &Want,
+    ) -> Result<Expr, Error> {
+        let expr = self.typed(of_values(function, arguments))?;
+        match want.ty {
+            // A number is no condition; the place says so.
+            Some(Type::Boolean) => Ok(expr),
+            _ => self.fit(expr, want),
+        }
     }
 
     // What DataFusion finds wrong is found at the smallest expression that is wrong.
@@ -134,8 +161,8 @@ impl Analysis<'_> {
             Op::Eq | Op::NotEq => Joined::Equality,
             Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => Joined::Order,
             Op::Plus | Op::Minus => Joined::Sum,
-            Op::Multiply | Op::Divide => Joined::Product,
-            Op::Modulo => Joined::Modulo,
+            Op::Multiply | Op::Modulo => Joined::Product,
+            Op::Divide => Joined::Quotient,
             Op::And | Op::Or => {
                 let left = self.fixed(left, Type::Boolean, "a condition", &around)?;
                 let right = self.fixed(right, Type::Boolean, "a condition", &around)?;
@@ -170,17 +197,38 @@ impl Analysis<'_> {
                 return Err(error.with_hint(FORMS));
             }
         };
-        let mut sides = self
-            .peers(vec![*left, *right], joined, &around, &nothing(&around))?
-            .into_iter();
-        match (sides.next(), sides.next()) {
-            (Some(left), Some(right)) => self.typed(Expr::BinaryOp {
-                left: Box::new(left),
-                op,
-                right: Box::new(right),
-            }),
-            _ => Err(place.error("an operand is missing").with_hint(FORMS)),
+        let peers = self.peers(vec![*left, *right], joined, &around, &nothing(&around))?;
+        let are_values = peers.are_values;
+        let Ok([left, right]) = <[Expr; 2]>::try_from(peers.exprs) else {
+            return Err(place.error("an operand is missing").with_hint(FORMS));
+        };
+        let operation = match op {
+            _ if joined == Joined::Quotient && self.are_floats(&left, &right)? => {
+                Some(Function::Divide)
+            }
+            _ if !are_values => None,
+            Op::Plus => Some(Function::Compute(Operation::Add)),
+            Op::Minus => Some(Function::Compute(Operation::Subtract)),
+            Op::Multiply => Some(Function::Compute(Operation::Multiply)),
+            Op::Modulo => Some(Function::Compute(Operation::Remainder)),
+            _ => return self.typed(compared(left, op, right)),
+        };
+        if let Some(function) = operation {
+            return self.numeric(function, vec![left, right], want);
         }
+        self.typed(Expr::BinaryOp {
+            left: Box::new(left),
+            op,
+            right: Box::new(right),
+        })
+    }
+
+    /// Whether a division is one of floats.
+    fn are_floats(&self, left: &Expr, right: &Expr) -> Result<bool, Error> {
+        let (left, right) = (self.type_of(left)?, self.type_of(right)?);
+        let is_number = |ty: &DataType| ty.is_integer() || ty.is_floating();
+        let is_float = left.is_floating() || right.is_floating();
+        Ok(is_float && is_number(&left) && is_number(&right))
     }
 
     // A path that is not literal: read from the JSON text of its root, for each record.
@@ -204,7 +252,8 @@ impl Analysis<'_> {
             Some(
                 ty @ (Type::Int64 | Type::Float64 | Type::Boolean | Type::Timestamp | Type::Text),
             ) => Ok(try_cast(Expr::Nested(Box::new(expr)), ty)),
-            Some(Type::Open) | None => Ok(Expr::Nested(Box::new(expr))),
+            Some(Type::Value) => Ok(of_values(Function::Value, vec![nested(expr)])),
+            Some(Type::Open) | None => Ok(nested(expr)),
         }
     }
 
@@ -239,11 +288,11 @@ impl Analysis<'_> {
         let outer = nothing(&around);
         let rebuilt = match expr {
             Expr::IsDistinctFrom(left, right) => {
-                let [left, right] = self.fixed_peers([*left, *right], Joined::Equality, &outer)?;
+                let [left, right] = self.identical([*left, *right], &outer)?;
                 Expr::IsDistinctFrom(Box::new(left), Box::new(right))
             }
             Expr::IsNotDistinctFrom(left, right) => {
-                let [left, right] = self.fixed_peers([*left, *right], Joined::Equality, &outer)?;
+                let [left, right] = self.identical([*left, *right], &outer)?;
                 Expr::IsNotDistinctFrom(Box::new(left), Box::new(right))
             }
             Expr::Between {
@@ -252,8 +301,16 @@ impl Analysis<'_> {
                 low,
                 high,
             } => {
+                let all = vec![*expr, *low, *high];
+                let peers = self.peers(all, Joined::Order, &around, &outer)?;
+                let are_values = peers.are_values;
                 let [expr, low, high] =
-                    self.fixed_peers([*expr, *low, *high], Joined::Order, &outer)?;
+                    <[Expr; 3]>::try_from(peers.exprs).expect("as many peers come back as went in");
+                if are_values {
+                    let low = compared(expr.clone(), BinaryOperator::GtEq, low);
+                    let high = compared(expr, BinaryOperator::LtEq, high);
+                    return self.typed(negated_if(negated, joined(low, BinaryOperator::And, high)));
+                }
                 Expr::Between {
                     expr: Box::new(expr),
                     negated,
@@ -267,10 +324,18 @@ impl Analysis<'_> {
                 negated,
             } => {
                 list.insert(0, *expr);
-                let mut list = self.peers(list, Joined::Equality, &around, &outer)?;
-                let expr = Box::new(list.remove(0));
+                let peers = self.peers(list, Joined::Equality, &around, &outer)?;
+                let mut list = peers.exprs;
+                let expr = list.remove(0);
+                if peers.are_values {
+                    let equal = |other| compared(expr.clone(), BinaryOperator::Eq, other);
+                    let any = list.into_iter().map(equal);
+                    let any = any.reduce(|any, equal| joined(any, BinaryOperator::Or, equal));
+                    let any = any.unwrap_or(Expr::value(Value::Boolean(false)));
+                    return self.typed(negated_if(negated, any));
+                }
                 Expr::InList {
-                    expr,
+                    expr: Box::new(expr),
                     list,
                     negated,
                 }
@@ -280,18 +345,17 @@ impl Analysis<'_> {
         self.typed(rebuilt)
     }
 
-    fn fixed_peers<const N: usize>(
+    fn identical<const N: usize>(
         &mut self,
         exprs: [Expr; N],
-        joined: Joined,
         outer: &Want,
     ) -> Result<[Expr; N], Error> {
         let around = outer.around.clone();
-        let peers = self.peers(exprs.into(), joined, &around, outer)?;
-        Ok(<[Expr; N]>::try_from(peers).expect("as many peers come back as went in"))
+        let peers = self.peers(exprs.into(), Joined::Identity, &around, outer)?;
+        Ok(<[Expr; N]>::try_from(peers.exprs).expect("as many peers come back as went in"))
     }
 
-    fn case(&mut self, expr: Expr, want: &Want) -> Result<Expr, Error> {
+    pub(super) fn case(&mut self, expr: Expr, want: &Want) -> Result<Expr, Error> {
         let around = expr.to_string();
         let Expr::Case {
             case_token,
@@ -313,7 +377,8 @@ impl Analysis<'_> {
             Some(operand) => {
                 let mut all = vec![*operand];
                 all.extend(whens);
-                let mut all = self.peers(all, Joined::Equality, &around, &nothing(&around))?;
+                let peers = self.peers(all, Joined::Identity, &around, &nothing(&around))?;
+                let mut all = peers.exprs;
                 (Some(Box::new(all.remove(0))), all)
             }
             None => {
@@ -325,7 +390,7 @@ impl Analysis<'_> {
                 (None, whens?)
             }
         };
-        let mut results = self.peers(results, Joined::Value, &around, want)?;
+        let mut results = self.peers(results, Joined::Value, &around, want)?.exprs;
         let else_result = if has_else {
             results.pop().map(Box::new)
         } else {
@@ -335,13 +400,14 @@ impl Analysis<'_> {
         let conditions = both
             .map(|(condition, result)| CaseWhen { condition, result })
             .collect();
-        self.typed(Expr::Case {
+        let case = self.typed(Expr::Case {
             case_token,
             end_token,
             operand,
             conditions,
             else_result,
-        })
+        })?;
+        self.fit(case, want)
     }
 }
 
@@ -351,6 +417,34 @@ pub(super) const FORMS: &str =
 
 pub(super) fn is_json(op: &BinaryOperator) -> bool {
     matches!(op, BinaryOperator::Arrow | BinaryOperator::LongArrow)
+}
+
+/// A comparison of two numbers as they are written.
+fn compared(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    let order = of_values(Function::Compare, vec![left, right]);
+    joined(order, op, Expr::value(Value::Number("0".to_owned(), false)))
+}
+
+fn joined(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    nested(Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    })
+}
+
+fn negated_if(negated: bool, expr: Expr) -> Expr {
+    if !negated {
+        return expr;
+    }
+    Expr::UnaryOp {
+        op: UnaryOperator::Not,
+        expr: Box::new(expr),
+    }
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
 }
 
 pub(super) fn nothing(around: &str) -> Want {

@@ -1,8 +1,9 @@
 //! Function calls: refused, or their arguments typed by the function.
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Spanned, Value,
+    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Spanned, Value,
 };
 
 use super::peers::Joined;
@@ -10,15 +11,23 @@ use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
 use crate::session::Function as Known;
 use crate::signature::{self, Arguments};
+use crate::value::Function;
 
 impl Analysis<'_> {
-    pub(super) fn function(&mut self, mut function: Function, want: &Want) -> Result<Expr, Error> {
+    pub(super) fn function(
+        &mut self,
+        mut function: ast::Function,
+        want: &Want,
+    ) -> Result<Expr, Error> {
         let around = function.to_string();
         let place = self.places.of(function.name.span());
         let name = function.name.to_string().to_lowercase();
         if function.over.is_some() {
             let error = place.error("a window function is not possible on a stream of records");
             return Err(error.with_hint("a query sees one record at a time"));
+        }
+        if let Some(rewritten) = self.choice(&name, &mut function)? {
+            return self.case(rewritten, want);
         }
         let known = self.session.function(&name);
         match &known {
@@ -57,15 +66,81 @@ impl Analysis<'_> {
         }
         let arguments = self.plain_arguments(&mut function, &name)?;
         let arguments = match signature::arguments(&name) {
-            Arguments::Alternatives(from) => self.alternatives(arguments, from, &around, want)?,
+            Arguments::Alternatives => {
+                let nothing = Want::nothing("the elements of a list have one type", &around);
+                let want = if is_list(&name) { &nothing } else { want };
+                let peers = self.peers(arguments, Joined::Value, &around, want)?;
+                let extreme = match name.as_str() {
+                    "greatest" => Some(Function::Greatest),
+                    "least" => Some(Function::Least),
+                    _ => None,
+                };
+                if let Some(extreme) = extreme.filter(|_| peers.are_values) {
+                    return self.fit(of_values(extreme, peers.exprs), want);
+                }
+                peers.exprs
+            }
             Arguments::Each => self.each(arguments, &known, &name, &around)?,
         };
         let call = call_in_place(function, &name, arguments);
         self.type_of(&call)?;
-        Ok(call)
+        self.fit(call, want)
     }
 
-    fn plain_arguments(&self, function: &mut Function, name: &str) -> Result<Vec<Expr>, Error> {
+    /// Functions that are a CASE by another name, as that CASE; `ifnull` and `nvl` become `coalesce`.
+    fn choice(&self, name: &str, function: &mut ast::Function) -> Result<Option<Expr>, Error> {
+        let is_plain = function.over.is_none() && function.filter.is_none();
+        let FunctionArguments::List(list) = &function.args else {
+            return Ok(None);
+        };
+        let count = list.args.len();
+        let case = |condition, result, otherwise| Expr::Case {
+            case_token: AttachedToken::empty(),
+            end_token: AttachedToken::empty(),
+            operand: None,
+            conditions: vec![CaseWhen { condition, result }],
+            else_result: Some(Box::new(otherwise)),
+        };
+        match name {
+            "nullif" if count == 2 && is_plain => {
+                let mut arguments = self.plain_arguments(function, name)?.into_iter();
+                let (Some(value), Some(other)) = (arguments.next(), arguments.next()) else {
+                    return Ok(None);
+                };
+                let is_equal = Expr::BinaryOp {
+                    left: Box::new(nested(value.clone())),
+                    op: BinaryOperator::Eq,
+                    right: Box::new(nested(other)),
+                };
+                Ok(Some(case(is_equal, Expr::value(Value::Null), value)))
+            }
+            "nvl2" if count == 3 && is_plain => {
+                let mut arguments = self.plain_arguments(function, name)?.into_iter();
+                let (Some(value), Some(present), Some(absent)) =
+                    (arguments.next(), arguments.next(), arguments.next())
+                else {
+                    return Ok(None);
+                };
+                let is_present = Expr::IsNotNull(Box::new(value));
+                Ok(Some(case(is_present, present, absent)))
+            }
+            "nvl" | "ifnull" if count == 2 && is_plain => {
+                let mut arguments = self.plain_arguments(function, name)?.into_iter();
+                let (Some(value), Some(absent)) = (arguments.next(), arguments.next()) else {
+                    return Ok(None);
+                };
+                let is_present = Expr::IsNotNull(Box::new(value.clone()));
+                Ok(Some(case(is_present, value, absent)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn plain_arguments(
+        &self,
+        function: &mut ast::Function,
+        name: &str,
+    ) -> Result<Vec<Expr>, Error> {
         let place = self.places.of(function.name.span());
         let refuse = || {
             let error = place.error(format!("only plain arguments are possible in `{name}`"));
@@ -85,26 +160,6 @@ impl Analysis<'_> {
                 list.args.into_iter().map(plain).collect()
             }
         }
-    }
-
-    fn alternatives(
-        &mut self,
-        mut all: Vec<Expr>,
-        from: usize,
-        around: &str,
-        want: &Want,
-    ) -> Result<Vec<Expr>, Error> {
-        let rest = all.split_off(from.min(all.len()));
-        let presence = Want {
-            force: Force::Presence,
-            ..Want::nothing("only its presence matters", around)
-        };
-        let mut result = Vec::with_capacity(all.len() + rest.len());
-        for condition in all {
-            result.push(self.rewrite(condition, &presence)?);
-        }
-        result.extend(self.peers(rest, Joined::Value, around, want)?);
-        Ok(result)
     }
 
     fn each(
@@ -154,27 +209,37 @@ impl Analysis<'_> {
 }
 
 /// The arguments a call chooses from, if it is such a call.
-pub(super) fn alternatives(function: &Function) -> Option<Vec<&Expr>> {
+pub(super) fn alternatives(function: &ast::Function) -> Option<Vec<&Expr>> {
     let name = function.name.to_string().to_lowercase();
-    let Arguments::Alternatives(from) = signature::arguments(&name) else {
-        return None;
-    };
-    if matches!(name.as_str(), "make_array" | "make_list") {
+    if signature::arguments(&name) != Arguments::Alternatives || is_list(&name) {
         return None;
     }
     let FunctionArguments::List(list) = &function.args else {
         return None;
     };
-    let plain = list.args.iter().skip(from).map(|argument| match argument {
+    let plain = list.args.iter().map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
     plain.collect()
 }
 
+fn is_list(name: &str) -> bool {
+    matches!(name, "make_array" | "make_list")
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+/// A call of one of the functions over values of any kind.
+pub(super) fn of_values(function: Function, arguments: Vec<Expr>) -> Expr {
+    call(function.name(), arguments)
+}
+
 /// A call of `name`, which is a lowercase function name.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let function = Function {
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let function = ast::Function {
         name: ObjectName(Vec::new()),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
@@ -187,6 +252,11 @@ pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     call_in_place(function, name, arguments)
 }
 
+/// An expression as a value of any kind.
+pub(crate) fn as_value(expr: Expr) -> Expr {
+    of_values(Function::Value, vec![expr])
+}
+
 /// A cast to an Arrow type that SQL has no name for.
 pub(crate) fn arrow_cast(expr: Expr, ty: &arrow::datatypes::DataType) -> Expr {
     call(
@@ -195,11 +265,11 @@ pub(crate) fn arrow_cast(expr: Expr, ty: &arrow::datatypes::DataType) -> Expr {
     )
 }
 
-fn call_in_place(mut function: Function, name: &str, arguments: Vec<Expr>) -> Expr {
+fn call_in_place(mut function: ast::Function, name: &str, arguments: Vec<Expr>) -> Expr {
     let span = function.name.span();
     let ident = Ident {
         value: name.to_owned(),
-        quote_style: None,
+        quote_style: name.starts_with('#').then_some('"'),
         span,
     };
     function.name = ObjectName(vec![ObjectNamePart::Identifier(ident)]);

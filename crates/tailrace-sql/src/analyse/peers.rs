@@ -4,37 +4,71 @@ use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::Expr;
 
 use super::constant::{Constant, constant, quoted};
+use super::function::of_values;
 use super::{Analysis, Force, Want};
 use crate::error::Error;
 use crate::types::Type;
+use crate::value::{self, Function};
 
 /// What joins the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// `=`, `<>`, IN, CASE x WHEN.
+    /// `=`, `<>`, IN.
     Equality,
     /// `<`, BETWEEN and the like.
     Order,
+    /// CASE x WHEN, IS DISTINCT FROM: equality that only DataFusion's own operators have.
+    Identity,
     /// `+` and `-`.
     Sum,
-    /// `*` and `/`.
+    /// `*` and `%`.
     Product,
-    /// `%`
-    Modulo,
+    /// `/`
+    Quotient,
     /// Alternatives of one value: coalesce, CASE.
     Value,
+}
+
+/// Operands over physical columns.
+pub(super) struct Peers {
+    pub(super) exprs: Vec<Expr>,
+    /// They meet in functions over values of any kind, not in DataFusion's own operators.
+    pub(super) are_values: bool,
 }
 
 /// What operands with a type of their own are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Facts {
     integers: bool,
+    /// A constant that a 64-bit float may not hold.
     big: bool,
     floats: bool,
     text: bool,
     boolean: bool,
     time: bool,
     interval: bool,
+    /// A decimal, list or the like.
+    other: bool,
+    /// Operands that are numbers of any kind: their rows decide.
+    dynamic: bool,
+    /// How many operands are not constant.
+    varying: usize,
+}
+
+/// An operand on its way.
+struct Operand {
+    expr: Expr,
+    /// A key, or a choice between keys: not rewritten before its type is known.
+    is_open: bool,
+}
+
+/// What operands become.
+#[derive(Clone, Debug)]
+enum Meeting {
+    /// Keys have this type.
+    Typed(Want),
+    /// Values of any kind.
+    Values,
 }
 
 impl Analysis<'_> {
@@ -45,40 +79,122 @@ impl Analysis<'_> {
         joined: Joined,
         around: &str,
         outer: &Want,
-    ) -> Result<Vec<Expr>, Error> {
+    ) -> Result<Peers, Error> {
         let mut facts = Facts::default();
         let mut rewritten = Vec::with_capacity(operands.len());
         for operand in operands {
-            if let Some(constant) = constant(&operand) {
-                facts.constant(constant);
-                rewritten.push((operand, false));
-            } else if self.is_open(&operand)? {
-                rewritten.push((operand, true));
-            } else {
-                let operand = self.rewrite(
-                    operand,
-                    &Want::nothing("nothing beside it fixes a type", around),
-                )?;
-                facts.data_type(&self.type_of(&operand)?);
-                rewritten.push((operand, false));
-            }
+            let operand = self.operand(operand, around, &mut facts)?;
+            rewritten.push(operand);
         }
-        let want = facts.want(joined, around, outer);
+        let any_open = rewritten.iter().any(|operand| operand.is_open);
+        if any_open && facts.says_nothing() {
+            let open = rewritten.iter().filter(|operand| operand.is_open);
+            open.for_each(|operand| facts.constants_of_choice(&operand.expr));
+        }
+        match facts.meeting(joined, around, outer, any_open) {
+            Meeting::Values => self.values(rewritten, joined, around),
+            Meeting::Typed(want) => self.typed_operands(rewritten, joined, &want, facts),
+        }
+    }
+
+    fn operand(&mut self, expr: Expr, around: &str, facts: &mut Facts) -> Result<Operand, Error> {
+        if let Some(constant) = constant(&expr) {
+            facts.constant(constant);
+            return Ok(Operand {
+                expr,
+                is_open: false,
+            });
+        }
+        facts.varying += 1;
+        if self.is_open(&expr)? || self.is_choice(&expr)? {
+            return Ok(Operand {
+                expr,
+                is_open: true,
+            });
+        }
+        let want = Want::value("nothing beside it fixes a type", around);
+        let expr = self.rewrite(expr, &want)?;
+        let expr = self.fit(expr, &want)?;
+        facts.data_type(&self.type_of(&expr)?);
+        Ok(Operand {
+            expr,
+            is_open: false,
+        })
+    }
+
+    fn typed_operands(
+        &mut self,
+        operands: Vec<Operand>,
+        joined: Joined,
+        want: &Want,
+        facts: Facts,
+    ) -> Result<Peers, Error> {
         let mut as_text = false;
-        let mut result = Vec::with_capacity(rewritten.len());
-        for (operand, open) in rewritten {
-            if open {
-                let operand = self.rewrite(operand, &want)?;
-                as_text |= self.type_of(&operand)? == DataType::Utf8View;
-                result.push(operand);
+        let mut exprs = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let expr = if operand.is_open {
+                let expr = self.rewrite(operand.expr, want)?;
+                as_text |= self.type_of(&expr)? == DataType::Utf8View;
+                expr
+            } else if constant(&operand.expr).is_some() {
+                operand.expr
             } else {
-                result.push(operand);
+                self.fit(operand.expr, want)?
+            };
+            exprs.push(expr);
+        }
+        let is_equality = matches!(joined, Joined::Equality | Joined::Identity);
+        if is_equality && as_text && facts.integers {
+            exprs = exprs.into_iter().map(quoted).collect();
+        }
+        Ok(Peers {
+            exprs,
+            are_values: false,
+        })
+    }
+
+    /// The operands as values of any kind. Numbers that are compared or computed with stay as they are: the functions
+    /// take them, too.
+    fn values(
+        &mut self,
+        operands: Vec<Operand>,
+        joined: Joined,
+        around: &str,
+    ) -> Result<Peers, Error> {
+        let why = match joined {
+            Joined::Value => "one of several values, handed on as it is",
+            Joined::Sum | Joined::Product => "arithmetic, exact for integers",
+            _ => "compared exactly",
+        };
+        let want = Want::value(why, around);
+        let mut exprs = Vec::with_capacity(operands.len());
+        for operand in operands {
+            let expr = match operand.is_open {
+                true => self.rewrite(operand.expr, &want)?,
+                false => operand.expr,
+            };
+            let is_value = joined != Joined::Value
+                || super::is_null(&expr)
+                || value::is_value(&self.type_of(&expr)?);
+            exprs.push(match is_value {
+                true => expr,
+                false => of_values(Function::Value, vec![expr]),
+            });
+        }
+        Ok(Peers {
+            exprs,
+            are_values: true,
+        })
+    }
+
+    /// Whether an expression chooses between values of which one is a key's.
+    fn is_choice(&self, expr: &Expr) -> Result<bool, Error> {
+        for alternative in alternatives(expr) {
+            if self.is_open(alternative)? || self.is_choice(alternative)? {
+                return Ok(true);
             }
         }
-        if joined == Joined::Equality && as_text && facts.integers {
-            result = result.into_iter().map(quoted).collect();
-        }
-        Ok(result)
+        Ok(false)
     }
 
     /// Whether an expression has no type of its own: a key, or a choice between keys.
@@ -91,22 +207,7 @@ impl Analysis<'_> {
             Expr::BinaryOp { left, op, .. } if super::expression::is_json(op) => {
                 Ok(self.is_open(left)?)
             }
-            Expr::Case {
-                conditions,
-                else_result,
-                ..
-            } => {
-                let results = conditions
-                    .iter()
-                    .map(|when| &when.result)
-                    .chain(else_result.as_deref());
-                self.all_open(results)
-            }
-            Expr::Function(function) => match super::function::alternatives(function) {
-                Some(arguments) => self.all_open(arguments.into_iter()),
-                None => Ok(false),
-            },
-            _ => Ok(false),
+            expr => self.all_open(alternatives(expr).into_iter()),
         }
     }
 
@@ -125,6 +226,23 @@ impl Analysis<'_> {
     }
 }
 
+/// The values that an expression chooses from, if it is such an expression.
+fn alternatives(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Nested(inner) => alternatives(inner),
+        Expr::Case {
+            conditions,
+            else_result,
+            ..
+        } => {
+            let results = conditions.iter().map(|when| &when.result);
+            results.chain(else_result.as_deref()).collect()
+        }
+        Expr::Function(function) => super::function::alternatives(function).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
 impl Facts {
     fn constant(&mut self, constant: Constant) {
         match constant {
@@ -132,7 +250,10 @@ impl Facts {
                 self.integers = true;
                 self.big |= big;
             }
-            Constant::Float => self.floats = true,
+            Constant::Float { big } => {
+                self.floats = true;
+                self.big |= big;
+            }
             Constant::Text => self.text = true,
             Constant::Boolean => self.boolean = true,
             Constant::Null => {}
@@ -141,55 +262,117 @@ impl Facts {
         }
     }
 
+    /// What the constants say that a choice may give.
+    fn constants_of_choice(&mut self, expr: &Expr) {
+        for alternative in alternatives(expr) {
+            match constant(alternative) {
+                Some(constant) => self.constant(constant),
+                None => self.constants_of_choice(alternative),
+            }
+        }
+    }
+
     fn data_type(&mut self, ty: &DataType) {
         match ty {
+            ty if value::is_value(ty) => self.dynamic = true,
             ty if ty.is_integer() => self.integers = true,
-            ty if ty.is_floating()
-                || matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..)) =>
-            {
+            ty if ty.is_floating() => self.floats = true,
+            DataType::Decimal128(..) | DataType::Decimal256(..) => {
                 self.floats = true;
+                self.other = true;
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => self.text = true,
             DataType::Dictionary(_, value) => self.data_type(value),
             DataType::Boolean => self.boolean = true,
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => self.time = true,
             DataType::Interval(_) | DataType::Duration(_) => self.interval = true,
-            _ => {}
+            DataType::Null => {}
+            _ => self.other = true,
         }
     }
 
-    fn want(&self, joined: Joined, around: &str, outer: &Want) -> Want {
-        let want = |ty, why: &'static str| Want::new(ty, why, Force::Peer, around);
-        let exact = self.big && !self.floats;
-        let numbers = self.integers || self.floats;
+    fn says_nothing(&self) -> bool {
+        let kinds = self.integers || self.floats || self.text || self.boolean;
+        !(kinds || self.time || self.interval || self.dynamic)
+    }
+
+    fn meeting(&self, joined: Joined, around: &str, outer: &Want, any_open: bool) -> Meeting {
         match joined {
-            Joined::Sum if self.time || self.interval => {
-                want(Type::Timestamp, "arithmetic with a time")
+            Joined::Sum | Joined::Product | Joined::Quotient => {
+                self.computed(joined, around, any_open)
             }
-            Joined::Modulo if self.integers && !self.floats => {
-                want(Type::Int64, "modulo with integers only")
-            }
-            Joined::Sum | Joined::Product | Joined::Modulo if exact => {
-                want(Type::Int64, "arithmetic with an integer beyond 2^53")
-            }
-            Joined::Sum | Joined::Product | Joined::Modulo => want(Type::Float64, "arithmetic"),
+            Joined::Value => self.chosen(around, outer, any_open),
+            Joined::Equality | Joined::Order | Joined::Identity => self.compared(joined, around),
+        }
+    }
+
+    fn computed(&self, joined: Joined, around: &str, any_open: bool) -> Meeting {
+        let want = |ty, why: &'static str| Want::new(ty, why, Force::Peer, around);
+        if self.time || self.interval {
+            return Meeting::Typed(want(Type::Timestamp, "arithmetic with a time"));
+        }
+        let is_plain = !self.other && !self.boolean;
+        let is_exact = any_open || self.dynamic || self.integers && !self.floats;
+        match joined {
+            // The result is a float anyway.
+            Joined::Quotient => Meeting::Typed(want(Type::Float64, "a division")),
+            _ if is_plain && is_exact => Meeting::Values,
+            _ => Meeting::Typed(want(Type::Float64, "arithmetic")),
+        }
+    }
+
+    fn chosen(&self, around: &str, outer: &Want, any_open: bool) -> Meeting {
+        let want = |ty, why: &'static str| Meeting::Typed(Want::new(ty, why, Force::Peer, around));
+        let keeps_kind = (any_open || self.dynamic) && !(self.time || self.interval || self.other);
+        match outer.ty {
             _ if self.time => want(Type::Timestamp, "beside a time"),
+            Some(Type::Value | Type::Int64 | Type::Float64 | Type::Boolean) if keeps_kind => {
+                Meeting::Values
+            }
+            Some(Type::Text | Type::Timestamp) => Meeting::Typed(outer.clone()),
             _ if self.text => want(Type::Text, "beside text"),
             _ if self.boolean => want(Type::Boolean, "beside true or false"),
-            Joined::Equality if self.integers && !self.floats => {
-                want(Type::Int64, "equality with integers only")
+            _ if self.big && !self.floats => want(Type::Int64, "beside an integer beyond 2^53"),
+            _ if self.integers || self.floats || self.dynamic => {
+                want(Type::Float64, "beside a number")
             }
-            Joined::Order | Joined::Value if exact => {
-                want(Type::Int64, "beside an integer beyond 2^53")
-            }
-            Joined::Equality if numbers => want(Type::Float64, "equality with a number"),
-            Joined::Order if numbers => want(Type::Float64, "ordered comparison with a number"),
-            Joined::Value if numbers => want(Type::Float64, "beside a number"),
             // Alternatives are what their place wants them to be.
-            Joined::Value => outer.clone(),
-            Joined::Equality | Joined::Order => {
-                Want::nothing("beside nothing that has a type", around)
-            }
+            _ => Meeting::Typed(outer.clone()),
+        }
+    }
+
+    /// A float holds enough of any number for a comparison with a constant below 2^53: rounding keeps their order.
+    /// Whatever else is compared with a number is compared as it is written.
+    fn compared(&self, joined: Joined, around: &str) -> Meeting {
+        let want = |ty, why: &'static str| Meeting::Typed(Want::new(ty, why, Force::Peer, around));
+        let whole = |ty| {
+            Meeting::Typed(Want::new(
+                ty,
+                "equality with a whole number",
+                Force::Whole,
+                around,
+            ))
+        };
+        let numbers = self.integers || self.floats || self.dynamic;
+        let is_exact = self.big || self.varying > 1;
+        if self.time {
+            want(Type::Timestamp, "beside a time")
+        } else if self.text {
+            want(Type::Text, "beside text")
+        } else if self.boolean {
+            want(Type::Boolean, "beside true or false")
+        } else if !numbers {
+            Meeting::Typed(Want::nothing("beside nothing that has a type", around))
+        } else if joined == Joined::Identity && self.integers && !self.floats {
+            whole(Type::Int64)
+        } else if joined != Joined::Identity && is_exact && !self.other {
+            Meeting::Values
+        } else if joined == Joined::Order {
+            want(Type::Float64, "ordered comparison with a number")
+        } else if self.floats {
+            want(Type::Float64, "equality with a number")
+        } else {
+            whole(Type::Float64)
         }
     }
 }

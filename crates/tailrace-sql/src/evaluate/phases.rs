@@ -11,9 +11,11 @@ use arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::{Evaluated, Evaluator, Rows, Runner, Selected, conform};
+use super::{Evaluated, Evaluator, Rows, Runner, conform};
+use crate::failures::{Failure, Failures};
 use crate::query::Query;
-use crate::row_wise::{Failures, RowWise, rows_that_meet};
+use crate::row_wise::{RowWise, rows_that_meet};
+use crate::value::mismatches;
 
 /// The conditions of all branches, over the columns of the pushdown.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Selection {
     /// By branch: those that it keeps, as positions in `rows`.
     branches: Vec<Rows>,
     failures: Failures,
+    /// Values that did not fit what a condition wanted.
+    pub type_mismatches: u64,
 }
 
 impl Conditions {
@@ -60,9 +64,13 @@ impl Evaluator {
         self.clock.set(observed_ns);
         let batch = conform(&conditions.schema, batch);
         let mut failures = Failures::default();
+        let mismatches = mismatches::count();
         let predicates = conditions.predicates.iter();
         let branches: Vec<Rows> = predicates
-            .map(|predicate| rows_that_meet(predicate, &batch, &mut failures))
+            .enumerate()
+            .map(|(branch, predicate)| {
+                rows_that_meet(predicate, &batch, failures.of_branch(branch))
+            })
             .collect();
         let rows = union(&branches, batch.num_rows());
         let branches = branches
@@ -73,6 +81,7 @@ impl Evaluator {
             rows,
             branches,
             failures,
+            type_mismatches: mismatches::count() - mismatches,
         }
     }
 
@@ -97,28 +106,33 @@ impl Evaluator {
             rows: selected,
             branches,
             mut failures,
+            type_mismatches,
         } = selection;
+        let mismatches = mismatches::count();
         let mut failed = Failures::default();
         let row_wise = self.branches.iter().filter_map(Runner::row_wise);
         let branches = row_wise
             .zip(branches)
-            .map(|(row_wise, rows)| Selected {
-                computed: row_wise.compute(&batch, &rows, &mut failed),
-                rows,
+            .enumerate()
+            .map(|(branch, (row_wise, rows))| {
+                row_wise.compute(&batch, rows, failed.of_branch(branch))
             })
             .collect();
-        failures.add_selected(&failed, &selected);
+        failures.add_selected(failed, &selected);
+        let (failed_rows, failures) = failures.take();
         Evaluated {
             branches,
-            failed_rows: failures.count(),
+            failed_rows,
+            failures,
+            type_mismatches: type_mismatches + mismatches::count() - mismatches,
         }
     }
 }
 
 impl Selection {
-    /// Rows for which a condition failed; it was NULL there.
-    pub fn failed_rows(&self) -> u64 {
-        self.failures.clone().count()
+    /// How many rows a condition failed for, which was NULL there, and the conditions.
+    pub fn failures(&self) -> (u64, Vec<Failure>) {
+        self.failures.clone().take()
     }
 }
 

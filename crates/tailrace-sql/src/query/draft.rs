@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, visit_expre
 
 use super::list::{Item, List};
 use super::{Branch, Conjunct, Output, OutputValue, Prepared};
-use crate::analyse::{Analysis, arrow_cast};
+use crate::analyse::{Analysis, arrow_cast, as_value};
 use crate::error::{Error, Place, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
@@ -21,6 +21,7 @@ use crate::pushdown::When;
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
+use crate::value;
 
 /// A branch on its way to a plan.
 pub(super) struct Draft {
@@ -270,6 +271,10 @@ pub(super) fn unify_types(
             let ty = &prepared[index].types[computed];
             common = Some(match &common {
                 None => ty.clone(),
+                // A number or a value of any kind takes in every other.
+                Some(common) if value::is_value(common) || value::is_value(ty) => {
+                    value::data_type()
+                }
                 Some(common) => type_union_coercion(common, ty).ok_or_else(|| {
                     let name = &slots[output].0;
                     let message = format!(
@@ -290,7 +295,10 @@ pub(super) fn unify_types(
                 .filter(|common| **common != prepared[index].types[computed])
             {
                 let computed = &mut drafts[index].rewritten.computed[computed];
-                computed.expr = arrow_cast(computed.expr.clone(), common);
+                computed.expr = match value::is_value(common) {
+                    true => as_value(computed.expr.clone()),
+                    false => arrow_cast(computed.expr.clone(), common),
+                };
                 changed.insert(index);
             }
         }

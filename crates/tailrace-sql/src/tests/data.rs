@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray,
-    TimestampNanosecondArray,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, StructArray,
+    TimestampNanosecondArray, UInt8Array,
 };
+use arrow::datatypes::DataType;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::Value;
+use tailrace_model::json::Kind;
 
 use crate::{Column, Evaluated, Options, OutputValue, Query, Reserved, Rows, Source, Step, Type};
 
@@ -42,6 +44,7 @@ fn array(column: &Column, records: &[Value]) -> ArrayRef {
                 .map(|value| value.and_then(text))
                 .collect::<StringViewArray>(),
         ),
+        Type::Value => values_of_any_kind(values),
         Type::Int64 => Arc::new(
             values
                 .map(|value| value.and_then(integer))
@@ -64,6 +67,29 @@ fn array(column: &Column, records: &[Value]) -> ArrayRef {
             Arc::new(times.with_timezone("UTC"))
         }
     }
+}
+
+fn values_of_any_kind(values: impl Iterator<Item = Option<Value>>) -> ArrayRef {
+    let (mut texts, mut kinds) = (Vec::new(), Vec::new());
+    for value in values {
+        kinds.push(value.as_ref().map(|value| match value {
+            Value::Null => Kind::Null as u8,
+            Value::Bool(_) => Kind::Bool as u8,
+            Value::Number(number) if number.is_f64() => Kind::Float as u8,
+            Value::Number(_) => Kind::Integer as u8,
+            Value::String(_) => Kind::String as u8,
+            Value::Array(_) => Kind::Array as u8,
+            Value::Object(_) => Kind::Object as u8,
+        }));
+        texts.push(value.and_then(text));
+    }
+    let DataType::Struct(fields) = Type::Value.data_type() else {
+        unreachable!("values are structs");
+    };
+    let texts = StringViewArray::from_iter(texts);
+    let nulls = texts.nulls().cloned();
+    let columns: Vec<ArrayRef> = vec![Arc::new(texts), Arc::new(UInt8Array::from(kinds))];
+    Arc::new(StructArray::new(fields, columns, nulls))
 }
 
 fn value(source: &Source, record: &Value) -> Option<Value> {
@@ -113,7 +139,14 @@ fn integer(value: Value) -> Option<i64> {
 /// Output rows as text, one line for each, branch after branch: `0: a=1 b=x`.
 pub(super) fn rows(query: &Query, batch: &RecordBatch, evaluated: &Evaluated) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
-    let format = |array: &dyn Array, row: usize| {
+    let format = |array: &ArrayRef, row: usize| {
+        if let Some((text, kind)) = crate::split_values(array) {
+            return match text.is_valid(row).then(|| text.value(row)) {
+                None => "NULL".to_owned(),
+                Some(text) if kind.value(row) == Kind::String as u8 => format!("{text:?}"),
+                Some(text) => text.to_owned(),
+            };
+        }
         ArrayFormatter::try_new(array, &options)
             .unwrap()
             .value(row)

@@ -158,6 +158,7 @@ fn plain(query: &Query, batch: &RecordBatch) -> Option<Evaluated> {
     config.options_mut().execution.time_zone = Some("UTC".to_owned());
     let mut context = SessionContext::new_with_config(config);
     datafusion_functions_json::register_all(&mut context).unwrap();
+    crate::value::all().for_each(|udf| context.register_udf(udf));
     let table = MemTable::try_new(numbered.schema(), vec![vec![numbered]]).unwrap();
     context.register_table("logs", Arc::new(table)).unwrap();
     let mut branches = Vec::new();
@@ -176,12 +177,19 @@ fn plain(query: &Query, batch: &RecordBatch) -> Option<Evaluated> {
         let rows = all.column(0).as_primitive::<UInt32Type>().values().to_vec();
         branches.push(Selected {
             rows: Rows::Some(rows),
-            computed: all.columns()[1..].to_vec(),
+            computed: all.columns()[1..]
+                .iter()
+                .cloned()
+                .map(crate::value::with_nulls_inside)
+                .collect(),
+            failed: Vec::new(),
         });
     }
     Some(Evaluated {
         branches,
         failed_rows: 0,
+        failures: Vec::new(),
+        type_mismatches: 0,
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) fn in_two_phases(query: &Query, batch: &RecordBatch) -> Option<Evalua
         Rows::Some(rows) => rows.clone(),
     };
     assert!(selected.is_sorted());
-    let failed = selection.failed_rows();
+    let failed = selection.failures().0;
     let second = take_record_batch(batch, &UInt32Array::from(selected.clone())).unwrap();
     let mut evaluated = evaluator.compute(&second, selection, OBSERVED_NS);
     assert!(evaluated.failed_rows >= failed);

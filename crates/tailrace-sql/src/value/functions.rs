@@ -1,0 +1,302 @@
+//! The functions over values of any kind that rewritten queries call. Users cannot name them.
+//!
+//! Takes columns and constants, gives a column. An operation that has no exact result is an error of its row: the
+//! evaluator finds the row, makes it NULL and counts it.
+
+use std::cmp::Ordering;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int8Array, Int64Array};
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::convert::{self, text_of};
+use super::number::{Number, Operation};
+use super::{Builder, Value, Values, data_type, is_value};
+use crate::error::type_name;
+
+/// A function over values of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Function {
+    /// Any value with its kind.
+    Value,
+    /// Two numbers: 64-bit integers if both have an integer type, else an integer or a float as the operands are.
+    Compute(Operation),
+    /// Two numbers, always a float; a division by zero is an error.
+    Divide,
+    /// A number with the other sign.
+    Negate,
+    /// Two numbers: -1, 0 or 1.
+    Compare,
+    /// The largest of all that are not NULL: as numbers if all are, else as texts.
+    Greatest,
+    Least,
+    ToInt64,
+    ToFloat64,
+    ToBoolean,
+    ToText,
+}
+
+const ALL: [Function; 14] = [
+    Function::Value,
+    Function::Compute(Operation::Add),
+    Function::Compute(Operation::Subtract),
+    Function::Compute(Operation::Multiply),
+    Function::Compute(Operation::Remainder),
+    Function::Divide,
+    Function::Negate,
+    Function::Compare,
+    Function::Greatest,
+    Function::Least,
+    Function::ToInt64,
+    Function::ToFloat64,
+    Function::ToBoolean,
+    Function::ToText,
+];
+
+/// All of them, to be registered.
+pub(crate) fn all() -> impl Iterator<Item = ScalarUDF> {
+    ALL.into_iter().map(|function| {
+        ScalarUDF::from(OfValues {
+            function,
+            signature: Signature::variadic_any(Volatility::Immutable),
+        })
+    })
+}
+
+impl Function {
+    /// What it is called in a rewritten query.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Function::Value => "#value",
+            Function::Compute(Operation::Add) => "#add",
+            Function::Compute(Operation::Subtract) => "#subtract",
+            Function::Compute(Operation::Multiply) => "#multiply",
+            Function::Compute(Operation::Remainder) => "#remainder",
+            Function::Divide => "#divide",
+            Function::Negate => "#negate",
+            Function::Compare => "#compare",
+            Function::Greatest => "#greatest",
+            Function::Least => "#least",
+            Function::ToInt64 => "#to_int64",
+            Function::ToFloat64 => "#to_float64",
+            Function::ToBoolean => "#to_boolean",
+            Function::ToText => "#to_text",
+        }
+    }
+
+    fn count_is(self, count: usize) -> bool {
+        match self {
+            Function::Compute(_) | Function::Divide | Function::Compare => count == 2,
+            Function::Greatest | Function::Least => count > 0,
+            _ => count == 1,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct OfValues {
+    function: Function,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OfValues {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if !self.function.count_is(arguments.len()) {
+            return plan_err!("{} has other arguments", self.function.name());
+        }
+        for ty in arguments {
+            let is_known = ty.is_null()
+                || ty.is_numeric()
+                || ty.is_string()
+                || *ty == DataType::Boolean
+                || matches!(ty, DataType::Union(..))
+                || is_value(ty);
+            let is_number = !matches!(ty, DataType::Boolean);
+            let computes = matches!(
+                self.function,
+                Function::Compute(_) | Function::Divide | Function::Negate | Function::Compare
+            );
+            if !is_known || computes && !is_number {
+                return plan_err!("{} is no number", type_name(ty));
+            }
+        }
+        Ok(match self.function {
+            Function::Compute(_) | Function::Negate if are_integers(arguments) => DataType::Int64,
+            Function::Value
+            | Function::Compute(_)
+            | Function::Negate
+            | Function::Greatest
+            | Function::Least => data_type(),
+            Function::Divide | Function::ToFloat64 => DataType::Float64,
+            Function::Compare => DataType::Int8,
+            Function::ToInt64 => DataType::Int64,
+            Function::ToBoolean => DataType::Boolean,
+            Function::ToText => DataType::Utf8View,
+        })
+    }
+
+    fn invoke_with_args(&self, call: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_constant = |argument: &ColumnarValue| matches!(argument, ColumnarValue::Scalar(_));
+        let all_constant = call.args.iter().all(is_constant);
+        let rows = if all_constant { 1 } else { call.number_rows };
+        let ty = call.return_type().clone();
+        let mut arrays = Vec::with_capacity(call.args.len());
+        for argument in call.args {
+            arrays.push(match argument {
+                ColumnarValue::Array(array) => (array, false),
+                ColumnarValue::Scalar(scalar) => (scalar.to_array()?, true),
+            });
+        }
+        let result = self.invoke(&arrays, rows, &ty)?;
+        match all_constant {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &result, 0,
+            )?)),
+            false => Ok(ColumnarValue::Array(result)),
+        }
+    }
+}
+
+impl OfValues {
+    /// Gives a column of `rows` rows; an argument that is constant has one.
+    fn invoke(&self, arrays: &[(ArrayRef, bool)], rows: usize, ty: &DataType) -> Result<ArrayRef> {
+        let all = |at: usize| -> Result<ArrayRef> {
+            let (array, is_constant) = &arrays[at];
+            match *is_constant && rows != 1 {
+                true => Ok(ScalarValue::try_from_array(array, 0)?.to_array_of_size(rows)?),
+                false => Ok(Arc::clone(array)),
+            }
+        };
+        let mut arguments = Vec::with_capacity(arrays.len());
+        for (array, is_constant) in arrays {
+            arguments.push(Argument {
+                values: Values::new(array)?,
+                stride: usize::from(!is_constant),
+            });
+        }
+        match self.function {
+            Function::Value => convert::to_value(all(0)?, rows),
+            Function::ToText => convert::to_text(&all(0)?, rows),
+            Function::ToInt64 => Ok(convert::to_int64(&Values::new(&all(0)?)?, rows)),
+            Function::ToFloat64 => Ok(convert::to_float64(&Values::new(&all(0)?)?, rows)),
+            Function::ToBoolean => Ok(convert::to_boolean(&Values::new(&all(0)?)?, rows)),
+            Function::Compute(operation) => {
+                let compute = |row| numbers(&arguments, row, |a, b| a.compute(operation, b));
+                collect(rows, ty, compute)
+            }
+            Function::Negate => {
+                let zero = Number::Integer(0);
+                let negate = |number| match number {
+                    Number::Integer(_) => zero.compute(Operation::Subtract, number),
+                    Number::Float(float) => Ok(Number::Float(-float)),
+                };
+                let negated = |row| arguments[0].number(row).map(negate).transpose();
+                collect(rows, ty, negated)
+            }
+            Function::Divide => {
+                let divide = |row| numbers(&arguments, row, divide);
+                let quotients = (0..rows).map(divide);
+                Ok(Arc::new(quotients.collect::<Result<Float64Array>>()?))
+            }
+            Function::Compare => {
+                let compare = |row| {
+                    let (a, b) = (arguments[0].number(row)?, arguments[1].number(row)?);
+                    Some(a.compare(b) as i8)
+                };
+                Ok(Arc::new((0..rows).map(compare).collect::<Int8Array>()))
+            }
+            Function::Greatest => Ok(extremes(&arguments, rows, Ordering::Greater)),
+            Function::Least => Ok(extremes(&arguments, rows, Ordering::Less)),
+        }
+    }
+}
+
+/// An argument, and how far it moves on from row to row.
+struct Argument<'a> {
+    values: Values<'a>,
+    stride: usize,
+}
+
+impl Argument<'_> {
+    fn get(&self, row: usize) -> Option<Value<'_>> {
+        self.values.get(row * self.stride)
+    }
+
+    fn number(&self, row: usize) -> Option<Number> {
+        self.get(row)?.number()
+    }
+}
+
+fn are_integers(types: &[DataType]) -> bool {
+    types.iter().all(DataType::is_integer)
+}
+
+/// What comes of two numbers; NULL where one of them is none.
+fn numbers<T>(
+    arguments: &[Argument<'_>],
+    row: usize,
+    combine: impl Fn(Number, Number) -> Result<T>,
+) -> Result<Option<T>> {
+    match (arguments[0].number(row), arguments[1].number(row)) {
+        (Some(a), Some(b)) => combine(a, b).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn divide(a: Number, b: Number) -> Result<f64> {
+    if b.compare(Number::Integer(0)).is_eq() {
+        return exec_err!("division by zero");
+    }
+    Ok(a.to_f64() / b.to_f64())
+}
+
+/// Numbers as a column of integers, or of values of any kind.
+fn collect(
+    rows: usize,
+    ty: &DataType,
+    number: impl Fn(usize) -> Result<Option<Number>>,
+) -> Result<ArrayRef> {
+    if *ty == DataType::Int64 {
+        let integers = (0..rows).map(|row| Ok(number(row)?.and_then(Number::to_i64)));
+        return Ok(Arc::new(integers.collect::<Result<Int64Array>>()?));
+    }
+    let mut builder = Builder::new(rows);
+    for row in 0..rows {
+        builder.push(number(row)?.map(Value::Number));
+    }
+    Ok(builder.finish())
+}
+
+/// Of each row the value that stands at this end of their order.
+fn extremes(arguments: &[Argument<'_>], rows: usize, end: Ordering) -> ArrayRef {
+    let mut builder = Builder::new(rows);
+    for row in 0..rows {
+        let present = || arguments.iter().filter_map(|argument| argument.get(row));
+        let as_numbers = present().all(|value| value.as_number().is_some());
+        let order = |a: &Value<'_>, b: &Value<'_>| match (as_numbers, a.as_number(), b.as_number())
+        {
+            (true, Some(a), Some(b)) => a.compare(b),
+            _ => text_of(a).cmp(&text_of(b)),
+        };
+        // Of equal ones the first.
+        let best = present().reduce(|best, value| match order(&value, &best) == end {
+            true => value,
+            false => best,
+        });
+        builder.push(best);
+    }
+    builder.finish()
+}
