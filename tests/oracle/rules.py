@@ -71,12 +71,14 @@ def arithmetic(op, left, right):
     if op in "/%" and right == 0:
         return None
     if op == "/":
-        return finite(float(left) / float(right))
+        result = finite(float(left) / float(right))
+        # The sign of a zero is left open.
+        return result or Maybe(0)
     if isinstance(left, int) and isinstance(right, int):
         return of_ints(op, left, right)
     result = finite(of_floats(op, float(left), float(right)))
     if not (float(left).is_integer() and float(right).is_integer()):
-        return result
+        return result or Maybe(0)
     # 5.0 + 1: whole, though not written as an int.
     if max(abs(left), abs(right), abs(result)) >= EXACT:
         raise Unsettled
@@ -106,12 +108,13 @@ def finite(value):
 
 
 def negative(value):
-    """Unary minus: exact, and of the operand's own kind."""
+    """Unary minus: exact; of a double that is whole the kind is left open."""
     if value is None:
         return None
     if isinstance(value, int) and not INT64_MIN < value <= INT64_MAX:
         raise Unsettled
-    return type(value)(-value)
+    is_double = isinstance(value, float) and not value.is_integer()
+    return -value if is_double or isinstance(value, int) else Maybe(-value)
 
 
 def extreme(choose, values):
