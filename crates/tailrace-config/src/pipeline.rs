@@ -82,7 +82,7 @@ section! {
         batch: Batch = Batch, nested();
         /// What may wait to be sent.
         queue: Queue = Queue, nested();
-        /// Records that a server will never accept.
+        /// Records that a server will never accept, or that the agent cannot process.
         dead_letter: DeadLetter = DeadLetter, nested();
         /// Bounds.
         limits: PipelineLimits = PipelineLimits, nested();
@@ -111,7 +111,8 @@ section! {
 
 section! {
     /// Single records that a server refuses while it accepts others are set aside in the file
-    /// `dead-letter/PIPELINE.ndjson` of the data directory. `tailrace replay` sends them again.
+    /// `dead-letter/PIPELINE.ndjson` of the data directory. `tailrace replay` sends them again. Records that make the
+    /// agent panic or die are set aside there, too.
     pub struct DeadLetter {
         /// The size of the file, at most.
         max_bytes: u64 = Size<{ 64 * KIB }, { 16 * GIB }>, default("64MiB");

@@ -2,6 +2,9 @@
 //! sent again when the server has changed its mind. One JSON object a line, with the request of the
 //! one record in base64, uncompressed, so that it can be sent exactly as it was.
 //!
+//! A record that could not be processed, because it made the agent panic or die, has no request: its entry holds the
+//! record itself as `crashed`. It cannot be sent again, only looked at.
+//!
 //! A record is in the file, synced, before [`DeadLetters::add`] returns. A line that a crash cut off is
 //! closed before the next one is added, and passed over by readers. It never decides what is bad.
 
@@ -30,9 +33,26 @@ pub struct DeadLetter {
     pub path: String,
     /// The bytes of the file that it was read from: first, and behind the last.
     pub bytes: Option<(u64, u64)>,
-    /// An ExportLogsServiceRequest of this record alone, with its resource and scope.
-    #[serde(with = "in_base64")]
+    /// An ExportLogsServiceRequest of this record alone, with its resource and scope; empty where there is `crashed`.
+    #[serde(with = "in_base64", default, skip_serializing_if = "Vec::is_empty")]
     pub otlp: Vec<u8>,
+    /// The record itself, where it could not be processed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashed: Option<CrashedRecord>,
+}
+
+/// A record that could not be processed, as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashedRecord {
+    /// Its bytes, without a container's envelope, its lines joined.
+    #[serde(with = "in_base64")]
+    pub line: Vec<u8>,
+    /// When the container runtime took it, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Where the container wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
 }
 
 /// Why a record could not be set aside.
@@ -84,23 +104,33 @@ impl DeadLetters {
     ///
     /// The file is full or cannot be written; nothing was added then.
     pub fn add(&self, letter: &DeadLetter) -> Result<(), DeadLetterError> {
-        let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = self
-            .append(letter)
-            .map_err(|source| DeadLetterError::Write {
-                path: self.path.clone(),
-                source,
-            })?;
-        match added {
-            true => Ok(()),
-            false => Err(DeadLetterError::Full {
-                path: self.path.clone(),
-                bytes_max: self.bytes_max,
-            }),
-        }
+        let added = self.add_all(std::slice::from_ref(letter));
+        added.map_err(|(_, error)| error)
     }
 
-    fn append(&self, letter: &DeadLetter) -> io::Result<bool> {
+    /// Adds records; they are on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The file is full or cannot be written; so many of the first records were added.
+    pub fn add_all(&self, letters: &[DeadLetter]) -> Result<(), (usize, DeadLetterError)> {
+        let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let added = self.append(letters).map_err(|source| {
+            let path = self.path.clone();
+            (0, DeadLetterError::Write { path, source })
+        })?;
+        if added == letters.len() {
+            return Ok(());
+        }
+        let full = DeadLetterError::Full {
+            path: self.path.clone(),
+            bytes_max: self.bytes_max,
+        };
+        Err((added, full))
+    }
+
+    /// Adds as many of the first records as there is room for, and gives how many that are.
+    fn append(&self, letters: &[DeadLetter]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut dir = DirBuilder::new();
         dir.recursive(true).mode(0o700).create(folder)?;
@@ -111,21 +141,31 @@ impl DeadLetters {
             .append(true)
             .mode(0o600)
             .open(&self.path)?;
-        let mut line = serde_json::to_vec(letter)?;
-        line.push(b'\n');
         let before = file.metadata()?.len();
+        let mut lines = Vec::new();
         if before > 0 {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
             if last != *b"\n" {
-                line.insert(0, b'\n');
+                lines.push(b'\n');
             }
         }
-        if before + line.len() as u64 > self.bytes_max {
-            return Ok(false);
+        let mut added = 0;
+        for letter in letters {
+            let end = lines.len();
+            serde_json::to_writer(&mut lines, letter)?;
+            lines.push(b'\n');
+            if before + lines.len() as u64 > self.bytes_max {
+                lines.truncate(end);
+                break;
+            }
+            added += 1;
         }
-        let written = file.write_all(&line).and_then(|()| file.sync_data());
+        if added == 0 {
+            return Ok(0);
+        }
+        let written = file.write_all(&lines).and_then(|()| file.sync_data());
         if written.is_err() {
             // Half a line helps nobody; if even this fails, readers pass over it.
             let _ = file.set_len(before);
@@ -134,7 +174,7 @@ impl DeadLetters {
         if is_new {
             File::open(folder)?.sync_all()?;
         }
-        Ok(true)
+        Ok(added)
     }
 }
 
@@ -213,7 +253,7 @@ mod tests {
     use std::io::Write;
 
     use super::{
-        DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
+        CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
         write_dead_letters,
     };
 
@@ -247,6 +287,41 @@ mod tests {
         assert_eq!(read_dead_letters(&path).unwrap(), expected[1..]);
         write_dead_letters(&path, &[]).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_crashed_record_has_its_line_and_no_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let crashed = CrashedRecord {
+            line: b"\xff{\n".to_vec(),
+            stream: Some("stderr".to_owned()),
+            ..CrashedRecord::default()
+        };
+        let entry = DeadLetter {
+            otlp: Vec::new(),
+            crashed: Some(crashed),
+            ..letter("a panic")
+        };
+        DeadLetters::new(&path, 1 << 20).add(&entry).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("otlp"), "{text}");
+        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(entry)]);
+    }
+
+    #[test]
+    fn of_several_records_as_many_are_added_as_there_is_room_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let all = ["a", "b", "c", "d", "e", "f"].map(letter);
+        let letters = DeadLetters::new(&path, 500);
+        let (added, error) = letters.add_all(&all).unwrap_err();
+        assert!(matches!(error, DeadLetterError::Full { .. }), "{error}");
+        assert!((1..6).contains(&added));
+        let expect: Vec<_> = all[..added].iter().cloned().map(Ok).collect();
+        assert_eq!(read_dead_letters(&path).unwrap(), expect);
+        assert_eq!(letters.add_all(&all[added..]).unwrap_err().0, 0);
+        assert!(letters.add_all(&[]).is_ok());
     }
 
     #[test]

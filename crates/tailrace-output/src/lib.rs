@@ -28,7 +28,7 @@ mod search;
 mod text;
 
 pub use dead_letter::{
-    DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
+    CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
 };
 pub use deliver::{Delivered, DriveConfig, OnRefused, drive};
 pub use error::Error;

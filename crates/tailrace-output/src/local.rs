@@ -28,20 +28,11 @@ const WRITTEN: Outcome = Outcome::Delivered {
     message: None,
 };
 
+/// A write that failed is repeated, whatever the reason: to take another payload first would change their order.
 fn failed(what: &str, error: &std::io::Error) -> Outcome {
-    use std::io::ErrorKind::{
-        BrokenPipe, IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem,
-    };
-
-    let reason = format!("cannot write to {what}: {error}");
-    match error.kind() {
-        BrokenPipe | IsADirectory | NotADirectory | PermissionDenied | ReadOnlyFilesystem => {
-            Outcome::Hold { reason }
-        }
-        _ => Outcome::Retry {
-            cause: RetryCause::Write,
-            reason,
-            after: None,
-        },
+    Outcome::Retry {
+        cause: RetryCause::Write,
+        reason: format!("cannot write to {what}: {error}"),
+        after: None,
     }
 }

@@ -19,7 +19,9 @@ use tracing::{error, info, warn};
 use crate::certificates::Certificates;
 use crate::checkpointer::{self, CheckpointStatus, Checkpointer, RestoredPipeline};
 use crate::error::{Error, Kind};
+use crate::failpoint::Failpoints;
 use crate::fault::Faults;
+use crate::in_progress::InProgress;
 use crate::jobs::Jobs;
 use crate::ledger::{PipelineLedger, SourceLag};
 use crate::metrics::Metrics;
@@ -171,10 +173,16 @@ impl Agent {
     }
 
     fn start_workers(&mut self, workers: usize) -> Result<(), Error> {
-        for _ in 0..workers {
-            let (jobs, pipelines) = (Arc::clone(&self.around.jobs), self.pipelines.clone());
-            let faults = self.faults.clone();
-            let run = move || worker::run(&jobs, &pipelines, &faults);
+        let shared = Arc::new(worker::Shared {
+            jobs: Arc::clone(&self.around.jobs),
+            pipelines: self.pipelines.clone(),
+            faults: self.faults.clone(),
+            failpoints: Failpoints::from(|name| std::env::var_os(name)),
+            in_progress: InProgress::open(&self.around.data_dir),
+        });
+        for number in 0..workers {
+            let shared = Arc::clone(&shared);
+            let run = move || worker::run(&shared, number);
             self.workers.push(thread("tailrace-work", run)?);
         }
         Ok(())

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::credit::{Reserved, Share, Shares};
+use crate::lane::common;
 use crate::metrics::OutputMetrics;
 use crate::watermark::{Counts, Slot, Span, Tracker};
 
@@ -319,6 +320,33 @@ impl Places {
         })
     }
 
+    /// Those of some of the records.
+    pub(crate) fn part(&self, records: Range<u32>) -> Self {
+        let runs = self.runs.iter().filter_map(|(run, slot, base)| {
+            let run = common(run, &records)?;
+            Some((run, *slot, *base))
+        });
+        Self {
+            read_at: self.read_at,
+            runs: runs.collect(),
+            bytes: self
+                .bytes
+                .get(records.start as usize..records.end as usize)
+                .unwrap_or_default()
+                .to_vec(),
+        }
+    }
+
+    /// Which records each source gave, in order, and the bytes of the first one and up to the last one's end.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<u32>, Slot, (u64, u64))> {
+        self.runs.iter().filter_map(|(records, slot, base)| {
+            let (first, _) = self.bytes.get(records.start as usize)?;
+            let (_, end) = self.bytes.get(records.end.checked_sub(1)? as usize)?;
+            let bytes = (base + u64::from(*first), base + u64::from(*end));
+            Some((records.clone(), *slot, bytes))
+        })
+    }
+
     /// Bytes held in memory.
     pub(crate) fn held_bytes(&self) -> usize {
         8 * self.bytes.len()
@@ -328,7 +356,8 @@ impl Places {
         u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
     }
 
-    fn of(&self, record: u32) -> Option<(Slot, (u64, u64))> {
+    /// Where a record was read.
+    pub(crate) fn of(&self, record: u32) -> Option<(Slot, (u64, u64))> {
         let (_, slot, base) = self.runs.iter().find(|(run, ..)| run.contains(&record))?;
         let (first, end) = self.bytes.get(record as usize)?;
         Some((*slot, (base + u64::from(*first), base + u64::from(*end))))

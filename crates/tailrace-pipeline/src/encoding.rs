@@ -83,6 +83,22 @@ pub(crate) struct EncodedRequest {
 }
 
 impl EncodedRequest {
+    /// The same request of a part of a batch, as one of the whole batch: the part begins with this record.
+    pub(crate) fn counted_from(self, first: u32) -> Self {
+        if first == 0 {
+            return self;
+        }
+        let records = self.table.records.iter().map(|record| record + first);
+        let table = RequestTable {
+            ends: self.table.ends.clone(),
+            records: records.collect(),
+        };
+        Self {
+            table: Arc::new(table),
+            ..self
+        }
+    }
+
     /// Bytes held in memory while it is in flight.
     pub(crate) fn held_bytes(&self) -> usize {
         self.payload.bytes.len() + 8 * self.table.len()

@@ -3,6 +3,7 @@
 //! worker frames under the lane's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
 //! of the work, it does without.
 
+mod part;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,10 @@ use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
 use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
+use crate::order::{Orders, Turns};
+use crate::outputs::Ready;
 use crate::watermark::{Reading, Slot, Span, Tracker};
+pub(crate) use part::common;
 use sources::{Head, LaneSource, Sources};
 
 /// One input of a pipeline, as the workers see it.
@@ -31,6 +35,7 @@ pub(crate) struct Lane {
     facts: FactsConfig,
     tracker: Arc<Tracker>,
     sources: Mutex<Sources>,
+    orders: Arc<Orders<Ready>>,
     whose: Whose,
 }
 
@@ -71,6 +76,8 @@ pub(crate) struct Framed {
     pub wanted: Vec<bool>,
     /// Per output: none of it is for this output, which settled all of it in an earlier run.
     pub settled_before: Vec<bool>,
+    /// Its places in the order of outputs that write lines.
+    pub turns: Turns<Ready>,
     /// It was read again, for one output; the shared reading has counted it.
     pub is_catch_up: bool,
     /// Records that an earlier run had read already.
@@ -87,17 +94,18 @@ impl Lane {
         frame: tailrace_frame::Config,
         facts: FactsConfig,
         tracker: Arc<Tracker>,
-        outputs: usize,
+        orders: Arc<Orders<Ready>>,
         bytes_waiting_max: u64,
     ) -> Self {
-        let attached = (0..outputs).map(|_| AtomicBool::new(true)).collect();
+        let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
-            whose: Whose::Shared(attached),
+            whose: Whose::Shared(attached.collect()),
             queue: BatchQueue::new(bytes_waiting_max),
             frame,
             facts,
             tracker,
             sources: Mutex::default(),
+            orders,
         }
     }
 
@@ -242,6 +250,12 @@ impl Lane {
             Whose::Shared(_) => Reading::Shared(&attached),
             Whose::CatchUp(output) => Reading::CatchUp(*output),
         };
+        if !framed.frames.records.is_empty() {
+            framed.turns = self.orders.take(|output| match reading {
+                Reading::Shared(attached) => attached[output],
+                Reading::CatchUp(only) => output == only,
+            });
+        }
         framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
         framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
         let pairs = attached.iter().zip(&framed.wanted);

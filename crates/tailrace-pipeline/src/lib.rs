@@ -19,8 +19,13 @@ mod wake;
 
 mod facts;
 mod lane;
+mod order;
 
+mod contain;
+mod crashed;
 mod encoding;
+mod failpoint;
+mod in_progress;
 mod jobs;
 mod kubernetes;
 mod sample;

@@ -14,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tailrace_scan::Stats;
 
 use crate::catch_up::Miss;
+use crate::crashed::{Cause, Crashed};
 use crate::delay::{self, Delays};
 use crate::lane::Framed;
 
@@ -39,6 +40,7 @@ pub(crate) struct Metrics {
     bad_values: Family<PipelineLabels, Counter>,
     overflow_values: Family<PipelineLabels, Counter>,
     failed_rows: Family<PipelineLabels, Counter>,
+    crashed: Family<CauseLabels, Counter>,
     filtered: Family<PipelineLabels, Counter>,
     queue_size: Family<PipelineLabels, Gauge>,
     queue_capacity: Family<PipelineLabels, Gauge>,
@@ -115,6 +117,10 @@ pub(crate) struct PipelineMetrics {
     pub overflow_values: Counter,
     /// Rows whose expression failed and gave NULL.
     pub failed_rows: Counter,
+    /// Records that made a worker panic.
+    pub panicked: Counter,
+    /// Records at which the process died.
+    pub aborted: Counter,
     /// Records removed by `WHERE`.
     pub filtered: Counter,
     /// Bytes in flight.
@@ -303,6 +309,11 @@ impl Metrics {
             m.failed_rows,
         );
         r.register(
+            "transform_crashed_records",
+            "records set aside because the agent panicked or died at them",
+            m.crashed,
+        );
+        r.register(
             "transform_filtered_records",
             "records removed by WHERE",
             m.filtered,
@@ -403,6 +414,8 @@ impl Metrics {
             bad_values: self.bad_values.get_or_create_owned(&labels),
             overflow_values: self.overflow_values.get_or_create_owned(&labels),
             failed_rows: self.failed_rows.get_or_create_owned(&labels),
+            panicked: self.crashed.get_or_create_owned(&cause("panic")),
+            aborted: self.crashed.get_or_create_owned(&cause("abort")),
             filtered: self.filtered.get_or_create_owned(&labels),
             queue_size: self.queue_size.get_or_create_owned(&labels),
             queue_capacity: self.queue_capacity.get_or_create_owned(&labels),
@@ -493,6 +506,16 @@ impl PipelineMetrics {
         self.type_mismatch.inc_by(stats.type_mismatches);
         self.failed_rows.inc_by(failed_rows);
         self.filtered.inc_by(filtered);
+    }
+
+    /// Counts records that are set aside because they could not be processed.
+    pub(crate) fn crashed(&self, crashed: &[Crashed]) {
+        let aborted = crashed
+            .iter()
+            .filter(|crashed| crashed.cause == Cause::Abort);
+        let aborted = aborted.count() as u64;
+        self.aborted.inc_by(aborted);
+        self.panicked.inc_by(crashed.len() as u64 - aborted);
     }
 
     /// Counts bytes that are lost for a reason.

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
+use crate::crashed::{self, Crashed, CrashedBatch, LogLimit};
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
 use crate::metrics::OutputMetrics;
@@ -19,13 +20,23 @@ use crate::request::Part;
 use crate::set_aside::SetAside;
 use crate::wake::Readers;
 
+/// A request to submit.
+pub(crate) type Ready = (EncodedRequest, Ticket);
+
 /// The workers' end of an output.
 pub(crate) struct OutputHandle {
-    sender: Mutex<Option<mpsc::UnboundedSender<Part>>>,
+    sender: Mutex<Option<Senders>>,
     driver: Arc<Driver>,
     requests: AtomicU64,
     /// Told once: what is not resolved is dropped.
     abandoned: Arc<Notify>,
+}
+
+/// Where requests go, and records that have none because they could not be processed.
+#[derive(Clone)]
+struct Senders {
+    requests: mpsc::UnboundedSender<Part>,
+    crashed: mpsc::UnboundedSender<CrashedBatch>,
 }
 
 /// What all requests of one output share.
@@ -35,6 +46,8 @@ pub(crate) struct Driver {
     pub(crate) metrics: OutputMetrics,
     pub(crate) waiting: Arc<Readers>,
     pub(crate) dead_letters: Arc<SetAside>,
+    /// When records that could not be processed were logged.
+    pub(crate) crash_log: LogLimit,
     /// Requests are OTLP; else they are lines.
     pub(crate) is_otlp: bool,
     encoding: Arc<SharedEncoding>,
@@ -67,17 +80,14 @@ impl OutputHandle {
             metrics,
             waiting: Arc::clone(waiting),
             dead_letters: Arc::clone(dead_letters),
+            crash_log: LogLimit::default(),
             is_otlp: matches!(encoding.format, FormatPlan::Otlp(_)),
             encoding: Arc::clone(&encoding.compression),
             held: AtomicBool::new(false),
             failing: watch::Sender::new(false),
         });
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "bounded by the pipeline's credit, which charges \
-                                                      each batch; a worker must never wait here"
-        )]
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (requests, receiver) = unbounded();
+        let (crashed, of_crashed) = unbounded();
         let (faults, watch) = (around.faults.clone(), Arc::clone(&driver));
         let abandoned = Arc::new(Notify::new());
         let abandon = Arc::clone(&abandoned);
@@ -87,13 +97,19 @@ impl OutputHandle {
             driving.spawn(async move {
                 tailrace_output::drive(Arc::new(output), receiver, drive, &*watch).await;
             });
-            tokio::select! {
-                Some(ended) = driving.join_next() => faults.check(ended),
-                () = abandon.notified() => driving.shutdown().await,
+            driving.spawn(crashed::run(of_crashed));
+            loop {
+                tokio::select! {
+                    ended = driving.join_next() => match ended {
+                        Some(ended) => faults.check(ended),
+                        None => break,
+                    },
+                    () = abandon.notified() => driving.shutdown().await,
+                }
             }
         });
         let handle = Self {
-            sender: Mutex::new(Some(sender)),
+            sender: Mutex::new(Some(Senders { requests, crashed })),
             driver,
             requests: AtomicU64::new(0),
             abandoned,
@@ -103,18 +119,26 @@ impl OutputHandle {
 
     /// Hands a request over. After [`Self::close`] it is dropped, which is a nack.
     pub(crate) fn submit(&self, request: EncodedRequest, ticket: Ticket) {
-        let sender = self
-            .sender
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if let Some(sender) = sender {
+        if let Some(senders) = self.senders() {
             self.driver.metrics.in_flight.inc();
             let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
             let request = Part::whole(&self.driver, number, request, ticket);
             // Nobody takes it any more: it is dropped, which is a nack.
-            drop(sender.send(request));
+            drop(senders.requests.send(request));
         }
+    }
+
+    /// Hands records over that could not be processed. After [`Self::close`] they are dropped, which is a nack.
+    pub(crate) fn set_aside(&self, records: &Arc<Vec<Crashed>>, ticket: Ticket) {
+        if let Some(senders) = self.senders() {
+            let batch = CrashedBatch::new(&self.driver, records, ticket);
+            drop(senders.crashed.send(batch));
+        }
+    }
+
+    fn senders(&self) -> Option<Senders> {
+        let senders = self.sender.lock();
+        senders.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// No request will come any more.
@@ -147,6 +171,14 @@ impl OutputHandle {
             self.driver.metrics.holding.dec();
         }
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "bounded by the pipeline's credit, which charges each batch; a worker must never wait here"
+)]
+fn unbounded<T>() -> (mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>) {
+    mpsc::unbounded_channel()
 }
 
 impl std::fmt::Debug for OutputHandle {

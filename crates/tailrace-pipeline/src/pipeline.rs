@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tailrace_config::{self as config, Input, StdinQueue};
+use tailrace_config::{self as config, Input, OutputKind, StdinQueue};
 use tailrace_input::{
     FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume,
     StdinReader,
@@ -27,6 +27,7 @@ use crate::kubernetes::{self, Awaiting, NodePods};
 use crate::lane::{Framed, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
+use crate::order::Orders;
 use crate::output_config::OpenOutput;
 use crate::outputs::OutputHandle;
 use crate::pipelines::PipelineId;
@@ -157,17 +158,23 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     // One batch is filled while another one is in flight.
     let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let replay_bytes_max = plan.config.limits.replay;
-    let lane = |(input, node): (&Input, &Option<NodePods>)| {
+    let writes_lines =
+        |kind: &OutputKind| matches!(kind, OutputKind::Stdout(_) | OutputKind::File(_));
+    let outputs = || plan.config.outputs.iter();
+    let orders = || Orders::new(outputs().map(|output| writes_lines(&output.kind)));
+    // One for each input, whoever reads it for an output.
+    let orders: Vec<_> = (0..inputs).map(|_| orders()).collect();
+    let lane = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
         Lane::new(
             frame_config(input, replay_bytes_max),
             facts(input, node),
             Arc::clone(&tracker),
-            names.len(),
+            Arc::clone(&orders[n]),
             // One may wait for a worker while the reader fills another one.
             batch_bytes_max,
         )
     };
-    let of_inputs = || plan.config.inputs.iter().zip(&nodes);
+    let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();
     let mut lanes: Vec<Lane> = of_inputs().map(lane).collect();
     let mut catch_ups = Vec::new();
     for output in (0..names.len()).filter(|_| several) {
@@ -299,6 +306,13 @@ impl Pipeline {
             .iter()
             .for_each(|catch_up| catch_up.credit.close());
         self.waiting.wake();
+    }
+
+    /// A batch has no more requests for outputs that write lines; those behind it go on.
+    pub(crate) fn pass_turns(&self, framed: &mut Framed) {
+        framed.turns.pass(|output, (request, ticket)| {
+            self.outputs[output].submit(request, ticket);
+        });
     }
 
     /// Settles a batch that has no record.

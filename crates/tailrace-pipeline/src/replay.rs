@@ -1,6 +1,7 @@
 //! Sends the records of a dead-letter file again, one by one. The file is put aside first, so that a
 //! running agent can go on to add to it; what is refused again is put back. A crash in between repeats
-//! records, and loses none: the next replay finds the file that was put aside.
+//! records, and loses none: the next replay finds the file that was put aside. Records that could not be processed have
+//! no request: they are kept.
 
 use std::collections::HashMap;
 use std::fs;
@@ -31,6 +32,8 @@ pub struct Replayed {
     pub refused: u64,
     /// Why the last of those was refused.
     pub reason: String,
+    /// Records that are in the file still because they were never processed: there is nothing to send.
+    pub crashed: u64,
 }
 
 /// Sends the dead letters of every pipeline again, or of one.
@@ -93,6 +96,10 @@ fn replay_file(
             }
             for letter in &letters[done..] {
                 match letter {
+                    Ok(letter) if letter.crashed.is_some() => {
+                        replayed.crashed += 1;
+                        kept.push(letter.clone());
+                    }
                     Ok(letter) => match runtime.block_on(send(&outputs, letter)) {
                         Ok(()) => replayed.accepted += 1,
                         Err(reason) => {

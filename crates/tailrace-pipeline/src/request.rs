@@ -113,6 +113,7 @@ impl Part {
             path: path.unwrap_or_default().display().to_string(),
             bytes,
             otlp: encoding::plain(&self.payload),
+            crashed: None,
         }
     }
 }

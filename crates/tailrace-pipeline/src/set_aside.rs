@@ -22,6 +22,18 @@ pub(crate) enum Place {
     Nowhere,
 }
 
+/// What became of several records that were to be set aside, in order: some are in the file, then some are dropped, and
+/// the rest has to wait.
+#[derive(Debug)]
+pub(crate) struct Added {
+    /// How many are in the file, on disk.
+    pub added: usize,
+    /// For how many there is no space, and they are to be dropped.
+    pub dropped: usize,
+    /// Why the rest has to wait.
+    pub error: Option<DeadLetterError>,
+}
+
 /// The dead-letter file of a pipeline.
 pub(crate) fn dead_letter_path(data_dir: &Path, pipeline: &str) -> PathBuf {
     data_dir
@@ -43,16 +55,42 @@ impl SetAside {
     /// # Errors
     ///
     /// Why it has to wait.
-    pub(crate) fn add(&self, mut letter: DeadLetter) -> Result<Place, DeadLetterError> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
-        let mut time = Vec::new();
-        tailrace_model::time::write_rfc3339(now, &mut time);
-        letter.time = String::from_utf8_lossy(&time).into_owned();
-        match self.file.add(&letter) {
-            Ok(()) => Ok(Place::File),
-            Err(DeadLetterError::Full { .. }) if self.on_full == OnFull::Drop => Ok(Place::Nowhere),
-            Err(error) => Err(error),
+    pub(crate) fn add(&self, letter: DeadLetter) -> Result<Place, DeadLetterError> {
+        let added = self.add_all(std::slice::from_ref(&letter));
+        match added.error {
+            Some(error) => Err(error),
+            None if added.dropped > 0 => Ok(Place::Nowhere),
+            None => Ok(Place::File),
         }
     }
+
+    /// Sets records aside; the time is filled in. It writes, and syncs once.
+    pub(crate) fn add_all(&self, letters: &[DeadLetter]) -> Added {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+        let time = rfc3339(now);
+        let timed = |letter: &DeadLetter| DeadLetter {
+            time: time.clone(),
+            ..letter.clone()
+        };
+        let letters: Vec<DeadLetter> = letters.iter().map(timed).collect();
+        let (added, error) = match self.file.add_all(&letters) {
+            Ok(()) => (letters.len(), None),
+            Err((added, error)) => (added, Some(error)),
+        };
+        let is_full = matches!(error, Some(DeadLetterError::Full { .. }));
+        let drops = is_full && self.on_full == OnFull::Drop;
+        Added {
+            added,
+            dropped: if drops { letters.len() - added } else { 0 },
+            error: error.filter(|_| !drops),
+        }
+    }
+}
+
+/// A time in nanoseconds since the Unix epoch, as text.
+pub(crate) fn rfc3339(time_ns: i64) -> String {
+    let mut text = Vec::new();
+    tailrace_model::time::write_rfc3339(time_ns, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }

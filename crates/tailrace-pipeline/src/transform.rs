@@ -374,7 +374,7 @@ fn fact_column(
 }
 
 /// How many records have at least one row.
-fn kept_records(evaluated: &Evaluated, records: usize) -> usize {
+pub(crate) fn kept_records(evaluated: &Evaluated, records: usize) -> usize {
     let mut kept: Vec<bool> = Vec::new();
     for branch in &evaluated.branches {
         match (&branch.rows, evaluated.branches.len()) {

@@ -1,10 +1,15 @@
 //! CPU workers: frame, scan, transform, encode, compress. A worker serves all pipelines, one
 //! batch at a time; it never awaits and never waits for an output (the reader reserved credit
 //! before the batch began).
+//!
+//! A panic in what a worker makes of a framed batch is contained: the batch is cut in halves until the record is found
+//! that cannot be processed, and that one is set aside. A panic while framing ends the agent, for the framer's state
+//! is that of a whole file.
+
+mod contained;
 
 use std::collections::HashMap;
 use std::mem::take;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
@@ -16,19 +21,42 @@ use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::BatchInFlight;
 use crate::encoding::{EncodedRequest, EncodingState};
 use crate::failed::FailedValues;
+use crate::failpoint::Failpoints;
 use crate::fault::Faults;
+use crate::in_progress::{self, InProgress, Marks};
 use crate::jobs::Jobs;
 use crate::lane::{Framed, SourceRun};
+use crate::outputs::Ready;
 use crate::pipeline::Pipeline;
 use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
+use contained::Made;
+
+/// What the workers of an agent share.
+pub(crate) struct Shared {
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) pipelines: Pipelines,
+    pub(crate) faults: Faults,
+    pub(crate) failpoints: Failpoints,
+    pub(crate) in_progress: Arc<InProgress>,
+}
 
 /// Runs one worker until the jobs are closed and done.
-pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
+pub(crate) fn run(shared: &Shared, number: usize) {
+    let Shared {
+        jobs,
+        pipelines,
+        faults,
+        ..
+    } = shared;
     let mut states: HashMap<PipelineId, Vec<Option<Worker>>> = HashMap::new();
     let mut memory = Frames::default();
+    let mut around = Around {
+        failpoints: &shared.failpoints,
+        marks: shared.in_progress.worker(number),
+    };
     while let Some(job) = jobs.pop() {
         // It is there until all of its jobs are done.
         let Some(pipeline) = &pipelines.get(job.pipeline) else {
@@ -49,38 +77,56 @@ pub(crate) fn run(jobs: &Jobs, pipelines: &Pipelines, faults: &Faults) {
             let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
             let lane = &pipeline.lanes[job.lane];
             if let Some(mut framed) = lane.frame_next(sweeper, &mut memory) {
-                worker.process(pipeline, &mut framed, look_at_all);
+                worker.process(pipeline, &mut framed, look_at_all, &mut around);
+                pipeline.pass_turns(&mut framed);
                 memory = framed.take_memory();
             }
         });
         jobs.done(job);
         if faults.any() {
-            // What is half done in a framer or a scanner must not be built upon.
+            // What is half done in a framer must not be built upon.
             break;
         }
     }
 }
 
+/// What a worker has besides the state of each input.
+struct Around<'a> {
+    failpoints: &'a Failpoints,
+    marks: Marks,
+}
+
 /// What a worker keeps for one input between batches.
 struct Worker {
+    input: usize,
     transform: Transform,
     encodings: Vec<EncodingState>,
     /// An output wants `log.record.uid`.
     with_uids: bool,
+    /// Whose records are compared with those at which a process died.
+    scope: u64,
 }
 
 impl Worker {
-    fn new(plan: &PipelinePlan, lane: usize) -> Self {
-        let offset_s = offset_s(&plan.config.inputs[lane]);
+    fn new(plan: &PipelinePlan, input: usize) -> Self {
+        let offset_s = offset_s(&plan.config.inputs[input]);
         let encoding = |plan| EncodingState::new(plan, offset_s);
         Self {
-            transform: Transform::new(plan, lane),
+            input,
+            transform: Transform::new(plan, input),
             encodings: plan.encodings.iter().map(encoding).collect(),
             with_uids: uid::are_wanted(plan),
+            scope: in_progress::scope_of(plan),
         }
     }
 
-    fn process(&mut self, pipeline: &Arc<Pipeline>, framed: &mut Framed, look_at_all: bool) {
+    fn process(
+        &mut self,
+        pipeline: &Arc<Pipeline>,
+        framed: &mut Framed,
+        look_at_all: bool,
+        around: &mut Around<'_>,
+    ) {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
             pipeline.metrics.framed(framed);
@@ -94,8 +140,34 @@ impl Worker {
             pipeline.waiting.settled();
             return;
         }
+        let made = self.contained(pipeline, framed, look_at_all, around);
+        if !framed.is_catch_up {
+            settled_before(pipeline, framed, records as u64 - made.filtered);
+        }
+        // Chunk buffers are released here; in flight are only payloads and tables.
+        framed.buffers = Vec::new();
+        hand_over(pipeline, framed, made);
+    }
+
+    /// Transforms and encodes a batch.
+    fn make(&mut self, pipeline: &Pipeline, framed: &Framed, look_at_all: bool) -> Made {
         let transformed = self.transform.run(&pipeline.plan, framed, look_at_all);
-        let filtered = (records - transformed.kept) as u64;
+        let filtered = (framed.frames.records.len() - transformed.kept) as u64;
+        let requests = match &transformed.columns {
+            Some(columns) => {
+                let uids = match self.with_uids {
+                    true => uid::of_batch(framed, &pipeline.tracker),
+                    false => Vec::new(),
+                };
+                let uids = survivors_of(uids, columns.survivors.as_deref());
+                self.encode(&pipeline.plan, framed, columns, &uids)
+            }
+            None => vec![Vec::new(); self.encodings.len()],
+        };
+        // Nothing is counted of what panicked.
+        if let Some(columns) = &transformed.columns {
+            pipeline.columns_seen.note(&columns.batch);
+        }
         if !framed.is_catch_up {
             pipeline.metrics.scanned(
                 &transformed.stats,
@@ -107,24 +179,12 @@ impl Worker {
             pipeline
                 .failed
                 .report(&pipeline.plan, failures, framed.observed_ns);
-            settled_before(pipeline, framed, transformed.kept as u64);
         }
-        let requests = match &transformed.columns {
-            Some(columns) => {
-                pipeline.columns_seen.note(&columns.batch);
-                let uids = match self.with_uids {
-                    true => uid::of_batch(framed, &pipeline.tracker),
-                    false => Vec::new(),
-                };
-                let uids = survivors_of(uids, columns.survivors.as_deref());
-                self.encode(&pipeline.plan, framed, columns, &uids)
-            }
-            None => vec![Vec::new(); self.encodings.len()],
-        };
-        // Columns and chunk buffers are released here; in flight are only payloads and tables.
-        drop(transformed);
-        framed.buffers = Vec::new();
-        hand_over(pipeline, framed, filtered, requests);
+        Made {
+            filtered,
+            requests,
+            crashed: Vec::new(),
+        }
     }
 
     /// Encodes the batch once for each encoding that an output wants.
@@ -263,45 +323,47 @@ fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
 }
 
 /// Gives each output its requests; the batch settles when all are resolved.
-fn hand_over(
-    pipeline: &Arc<Pipeline>,
-    framed: &mut Framed,
-    filtered: u64,
-    requests: Vec<Vec<EncodedRequest>>,
-) {
-    let of_output = |output: &usize| &requests[pipeline.plan.encoding_of[*output]];
-    let outputs: Range<usize> = 0..pipeline.outputs.len();
+fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
+    let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
+    let outputs = 0..pipeline.outputs.len();
+    // Records that could not be processed are one more, the first.
+    let crashed = usize::from(!made.crashed.is_empty());
     let counts: Vec<u32> = outputs
-        .clone()
         .map(|output| match framed.wanted[output] {
-            true => u32::try_from(of_output(&output).len()).unwrap_or(u32::MAX),
+            true => u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX),
             false => 0,
         })
         .collect();
-    let places = framed.places.held_bytes();
+    let held = made.held_bytes() + framed.places.held_bytes();
     let is_catch_up = framed.is_catch_up;
     let (batch, tickets) = BatchInFlight::start(
         Arc::clone(&pipeline.tracker),
         pipeline.metrics.outputs.clone(),
         (take(&mut framed.spans), take(&mut framed.places)),
-        filtered,
+        made.filtered,
         (&framed.wanted, &counts),
         framed.credit.take(),
     );
-    let held: usize = requests
-        .iter()
-        .flatten()
-        .map(EncodedRequest::held_bytes)
-        .sum();
-    let held = ((held + places) as u64).max(BATCH_CREDIT_MIN);
+    let held = (held as u64).max(BATCH_CREDIT_MIN);
     batch.shrink_credit(held);
     if !is_catch_up {
         batch.share(pipeline.credit.shares(), held);
     }
+    let set_aside = Arc::new(made.crashed);
     for (output, tickets) in tickets.into_iter().enumerate() {
-        for (request, ticket) in of_output(&output).iter().zip(tickets) {
-            pipeline.outputs[output].submit(request.clone(), ticket);
+        let handle = &pipeline.outputs[output];
+        let mut tickets = tickets.into_iter();
+        if crashed > 0
+            && let Some(ticket) = tickets.next()
+        {
+            handle.set_aside(&set_aside, ticket);
         }
+        let requests = made.requests[pipeline.plan.encoding_of[output]]
+            .iter()
+            .cloned();
+        let requests: Vec<Ready> = requests.zip(tickets).collect();
+        let submit = |(request, ticket)| handle.submit(request, ticket);
+        framed.turns.submit(output, requests, submit);
     }
     pipeline.waiting.settled();
 }
@@ -309,3 +371,7 @@ fn hand_over(
 #[cfg(test)]
 #[path = "worker/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "worker/containment.rs"]
+mod containment;

@@ -9,7 +9,10 @@ mod constant;
 mod expression;
 mod form;
 mod function;
+mod lint;
+mod literals;
 mod peers;
+mod similar;
 
 pub(crate) use function::{arrow_cast, as_value};
 
@@ -132,21 +135,26 @@ impl<'a> Analysis<'a> {
     pub(crate) fn output(&mut self, expr: Expr) -> Result<Expr, Error> {
         self.unnest_allowed = true;
         self.unnest_found = false;
+        self.lint(&expr)?;
         let around = expr.to_string();
         let want = Want::value("handed on as it is", &around);
         let expr = self.rewrite(expr, &want)?;
+        self.check_literals(&expr)?;
         self.fit(expr, &want)
     }
 
     /// The condition of WHERE.
     pub(crate) fn condition(&mut self, expr: Expr) -> Result<Expr, Error> {
         self.unnest_allowed = false;
+        self.lint(&expr)?;
+        self.lint_condition(&expr)?;
         let around = expr.to_string();
         let place = self.places.of(expr.span());
         let expr = self.rewrite(
             expr,
             &Want::new(Type::Boolean, "a condition", Force::Fixed, &around),
         )?;
+        self.check_literals(&expr)?;
         match self.type_of(&expr)? {
             DataType::Boolean | DataType::Null => Ok(expr),
             other => Err(place

@@ -208,7 +208,9 @@ fn friendly(text: &str) -> String {
 fn first_lower(text: &str) -> String {
     let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
     let mut chars = text.chars();
+    let is_word = |rest: &str| !rest.starts_with(|ch: char| ch.is_uppercase());
     match chars.next() {
+        Some(first) if !is_word(chars.as_str()) => format!("{first}{}", chars.as_str()),
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => String::new(),
     }

@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
+use crate::guard::catching;
 use crate::plan::{Outputs, plan, table_schema};
 use crate::query::Prepared;
 use crate::row_wise::RowWise;
@@ -264,7 +265,9 @@ impl General {
             .runtime
             .as_ref()
             .expect("it is there until it is dropped");
-        let result = runtime.block_on(collect(reset, Arc::clone(&self.task)));
+        let result = catching("the query", || {
+            runtime.block_on(collect(reset, Arc::clone(&self.task)))
+        });
         self.slot.put(None);
         let batches = result?;
         let mut records = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());

@@ -33,6 +33,7 @@ mod query;
 mod evaluate;
 mod failures;
 mod general;
+mod guard;
 mod kept_share;
 mod row_wise;
 

@@ -16,6 +16,7 @@ use self::list::{list, unify_names};
 use crate::analyse::Analysis;
 use crate::error::{Error, Place, Places, Warning, planner_message};
 use crate::evaluate::Evaluator;
+use crate::guard::catching;
 use crate::parse::parse;
 use crate::plan::{Expressions, Rewritten, on_planning_stack};
 use crate::pushdown::{Pushdown, When};
@@ -100,7 +101,15 @@ impl Query {
     /// SQL that does not parse, that needs more than one record (aggregates, sorting, limits, joins, subqueries), that
     /// names an unknown function or table, or that leaves an output without a name; with its place and what to do.
     pub fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
-        on_planning_stack(|| compile(sql, options))
+        on_planning_stack(|| {
+            let planned = catching("planning", || Ok(compile(sql, options)));
+            planned.unwrap_or_else(|panic| {
+                let error = Place::START.error(planner_message(&panic));
+                Err(error.with_hint(
+                    "leave out parts of the query until it is accepted, and report this",
+                ))
+            })
+        })
     }
 
     /// The physical columns a batch has, in order.
@@ -167,7 +176,9 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         branches.push(Draft::new(&mut analysis, part, list)?);
     }
     let Analysis {
-        columns, warnings, ..
+        columns,
+        mut warnings,
+        ..
     } = analysis;
     let schema = columns.schema();
     let planner = Planner {
@@ -177,6 +188,10 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     };
     let mut prepared = planner.prepare_all(&mut branches)?;
     unify_types(&planner, &mut branches, &mut prepared)?;
+    let never = branches.iter().zip(&prepared);
+    let never = never.filter_map(|(draft, prepared)| draft.warning(prepared));
+    // What makes a condition so is said where it is known.
+    warnings.extend(never.filter(|_| warnings.is_empty()).collect::<Vec<_>>());
     let star = star_of(&branches);
     let mut branches: Vec<Branch> = branches
         .into_iter()

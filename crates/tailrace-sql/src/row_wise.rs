@@ -20,6 +20,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
+use crate::guard::catching;
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
 use crate::value::{mismatches, with_nulls_inside};
@@ -207,11 +208,10 @@ pub(crate) fn evaluate(
         return new_null_array(ty, 0);
     }
     let mismatches = mismatches::count();
-    let error = match expr
-        .evaluate(batch)
-        .and_then(|value| value.into_array(count))
-        .and_then(|array| conform(array, ty))
-    {
+    let evaluated = catching("an expression", || {
+        conform(expr.evaluate(batch)?.into_array(count)?, ty)
+    });
+    let error = match evaluated {
         Ok(array) => return array,
         Err(error) => error,
     };

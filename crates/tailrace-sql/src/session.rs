@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -25,6 +26,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 
+use crate::guard::{self, GuardAll};
 use crate::value;
 
 const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
@@ -82,6 +84,7 @@ impl Session {
         for name in ["input_file_name", "file_row_index"] {
             context.deregister_udf(name);
         }
+        guard::install(&context);
         let state = context.state();
         Ok(Session { context, state })
     }
@@ -127,9 +130,35 @@ impl Session {
             expr: expr.clone(),
             alias: None,
         };
-        self.state
-            .create_logical_expr_from_sql_expr(expr, schema)?
-            .get_type(schema)
+        guard::catching("planning", || {
+            self.state
+                .create_logical_expr_from_sql_expr(expr, schema)?
+                .get_type(schema)
+        })
+    }
+
+    /// The value of an expression without columns.
+    ///
+    /// # Errors
+    /// What fails in it.
+    pub(crate) fn constant(&self, expr: &ast::Expr) -> Result<ScalarValue> {
+        let expr = ast::ExprWithAlias {
+            expr: expr.clone(),
+            alias: None,
+        };
+        guard::catching("planning", || {
+            let schema = DFSchema::empty();
+            let expr = self
+                .state
+                .create_logical_expr_from_sql_expr(expr, &schema)?;
+            let expr = self
+                .state
+                .create_physical_expr(guard::guarded(expr)?.data, &schema)?;
+            let options = RecordBatchOptions::new().with_row_count(Some(1));
+            let row =
+                RecordBatch::try_new_with_options(schema.inner().clone(), Vec::new(), &options)?;
+            ScalarValue::try_from_array(&expr.evaluate(&row)?.into_array(1)?, 0)
+        })
     }
 
     /// Plans a rewritten query over `logs`, whose columns and rows are those of `source`.
@@ -165,7 +194,10 @@ impl Session {
             self.state.config_options(),
             |_, _| {},
         )?;
-        let optimizer = Optimizer::with_rules(vec![Arc::new(SimplifyExpressions::new())]);
+        let optimizer = Optimizer::with_rules(vec![
+            Arc::new(SimplifyExpressions::new()),
+            Arc::new(GuardAll),
+        ]);
         optimizer.optimize(plan, &self.state, |_, _| {})
     }
 }

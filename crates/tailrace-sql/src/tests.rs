@@ -2,12 +2,17 @@
 #![allow(clippy::unwrap_used)]
 
 mod data;
+mod extremes;
+mod lint;
+mod literals;
 mod numbers;
 mod oracle;
 mod paths;
 mod phases;
 mod refusals;
 mod results;
+mod sizes;
+mod times;
 mod typing;
 
 pub(crate) use data::compile;

@@ -42,6 +42,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         if replayed.refused > 0 {
             writeln!(out, "  {}", replayed.reason).context("stdout")?;
         }
+        if replayed.crashed > 0 {
+            writeln!(
+                out,
+                "  {} kept that could not be processed: they hold the record as it was read, and no request",
+                replayed.crashed
+            )
+            .context("stdout")?;
+        }
         refused += replayed.refused;
     }
     match refused {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tailrace_config::{Config, Diagnostic, OutputKind};
-use tailrace_pipeline::PipelinePlan;
+use tailrace_pipeline::{PipelinePlan, Sampled};
 
 use crate::cli::{ConfigArgs, Failure};
 use crate::run::load;
@@ -16,7 +16,8 @@ use crate::run::load;
 pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Warn of keys that the queries name and this log file lacks.
+    /// Run the queries over the lines of this log file: say how many records pass, and which keys are missing. The data
+    /// directory and certificates are not looked at.
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
     /// Do not look at this machine: certificates and the data directory may be missing here.
@@ -34,7 +35,7 @@ const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Everything that is wrong with it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (config, plans) = load(&args.config)?;
-    if !args.no_environment {
+    if !args.no_environment && args.sample.is_none() {
         let diagnostics = check_environment(&config);
         if !diagnostics.is_empty() {
             return Err(diagnostics.into());
@@ -118,7 +119,9 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
     File::open(path)
         .and_then(|file| file.take(SAMPLE_BYTES_MAX).read_to_end(&mut bytes))
         .with_context(|| format!("--sample {}: cannot be read", path.display()))?;
-    let sampled = tailrace_pipeline::sample(plan, bytes);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now_ns = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+    let sampled = tailrace_pipeline::sample(plan, bytes, now_ns);
     for key in &sampled.missing {
         writeln!(
             out,
@@ -129,7 +132,7 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
         )
         .context("stdout")?;
     }
-    let mut warnings = sampled.missing.len();
+    let mut warnings = sampled.missing.len() + passed(plan, path, &sampled, out)?;
     if sampled.malformed > 0 {
         writeln!(
             out,
@@ -143,5 +146,46 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
         .context("stdout")?;
         warnings += 1;
     }
+    Ok(warnings)
+}
+
+/// How many records pass, and a warning where that is none, or all despite a condition.
+fn passed(
+    plan: &PipelinePlan,
+    path: &Path,
+    sampled: &Sampled,
+    out: &mut dyn Write,
+) -> Result<usize, Failure> {
+    let (name, records, path) = (&plan.name, sampled.records, path.display());
+    let mut warnings = 0;
+    let mut warn = |text: &str| {
+        warnings += 1;
+        writeln!(out, "warning: pipeline {name}: {text}\n").context("stdout")
+    };
+    if sampled.failed > 0 {
+        let failed = sampled.failed;
+        warn(&format!(
+            "an expression fails for {failed} of {records} records of {path}: it is NULL there"
+        ))?;
+    }
+    let filters = plan.query.branches().iter();
+    let filters = filters.clone().all(|branch| !branch.predicate.is_empty());
+    match sampled.passed {
+        Some(0) if records > 0 => warn(&format!(
+            "no record of {path} passes: check what WHERE compares, and how the values are written there"
+        ))?,
+        Some(passed) if passed == records && filters && records > 0 => warn(&format!(
+            "every record of {path} passes: WHERE leaves out none"
+        ))?,
+        _ => {}
+    }
+    match sampled.passed {
+        Some(passed) => writeln!(out, "pipeline {name}: {passed} of {records} records of {path} pass"),
+        None => writeln!(
+            out,
+            "pipeline {name}: WHERE asks for the pod or the file, which {path} does not say: not counted"
+        ),
+    }
+    .context("stdout")?;
     Ok(warnings)
 }

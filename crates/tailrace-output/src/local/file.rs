@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_that_cannot_be_written_is_held_until_it_can() {
+    async fn a_path_that_cannot_be_written_is_tried_again_until_it_can() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.ndjson");
         std::fs::create_dir(&path).unwrap();
         let output = FileOutput::new(&path);
         match write(&output, "1\n").await {
-            Outcome::Hold { reason } => assert!(reason.contains("out.ndjson"), "{reason}"),
+            Outcome::Retry { reason, .. } => assert!(reason.contains("out.ndjson"), "{reason}"),
             other => panic!("{other:?}"),
         }
         std::fs::remove_dir(&path).unwrap();

@@ -40,7 +40,7 @@ fn lane() -> Lane {
         tailrace_frame::Config::default(),
         facts,
         Arc::new(Tracker::new(1)),
-        1,
+        Orders::new([false].into_iter()),
         1 << 20,
     )
 }

@@ -59,16 +59,7 @@ impl Analysis<'_> {
                 expr,
                 pattern,
                 escape_char,
-            } => {
-                let expr = self.fixed(expr, Type::Text, "SIMILAR TO", &around)?;
-                let pattern = self.fixed(pattern, Type::Text, "SIMILAR TO", &around)?;
-                Expr::SimilarTo {
-                    negated,
-                    expr,
-                    pattern,
-                    escape_char,
-                }
-            }
+            } => self.similar_to(negated, expr, &pattern, escape_char, &around)?,
             other => other,
         };
         self.typed(rebuilt)

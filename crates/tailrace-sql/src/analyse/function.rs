@@ -238,7 +238,7 @@ pub(super) fn of_values(function: Function, arguments: Vec<Expr>) -> Expr {
 }
 
 /// A call of `name`, which is a lowercase function name.
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let function = ast::Function {
         name: ObjectName(Vec::new()),
         uses_odbc_syntax: false,

@@ -5,14 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::Expr::Literal;
 use datafusion::logical_expr_common::type_coercion::binary::type_union_coercion;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, visit_expressions};
 
 use super::list::{Item, List};
 use super::{Branch, Conjunct, Output, OutputValue, Prepared};
 use crate::analyse::{Analysis, arrow_cast, as_value};
-use crate::error::{Error, Place, planner_message, type_name};
+use crate::error::{Error, Place, Warning, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
 use crate::parse::Part;
@@ -86,6 +88,21 @@ impl Draft {
             star: list.star,
             place: list.place,
             condition_place,
+        })
+    }
+
+    /// A condition that no record can meet, whatever is in it.
+    pub(super) fn warning(&self, prepared: &Prepared) -> Option<Warning> {
+        let never = match prepared.expressions.predicate.as_ref()? {
+            Literal(ScalarValue::Boolean(value), _) => !value.unwrap_or(false),
+            Literal(value, _) => value.is_null(),
+            _ => false,
+        };
+        let Place { line, column, .. } = self.condition_place.filter(|_| never)?;
+        Some(Warning {
+            line,
+            column,
+            message: "this condition is never true: no record passes".to_owned(),
         })
     }
 

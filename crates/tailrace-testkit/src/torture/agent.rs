@@ -42,6 +42,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) concurrency: u32,
     /// Lines of YAML at the top level.
     pub(crate) more: &'a str,
+    pub(crate) environment: &'a [(&'static str, String)],
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -49,6 +50,7 @@ pub(crate) struct Setup<'a> {
 pub(crate) struct Program {
     agent: Agent,
     dir: PathBuf,
+    environment: Vec<(&'static str, String)>,
     cgroup: Option<PathBuf>,
     pub(crate) admin: SocketAddr,
 }
@@ -70,6 +72,7 @@ impl Program {
         Ok(Program {
             agent: agent.clone(),
             dir: setup.dir.to_owned(),
+            environment: setup.environment.to_vec(),
             cgroup: setup.cgroup.clone(),
             admin,
         })
@@ -109,6 +112,7 @@ impl Program {
         }
         let child = command
             .env("NO_COLOR", "1")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::options().append(true).open(self.log())?)
             .stderr(log)

@@ -1,5 +1,5 @@
-//! What the agent set aside: the records of `data_dir/dead-letter/PIPELINE.ndjson`, one request a
-//! line in base64. Reads files; a line that is no such thing holds no record.
+//! What the agent set aside: the records of `data_dir/dead-letter/PIPELINE.ndjson`, one a line, each as a request or as
+//! it was read, in base64. Reads files; a line that is no such thing holds no record.
 
 use std::path::Path;
 
@@ -17,15 +17,38 @@ pub(crate) fn read(dir: &Path) -> Vec<Identity> {
 }
 
 fn of_text(text: &str) -> Vec<Identity> {
-    let requests = text.lines().filter_map(|line| {
-        let (_, rest) = line.split_once("\"otlp\":\"")?;
-        let (encoded, _) = rest.split_once('"')?;
-        STANDARD.decode(encoded).ok()
-    });
-    let records = requests.flat_map(|request| decode(&request).unwrap_or_default());
-    records
-        .filter_map(|record| record::identify(&record).ok())
+    let lines = text.lines();
+    lines
+        .flat_map(|line| {
+            of_request(line)
+                .or_else(|| of_crashed(line))
+                .unwrap_or_default()
+        })
         .collect()
+}
+
+/// The records of an entry that a server refused.
+fn of_request(line: &str) -> Option<Vec<Identity>> {
+    let records = decode(&value(line, "\"otlp\":\"")?).unwrap_or_default();
+    Some(
+        records
+            .iter()
+            .filter_map(|record| record::identify(record).ok())
+            .collect(),
+    )
+}
+
+/// The record of an entry that could not be processed.
+fn of_crashed(line: &str) -> Option<Vec<Identity>> {
+    let bytes = value(line, "\"crashed\":{\"line\":\"")?;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(record::of_text(&text).into_iter().collect())
+}
+
+fn value(line: &str, key: &str) -> Option<Vec<u8>> {
+    let (_, rest) = line.split_once(key)?;
+    let (encoded, _) = rest.split_once('"')?;
+    STANDARD.decode(encoded).ok()
 }
 
 #[cfg(test)]
@@ -55,10 +78,12 @@ mod tests {
             }],
         };
         let encoded = STANDARD.encode(request.encode_to_vec());
+        let crashed = STANDARD.encode(record::line(3, 9));
         let found = of_text(&format!(
-            "{{}}\n{{\"reason\":\"x\",\"otlp\":\"{encoded}\"}}\nhalf"
+            "{{}}\n{{\"reason\":\"x\",\"otlp\":\"{encoded}\"}}\nhalf\n\
+             {{\"reason\":\"x\",\"crashed\":{{\"line\":\"{crashed}\"}}}}"
         ));
         let found: Vec<_> = found.iter().map(|of| (of.stream, of.sequence)).collect();
-        assert_eq!(found, [(2, 7)]);
+        assert_eq!(found, [(2, 7), (3, 9)]);
     }
 }

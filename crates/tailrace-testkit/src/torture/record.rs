@@ -119,7 +119,7 @@ fn named(text: &str) -> Option<(u32, u64)> {
 }
 
 /// A record that travels as the raw line.
-fn of_text(text: &str) -> Option<Identity> {
+pub(crate) fn of_text(text: &str) -> Option<Identity> {
     let (stream, sequence) = named(text)?;
     (line(stream, sequence) == text).then_some(Identity {
         stream,

@@ -57,6 +57,8 @@ pub struct Plan {
     pub concurrency: u32,
     /// More YAML for the top of Tailrace's config.
     pub more: String,
+    /// What is in the agent's environment: its failpoints.
+    pub environment: Vec<(&'static str, String)>,
     /// The agent runs in this cgroup.
     pub cgroup: Option<PathBuf>,
     /// Where everything is, and stays; else in a directory that goes.
@@ -96,6 +98,7 @@ impl Plan {
             replay_mib: 2,
             concurrency: 4,
             more: String::new(),
+            environment: Vec::new(),
             cgroup: None,
             dir: None,
         }
@@ -241,6 +244,7 @@ impl<'a> Harness<'a> {
                 replay_mib: plan.replay_mib,
                 concurrency: plan.concurrency,
                 more: &plan.more,
+                environment: &plan.environment,
                 cgroup: plan.cgroup.clone(),
             },
         )?;

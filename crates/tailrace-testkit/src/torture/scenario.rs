@@ -24,6 +24,8 @@ pub enum Scenario {
     Squeeze,
     /// The server refuses any request with one record of 10,000.
     Poison,
+    /// The agent panics at one record, and its process aborts at another.
+    Crash,
 }
 
 /// The limit of the squeeze.
@@ -33,12 +35,13 @@ const POISON_EVERY: u64 = 10_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 5] = [
+    pub const ALL: [Scenario; 6] = [
         Scenario::Burst,
         Scenario::Rotations,
         Scenario::Outage,
         Scenario::Squeeze,
         Scenario::Poison,
+        Scenario::Crash,
     ];
 
     /// Its name on the command line.
@@ -49,6 +52,7 @@ impl Scenario {
             Scenario::Outage => "outage",
             Scenario::Squeeze => "squeeze",
             Scenario::Poison => "poison",
+            Scenario::Crash => "crash",
         }
     }
 
@@ -75,6 +79,7 @@ impl Scenario {
             Scenario::Outage => outage(plan, time),
             Scenario::Squeeze => squeeze(plan),
             Scenario::Poison => poison(plan),
+            Scenario::Crash => crash(plan),
         }
     }
 }
@@ -212,6 +217,28 @@ fn poison(plan: Plan) -> io::Result<Outcome> {
     let note =
         format!("{poison} records are poison: {set_aside} set aside, {lost} in all did not arrive");
     outcome.notes.push(note);
+    Ok(outcome)
+}
+
+fn crash(plan: Plan) -> io::Result<Outcome> {
+    let at = |sequence: u64| format!("\"seq\":{sequence},");
+    let plan = Plan {
+        records_max: 10_000,
+        lines_per_second: 5000,
+        environment: vec![
+            ("TAILRACE_FAILPOINT_PANIC", at(2_500)),
+            ("TAILRACE_FAILPOINT_ABORT", at(7_500)),
+        ],
+        ..plan
+    };
+    let mut harness = Harness::start(&plan)?;
+    harness.until_written()?;
+    let mut outcome = harness.finish()?;
+    let set_aside: u64 = outcome.groups.iter().map(|group| group.set_aside).sum();
+    if set_aside != 2 {
+        let what = format!("2 records end the agent, and {set_aside} were set aside");
+        outcome.broken.push(what);
+    }
     Ok(outcome)
 }
 

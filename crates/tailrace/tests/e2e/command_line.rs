@@ -111,6 +111,52 @@ fn validate_warns_of_keys_that_a_sample_lacks() {
 }
 
 #[test]
+fn validate_says_how_many_records_of_a_sample_pass() {
+    let bench = Bench::new();
+    let sample = bench.path("sample.log");
+    let lines = r#"{"level":"ERROR","n":"x"}
+{"level":"INFO","n":"7"}
+{"level":"ERROR","n":"9"}
+"#;
+    fs::write(&sample, lines).unwrap();
+    let said_of = |query: &str| {
+        let config = bench.config(&format!(
+            "pipelines: {{a: {{input: {{type: stdin}}, transform: \"{query}\", \
+             output: {{type: stdout}}}}}}\n"
+        ));
+        let config = config.to_str().unwrap();
+        let sample = sample.to_str().unwrap();
+        // No directory that could be written to.
+        let output = run(&[
+            "validate",
+            "-c",
+            config,
+            "--data-dir",
+            "/proc/nowhere",
+            "--sample",
+            sample,
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let some = said_of("SELECT * FROM logs WHERE level = 'ERROR'");
+    assert!(some.contains("2 of 3 records"), "{some}");
+    assert!(some.contains("0 warnings"), "{some}");
+    let none = said_of("SELECT * FROM logs WHERE level = 'error'");
+    assert!(none.contains("0 of 3 records"), "{none}");
+    assert!(none.contains("warning: pipeline a: no record"), "{none}");
+    let all = said_of("SELECT * FROM logs WHERE level IS NOT NULL");
+    assert!(all.contains("3 of 3 records"), "{all}");
+    assert!(all.contains("leaves out none"), "{all}");
+    let star = said_of("SELECT * FROM logs");
+    assert!(star.contains("0 warnings"), "{star}");
+    let failed = said_of("SELECT *, substr(n, 1)::bigint AS m FROM logs");
+    assert!(failed.contains("fails for 1 of 3 records"), "{failed}");
+    let pod = said_of("SELECT * FROM logs WHERE \\\"k8s.pod.name\\\" = 'x'");
+    assert!(pod.contains("not counted"), "{pod}");
+}
+
+#[test]
 fn explain_names_columns_types_and_fields() {
     let bench = Bench::new();
     let config = bench.config(

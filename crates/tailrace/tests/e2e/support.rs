@@ -12,6 +12,8 @@ use tempfile::TempDir;
 /// A directory with a config, logs, and the agent's data and own logs.
 pub(crate) struct Bench {
     dir: TempDir,
+    /// More environment for the agent.
+    environment: Vec<(String, String)>,
     starts: std::cell::Cell<u32>,
 }
 
@@ -30,8 +32,19 @@ impl Bench {
         fs::create_dir(dir.path().join("logs")).unwrap();
         Self {
             dir,
+            environment: Vec::new(),
             starts: std::cell::Cell::new(0),
         }
+    }
+
+    /// Agents that are started from now on have this in their environment.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// From now on they have nothing more.
+    pub(crate) fn unset(&mut self) {
+        self.environment.clear();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -87,6 +100,7 @@ impl Bench {
             .args(["run", "--log-format", "text", "-c"])
             .arg(config)
             .args(args)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .stdout(Stdio::inherit())
             .stderr(File::create(&own_log).unwrap())

@@ -1,0 +1,238 @@
+//! Records that made a worker panic, or the process die: sets them aside in the dead-letter file, as they were read,
+//! and acks them for one output when they are on disk. When the file is full they wait, or are dropped, as the config
+//! says; whatever else the output sends goes on meanwhile. Never decides which record is at fault.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tailrace_frame::Stream;
+use tailrace_output::{CrashedRecord, DeadLetter};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tracing::error;
+
+use crate::contain::Panic;
+use crate::delivery::{Fate, Ticket};
+use crate::in_progress::DEATHS_MAX;
+use crate::lane::Framed;
+use crate::outputs::Driver;
+use crate::set_aside::rfc3339;
+
+/// A record that must not be processed again.
+#[derive(Debug)]
+pub(crate) struct Crashed {
+    /// Its number in the batch.
+    pub record: u32,
+    pub cause: Cause,
+    /// What the panic said and where, or how often the process died.
+    pub reason: String,
+    /// The same for the own log: what a panic says may quote the record.
+    pub logged: String,
+    pub line: CrashedRecord,
+}
+
+/// What happened to the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It panicked.
+    Panic,
+    /// The process died.
+    Abort,
+}
+
+/// Such records of one batch, for one output.
+pub(crate) struct CrashedBatch {
+    driver: Arc<Driver>,
+    records: Arc<Vec<Crashed>>,
+    /// Taken when all are set aside or dropped.
+    ticket: Option<Ticket>,
+}
+
+/// How often the dead-letter file is tried again.
+const RETRY_EVERY: Duration = match cfg!(test) {
+    true => Duration::from_millis(1),
+    false => Duration::from_secs(10),
+};
+/// How often panics are logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// When panics were logged last, and how many records were not named since.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit(Mutex<(Option<Instant>, u64)>);
+
+impl LogLimit {
+    /// How many records to report now, those not reported before among them; `None` if it is too early.
+    fn due(&self, records: u64) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 += records;
+        let is_due = state.0.is_none_or(|at| at.elapsed() >= LOG_EVERY);
+        is_due.then(|| {
+            state.0 = Some(Instant::now());
+            std::mem::take(&mut state.1)
+        })
+    }
+}
+
+impl Crashed {
+    /// A record of a batch that panics.
+    pub(crate) fn panicked(batch: &Framed, record: u32, panic: &Panic) -> Self {
+        let reason = format!("{} at {}", panic.text, panic.at);
+        let logged = format!("a panic at {}", panic.at);
+        Self::of(batch, record, Cause::Panic, (reason, logged))
+    }
+
+    /// A record of a batch at which the process died.
+    pub(crate) fn aborted(batch: &Framed, record: u32) -> Self {
+        let reason = format!("the process died {DEATHS_MAX} times while it worked on this record");
+        Self::of(batch, record, Cause::Abort, (reason.clone(), reason))
+    }
+
+    /// Copies a record out of a batch; `record` is its number there.
+    fn of(batch: &Framed, record: u32, cause: Cause, (reason, logged): (String, String)) -> Self {
+        let framed = &batch.frames.records[record as usize];
+        let line = CrashedRecord {
+            line: batch.line(record as usize).to_vec(),
+            time: (framed.time_ns != 0).then(|| rfc3339(framed.time_ns)),
+            stream: match framed.stream {
+                Stream::None => None,
+                Stream::Stdout => Some("stdout".to_owned()),
+                Stream::Stderr => Some("stderr".to_owned()),
+            },
+        };
+        Self {
+            record,
+            cause,
+            reason,
+            logged,
+            line,
+        }
+    }
+
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.line.len() + self.reason.len() + size_of::<Self>()
+    }
+}
+
+impl CrashedBatch {
+    pub(crate) fn new(driver: &Arc<Driver>, records: &Arc<Vec<Crashed>>, ticket: Ticket) -> Self {
+        driver.metrics.in_flight.inc();
+        Self {
+            driver: Arc::clone(driver),
+            records: Arc::clone(records),
+            ticket: Some(ticket),
+        }
+    }
+
+    /// The dead-letter entry of a record.
+    fn entry(&self, crashed: &Crashed) -> DeadLetter {
+        let place = self
+            .ticket
+            .as_ref()
+            .and_then(|ticket| ticket.place(crashed.record));
+        let (path, bytes) = place.unzip();
+        DeadLetter {
+            output: self.driver.name.clone(),
+            reason: crashed.reason.clone(),
+            path: path.unwrap_or_default().display().to_string(),
+            bytes,
+            crashed: Some(crashed.line.clone()),
+            ..DeadLetter::default()
+        }
+    }
+
+    async fn set_aside(mut self) {
+        let entries: Vec<DeadLetter> = self
+            .records
+            .iter()
+            .map(|record| self.entry(record))
+            .collect();
+        let (mut done, mut in_file) = (0, 0);
+        while done < entries.len() {
+            let left = &entries[done..];
+            let added = tokio::task::block_in_place(|| self.driver.dead_letters.add_all(left));
+            self.note(done, added.added, Fate::DeadLettered);
+            self.note(done + added.added, added.dropped, Fate::DeadLetterFull);
+            in_file += added.added;
+            done += added.added + added.dropped;
+            if let Some(error) = added.error {
+                error!(
+                    pipeline = self.driver.pipeline,
+                    output = self.driver.name,
+                    records = entries.len() - done,
+                    reason = error.to_string(),
+                    "records that made a worker panic cannot be set aside and wait"
+                );
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+        }
+        self.log(&entries, in_file);
+        if let Some(ticket) = self.ticket.take() {
+            self.driver.metrics.in_flight.dec();
+            ticket.ack(0);
+            self.driver.waiting.settled();
+        }
+    }
+
+    fn note(&self, first: usize, count: usize, fate: Fate) {
+        for crashed in &self.records[first..first + count] {
+            if let Some(ticket) = &self.ticket {
+                ticket.note(crashed.record, fate);
+            }
+        }
+    }
+
+    /// Says what the first record is, at a limited rate; of records at which the process died, each. So many are in the
+    /// file, the others were dropped.
+    fn log(&self, entries: &[DeadLetter], in_file: usize) {
+        let panics = self
+            .records
+            .iter()
+            .filter(|record| record.cause == Cause::Panic)
+            .count();
+        let mut due = match panics {
+            0 => None,
+            _ => self.driver.crash_log.due(panics as u64),
+        };
+        for (n, (crashed, entry)) in self.records.iter().zip(entries).enumerate() {
+            let records = match crashed.cause {
+                Cause::Abort => 1,
+                Cause::Panic => match due.take() {
+                    Some(records) => records,
+                    None => continue,
+                },
+            };
+            let (start, end) = entry.bytes.unwrap_or_default();
+            let what = match n < in_file {
+                true => "it is in the dead-letter file",
+                false => "the dead-letter file is full, so it is dropped",
+            };
+            error!(
+                pipeline = self.driver.pipeline,
+                output = self.driver.name,
+                path = entry.path,
+                start,
+                end,
+                records,
+                reason = crashed.logged,
+                "a record could not be processed: this is a bug, please report it; {what}, and the others go on"
+            );
+        }
+    }
+}
+
+/// A nack: it was dropped before its records were set aside.
+impl Drop for CrashedBatch {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            drop(ticket);
+            self.driver.metrics.in_flight.dec();
+        }
+    }
+}
+
+/// Sets aside what comes, until nothing will.
+pub(crate) async fn run(mut batches: UnboundedReceiver<CrashedBatch>) {
+    while let Some(batch) = batches.recv().await {
+        batch.set_aside().await;
+    }
+}

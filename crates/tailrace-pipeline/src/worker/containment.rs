@@ -1,0 +1,410 @@
+//! A worker against a whole pipeline without a reader: what happens to batches that panic, and in which order requests
+//! come out that several workers made.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use prometheus_client::registry::Registry;
+use tailrace_config as config;
+use tailrace_input::{FileId, FingerprintKey, HandedOver};
+use tailrace_output::{DeadLetter, read_dead_letters};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::*;
+use crate::batch::{RawBatch, SourceEvent};
+use crate::ledger::PipelineLedger;
+use crate::metrics::Metrics;
+use crate::pipeline::{Built, Surroundings, build, open};
+use crate::resume::ResumeTable;
+use crate::watermark::{Opening, Slot};
+
+/// A pipeline with outputs `one` and `two` that write files, and one source that the test reads for it.
+struct Bench {
+    dir: TempDir,
+    runtime: Runtime,
+    built: Built,
+    in_progress: Arc<InProgress>,
+    failpoints: Failpoints,
+    slot: Slot,
+    read_to: u64,
+}
+
+impl Bench {
+    /// `more` stands in the pipeline.
+    fn new(more: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path().display();
+        let yaml = format!(
+            "pipelines: {{a: {{input: {{type: file, format: json, include: ['{here}/none']}}, outputs: [\
+               {{name: one, type: file, path: '{here}/one'}}, {{name: two, type: file, path: '{here}/two'}}], {more}}}}}"
+        );
+        let path = dir.path().join("tailrace.yaml");
+        fs::write(&path, yaml).unwrap();
+        let loaded = config::load(std::slice::from_ref(&path), &|_| None).unwrap();
+        let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
+        let runtime = Runtime::new().unwrap();
+        let around = Surroundings {
+            id: PipelineId(1),
+            queue_bytes: 16 << 20,
+            jobs: &Arc::default(),
+            metrics: &Metrics::register(&mut Registry::default()),
+            runtime: runtime.handle(),
+            faults: &Faults::new(),
+            fingerprint_key: FingerprintKey::default(),
+            resume: ResumeTable::default(),
+            first_start: true,
+            handed_over: HandedOver::default(),
+            data_dir: dir.path(),
+        };
+        let built = build(open(plan, runtime.handle()).unwrap(), around).unwrap();
+        let slot = built.pipeline.tracker.open(Opening {
+            id: Some(FileId {
+                inode: 1,
+                ..FileId::NONE
+            }),
+            generation: 0,
+            path: PathBuf::from("/var/log/app.log"),
+            offset: 0,
+            size: 0,
+            replay_to: 0,
+            resume: Vec::new(),
+        });
+        Self {
+            in_progress: InProgress::open(dir.path()),
+            dir,
+            runtime,
+            built,
+            failpoints: Failpoints::default(),
+            slot,
+            read_to: 0,
+        }
+    }
+
+    fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.built.pipeline
+    }
+
+    fn worker(&self) -> Worker {
+        Worker::new(&self.pipeline().plan, 0)
+    }
+
+    /// Reads and frames text.
+    fn frame(&mut self, worker: &Worker, text: &str) -> Framed {
+        let offset = self.read_to;
+        self.read_to += text.len() as u64;
+        self.pipeline().tracker.read(self.slot, self.read_to);
+        self.frame_in(0, worker, (offset, offset == 0), text)
+    }
+
+    /// Frames text in a lane, which may not know the source yet.
+    fn frame_in(
+        &self,
+        lane: usize,
+        worker: &Worker,
+        (offset, is_new): (u64, bool),
+        text: &str,
+    ) -> Framed {
+        let slot = self.slot;
+        let opened = SourceEvent::Opened {
+            slot,
+            replaces: None,
+            path: PathBuf::from("/var/log/app.log"),
+            offset,
+            mid_line: false,
+            replay_to: 0,
+        };
+        let mut events = Vec::new();
+        events.extend(is_new.then_some(opened));
+        let end = text.len();
+        events.push(SourceEvent::Chunk {
+            slot,
+            start: 0,
+            end,
+        });
+        let pipeline = self.pipeline();
+        let lane = &pipeline.lanes[lane];
+        lane.queue.push(RawBatch {
+            bytes: Bytes::from(text.to_owned()),
+            events,
+            credit: None,
+            room: None,
+            observed_ns: 0,
+            read_at: Instant::now(),
+        });
+        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
+        lane.frame_next(sweeper, &mut Frames::default()).unwrap()
+    }
+
+    fn process(&self, worker: &mut Worker, mut framed: Framed) {
+        let mut around = Around {
+            failpoints: &self.failpoints,
+            marks: self.in_progress.worker(0),
+        };
+        worker.process(self.pipeline(), &mut framed, true, &mut around);
+        self.pipeline().pass_turns(&mut framed);
+    }
+
+    /// Waits until all that was handed over is delivered or set aside.
+    fn drain(&mut self) {
+        self.built
+            .pipeline
+            .outputs
+            .iter()
+            .for_each(crate::outputs::OutputHandle::close);
+        for sending in self.built.sending.drain(..) {
+            self.runtime.block_on(sending).unwrap();
+        }
+        let (unsettled, _) = self.pipeline().tracker.undelivered_bytes();
+        assert_eq!(unsettled, 0);
+        let ledger = PipelineLedger::of(self.pipeline());
+        for output in &ledger.outputs {
+            assert_eq!(ledger.in_flight(output), 0, "{ledger:?}");
+            assert_eq!(output.in_flight_requests, 0, "{ledger:?}");
+        }
+    }
+
+    fn written(&self, output: &str) -> Vec<u64> {
+        let text = fs::read_to_string(self.dir.path().join(output)).unwrap_or_default();
+        let number = |line: &str| {
+            let digits = line.chars().skip_while(|c| !c.is_ascii_digit());
+            let digits: String = digits.take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap()
+        };
+        text.lines().map(number).collect()
+    }
+
+    fn dead_letters(&self) -> Vec<DeadLetter> {
+        let entries = read_dead_letters(&dead_letter_file(self.dir.path())).unwrap();
+        entries.into_iter().map(Result::unwrap).collect()
+    }
+}
+
+fn dead_letter_file(dir: &Path) -> PathBuf {
+    dir.join("dead-letter/a.ndjson")
+}
+
+fn lines(numbers: Range<u64>) -> String {
+    numbers.map(|n| format!("{{\"n\":{n}}}\n")).collect()
+}
+
+#[test]
+fn requests_of_a_file_come_out_as_they_were_read_whoever_made_them() {
+    let mut bench = Bench::new("transform: SELECT n FROM logs WHERE n < 70 OR n >= 80");
+    let mut worker = bench.worker();
+    let mut batches: Vec<Framed> = (0..12)
+        .map(|n| {
+            let text = match n {
+                5 => "\n\n".to_owned(),
+                _ => lines(10 * n..10 * n + 10),
+            };
+            bench.frame(&worker, &text)
+        })
+        .collect();
+    // The last one is ready first; a worker more or less makes no difference.
+    let mut others = bench.worker();
+    batches.reverse();
+    for (n, framed) in batches.into_iter().enumerate() {
+        let worker = if n % 2 == 0 { &mut worker } else { &mut others };
+        bench.process(worker, framed);
+    }
+    bench.drain();
+    let expect: Vec<u64> = (0..120)
+        .filter(|n| !(50..60).contains(n) && !(70..80).contains(n))
+        .collect();
+    assert_eq!(bench.written("one"), expect);
+    assert_eq!(bench.written("two"), expect);
+}
+
+#[test]
+fn an_output_that_was_detached_keeps_the_order_too() {
+    let mut bench = Bench::new("");
+    let mut worker = bench.worker();
+    let framed = bench.frame(&worker, &lines(0..10));
+    bench.process(&mut worker, framed);
+    let pipeline = Arc::clone(bench.pipeline());
+    let until = Instant::now() + Duration::from_secs(60);
+    while !pipeline.tracker.behind(1, bench.slot).unwrap().drained {
+        assert!(Instant::now() < until, "the first batch is delivered");
+        std::thread::yield_now();
+    }
+    let offset = bench.read_to;
+    assert!(pipeline.lanes[0].attach(1, false, || true));
+    let only_one = bench.frame(&worker, &lines(10..20));
+    pipeline.tracker.begin_catch_up(1, bench.slot);
+    let lane = pipeline.catch_up_lane(0, 1);
+    let only_two = bench.frame_in(lane, &worker, (offset, true), &lines(10..20));
+    assert!(pipeline.lanes[0].attach(1, true, || true));
+    let both = bench.frame(&worker, &lines(20..30));
+    assert_eq!(
+        [&only_one.wanted[..], &only_two.wanted, &both.wanted],
+        [[true, false], [false, true], [true, true]]
+    );
+    for framed in [both, only_two, only_one] {
+        bench.process(&mut worker, framed);
+    }
+    bench.drain();
+    assert_eq!(bench.written("one"), Vec::from_iter(0..30));
+    assert_eq!(bench.written("two"), Vec::from_iter(0..30));
+}
+
+#[test]
+fn a_panic_costs_the_record_and_nothing_else() {
+    let mut bench = Bench::new("transform: SELECT n FROM logs WHERE n % 10 <> 0");
+    let mut worker = bench.worker();
+    bench.failpoints.panic = Some(b"3}".to_vec());
+    let first = bench.frame(&worker, &lines(0..50));
+    let second = bench.frame(&worker, &lines(50..100));
+    bench.process(&mut worker, second);
+    bench.process(&mut worker, first);
+    bench.drain();
+    let expect: Vec<u64> = (0..100).filter(|n| n % 10 != 0 && n % 10 != 3).collect();
+    assert_eq!(bench.written("one"), expect);
+    assert_eq!(bench.written("two"), expect);
+
+    let ledger = PipelineLedger::of(bench.pipeline());
+    assert_eq!((ledger.records, ledger.filtered), (100, 10));
+    for output in &ledger.outputs {
+        assert_eq!((output.delivered, output.dead_lettered), (80, 10));
+    }
+    assert_eq!(bench.pipeline().metrics.panicked.get(), 10);
+    let text = lines(0..100);
+    let entries = bench.dead_letters();
+    for output in ["one", "two"] {
+        let of_output = entries.iter().filter(|entry| entry.output == output);
+        let mut found = Vec::new();
+        for entry in of_output {
+            assert!(entry.reason.contains("failpoint"), "{}", entry.reason);
+            assert_eq!(
+                (entry.path.as_str(), entry.otlp.len()),
+                ("/var/log/app.log", 0)
+            );
+            let (start, end) = entry.bytes.unwrap();
+            let crashed = entry.crashed.as_ref().unwrap();
+            let line = &text.as_bytes()[start as usize..end as usize];
+            assert_eq!([&crashed.line[..], b"\n"].concat(), line);
+            found.push(crashed.line.clone());
+        }
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), 10, "{output}");
+    }
+}
+
+#[test]
+fn rows_of_several_branches_come_out_together_and_count_once() {
+    let mut bench = Bench::new(
+        "transform: SELECT n FROM logs UNION ALL SELECT n + 1000 AS n FROM logs WHERE n >= 5",
+    );
+    let mut worker = bench.worker();
+    bench.failpoints.panic = Some(b"3}".to_vec());
+    let framed = bench.frame(&worker, &lines(0..20));
+    bench.process(&mut worker, framed);
+    bench.drain();
+    let records = (0..20).filter(|n| n % 10 != 3);
+    let rows = records.flat_map(|n| [Some(n), (n >= 5).then_some(1000 + n)]);
+    assert_eq!(bench.written("one"), Vec::from_iter(rows.flatten()));
+    let ledger = PipelineLedger::of(bench.pipeline());
+    let output = &ledger.outputs[1];
+    assert_eq!((output.delivered, output.dead_lettered), (18, 2));
+}
+
+#[test]
+fn a_batch_in_which_every_record_panics_is_set_aside_whole() {
+    let mut bench = Bench::new("");
+    let mut worker = bench.worker();
+    bench.failpoints.panic = Some(b"n".to_vec());
+    let framed = bench.frame(&worker, &lines(0..33));
+    bench.process(&mut worker, framed);
+    bench.failpoints.panic = None;
+    let framed = bench.frame(&worker, &lines(33..40));
+    bench.process(&mut worker, framed);
+    bench.drain();
+    assert_eq!(bench.dead_letters().len(), 66);
+    assert_eq!(bench.written("one"), Vec::from_iter(33..40));
+}
+
+#[test]
+fn when_the_dead_letter_file_is_full_records_are_dropped_if_so_configured() {
+    let mut bench = Bench::new("dead_letter: {max_bytes: 64KiB, on_full: drop}");
+    let mut worker = bench.worker();
+    fs::create_dir(bench.dir.path().join("dead-letter")).unwrap();
+    fs::write(dead_letter_file(bench.dir.path()), [b'\n'; 65_000]).unwrap();
+    bench.failpoints.panic = Some(b"7".to_vec());
+    let framed = bench.frame(&worker, &lines(0..30));
+    bench.process(&mut worker, framed);
+    bench.drain();
+    let ledger = PipelineLedger::of(bench.pipeline());
+    let set_aside: u64 = ledger
+        .outputs
+        .iter()
+        .map(|output| output.dead_lettered)
+        .sum();
+    let dropped: u64 = ledger.outputs.iter().map(|output| output.dropped).sum();
+    assert_eq!(bench.dead_letters().len() as u64, set_aside);
+    assert_eq!(set_aside + dropped, 6, "{ledger:?}");
+    assert!(set_aside > 0 && dropped > 0, "{ledger:?}");
+}
+
+#[test]
+fn else_they_wait_for_room_and_the_others_go_on() {
+    let mut bench = Bench::new("dead_letter: {max_bytes: 64KiB}");
+    let mut worker = bench.worker();
+    fs::create_dir(bench.dir.path().join("dead-letter")).unwrap();
+    fs::write(dead_letter_file(bench.dir.path()), [b'\n'; 65_530]).unwrap();
+    bench.failpoints.panic = Some(b"7".to_vec());
+    let framed = bench.frame(&worker, &lines(0..10));
+    bench.process(&mut worker, framed);
+    let framed = bench.frame(&worker, &lines(10..15));
+    bench.process(&mut worker, framed);
+    let in_flight = || {
+        let ledger = PipelineLedger::of(bench.pipeline());
+        let outputs = ledger.outputs.iter();
+        Vec::from_iter(outputs.map(|output| ledger.in_flight(output)))
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while in_flight() != [10, 10] {
+        let now = in_flight();
+        assert!(
+            Instant::now() < until,
+            "the whole first batch waits, and no other: {now:?}"
+        );
+        std::thread::yield_now();
+    }
+    assert_eq!(bench.dead_letters().len(), 0);
+    fs::remove_file(dead_letter_file(bench.dir.path())).unwrap();
+    bench.drain();
+    assert_eq!(bench.dead_letters().len(), 2);
+}
+
+#[test]
+fn what_is_not_set_aside_is_not_settled() {
+    let mut bench = Bench::new("dead_letter: {max_bytes: 64KiB}");
+    let mut worker = bench.worker();
+    fs::create_dir(bench.dir.path().join("dead-letter")).unwrap();
+    fs::write(dead_letter_file(bench.dir.path()), [b'\n'; 65_536]).unwrap();
+    bench.failpoints.panic = Some(b"7".to_vec());
+    let framed = bench.frame(&worker, &lines(0..10));
+    bench.process(&mut worker, framed);
+    bench
+        .pipeline()
+        .outputs
+        .iter()
+        .for_each(crate::outputs::OutputHandle::close);
+    bench
+        .pipeline()
+        .outputs
+        .iter()
+        .for_each(crate::outputs::OutputHandle::abandon);
+    for sending in bench.built.sending.drain(..) {
+        bench.runtime.block_on(sending).unwrap();
+    }
+    let (unsettled, _) = bench.pipeline().tracker.undelivered_bytes();
+    assert_eq!(unsettled, bench.read_to);
+    let in_flight = |output: &crate::metrics::OutputMetrics| output.in_flight.get();
+    let in_flight = bench.pipeline().metrics.outputs.iter().map(in_flight);
+    assert_eq!(in_flight.sum::<i64>(), 0);
+}

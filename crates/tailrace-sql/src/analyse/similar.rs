@@ -1,0 +1,174 @@
+//! SIMILAR TO, as SQL has it: the pattern is the whole text's.
+//!
+//! Takes a literal pattern, gives a regular expression that is anchored at both ends. DataFusion would read the pattern
+//! as a regular expression that may match anywhere.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, Value, ValueWithSpan};
+
+use super::literals::reason;
+use super::{Analysis, bare, constant};
+use crate::error::Error;
+use crate::types::Type;
+
+impl Analysis<'_> {
+    /// The same condition as a match of a regular expression.
+    pub(super) fn similar_to(
+        &mut self,
+        negated: bool,
+        text: Box<Expr>,
+        pattern: &Expr,
+        escape: Option<ValueWithSpan>,
+        around: &str,
+    ) -> Result<Expr, Error> {
+        let place = self.places.of(pattern.span());
+        let refuse = |message: String| {
+            let hint = "the pattern has `%` for any text, `_` for any character, `|`, `*`, `+`, `?`, `{n}`, `( )` and \
+                        `[ ]`; for a regular expression write `x ~ '...'`";
+            Err(place.error(message).with_hint(hint))
+        };
+        let escape = match escape.as_ref().map(|escape| constant::text(&escape.value)) {
+            None => Some('\\'),
+            Some(Some("")) => None,
+            Some(Some(text)) if text.chars().count() == 1 => text.chars().next(),
+            Some(_) => return refuse("ESCAPE takes one character".to_owned()),
+        };
+        let literal = match bare(pattern) {
+            Expr::Value(value) => constant::text(&value.value).map(|text| (text, value.span)),
+            _ => None,
+        };
+        let Some((literal, span)) = literal else {
+            return refuse("the pattern of SIMILAR TO has to be a literal".to_owned());
+        };
+        let regex = match regex(literal, escape) {
+            Ok(regex) => regex,
+            Err(problem) => return refuse(format!("`{literal}`: {problem}")),
+        };
+        let left = self.fixed(text, Type::Text, "SIMILAR TO", around)?;
+        let op = if negated {
+            BinaryOperator::PGRegexNotMatch
+        } else {
+            BinaryOperator::PGRegexMatch
+        };
+        let value = Value::SingleQuotedString(regex);
+        let right = Box::new(Expr::Value(ValueWithSpan { value, span }));
+        let probe = Expr::BinaryOp {
+            left: right.clone(),
+            op: op.clone(),
+            right: right.clone(),
+        };
+        if let Some(error) = self.failure(&probe) {
+            return refuse(format!("`{literal}`: {}", reason(&error)));
+        }
+        Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right })))
+    }
+}
+
+/// The regular expression of a pattern.
+fn regex(pattern: &str, escape: Option<char>) -> Result<String, &'static str> {
+    let mut regex = String::from("^(?s:");
+    let mut open = 0_usize;
+    let mut chars = pattern.chars().peekable();
+    while let Some(ch) = chars.next() {
+        match ch {
+            ch if Some(ch) == escape => match chars.next() {
+                Some(literal) => push_literal(&mut regex, literal),
+                None => return Err("nothing follows the escape character"),
+            },
+            '%' => regex.push_str(".*"),
+            '_' => regex.push('.'),
+            '(' => {
+                open += 1;
+                regex.push_str("(?:");
+            }
+            ')' => {
+                open = open.checked_sub(1).ok_or("`)` without `(`")?;
+                regex.push(')');
+            }
+            '|' | '*' | '+' | '?' | '{' | '}' => regex.push(ch),
+            ',' | '0'..='9' => regex.push(ch),
+            '[' => bracket(&mut chars, escape, &mut regex)?,
+            literal => push_literal(&mut regex, literal),
+        }
+    }
+    if open > 0 {
+        return Err("`(` without `)`");
+    }
+    regex.push_str(")$");
+    Ok(regex)
+}
+
+/// What stands in `[ ]`, behind the first bracket.
+fn bracket(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    escape: Option<char>,
+    regex: &mut String,
+) -> Result<(), &'static str> {
+    const OPEN: &str = "`[` without `]`";
+    regex.push('[');
+    if chars.next_if_eq(&'^').is_some() {
+        regex.push('^');
+    }
+    let mut is_first = true;
+    loop {
+        match chars.next().ok_or(OPEN)? {
+            ']' if !is_first => break,
+            ch if Some(ch) == escape => push_literal(regex, chars.next().ok_or(OPEN)?),
+            '[' if chars.next_if_eq(&':').is_some() => {
+                regex.push_str("[:");
+                loop {
+                    let ch = chars.next().ok_or(OPEN)?;
+                    regex.push(ch);
+                    if ch == ']' {
+                        break;
+                    }
+                }
+            }
+            // A range, but at either end.
+            '-' if !is_first && chars.peek() != Some(&']') => regex.push('-'),
+            ch => push_literal(regex, ch),
+        }
+        is_first = false;
+    }
+    regex.push(']');
+    Ok(())
+}
+
+/// Every character of ASCII that is no letter, digit or white space may stand behind a backslash.
+fn push_literal(regex: &mut String, literal: char) {
+    if literal.is_ascii_punctuation() {
+        regex.push('\\');
+    }
+    regex.push(literal);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::regex;
+
+    #[test]
+    fn patterns_become_anchored_expressions() {
+        let check = |pattern: &str, expected: &str| {
+            let found = regex(pattern, Some('\\'));
+            let inner = found.as_deref().map(|regex| &regex[5..regex.len() - 2]);
+            assert_eq!(
+                inner.unwrap_or_else(|problem| problem),
+                expected,
+                "{pattern}"
+            );
+        };
+        check("abc", "abc");
+        check("a%_", "a.*.");
+        check("(a|b)+c{2,3}?", "(?:a|b)+c{2,3}?");
+        check("a.b^c$", r"a\.b\^c\$");
+        check(r"100\%\_", r"100\%\_");
+        check("[a-z_%.]", r"[a-z\_\%\.]");
+        check("[^]a-]", r"[^\]a\-]");
+        check("[[:digit:]x&&]", r"[[:digit:]x\&\&]");
+        check("(a", "`(` without `)`");
+        check("a)", "`)` without `(`");
+        check("[a", "`[` without `]`");
+        check("a\\", "nothing follows the escape character");
+        assert_eq!(regex("a!%\\", Some('!')).unwrap(), r"^(?s:a\%\\)$");
+        assert_eq!(regex("a\\%", None).unwrap(), r"^(?s:a\\.*)$");
+    }
+}

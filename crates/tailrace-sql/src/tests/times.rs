@@ -1,0 +1,74 @@
+//! Times made of text: one type wherever they meet, and no record that stops the others.
+
+use super::data::run;
+
+const LINES: &[&str] = &[
+    r#"{"d":"2026-01-02","h":"03:04:05","t":"2026-01-02"}"#,
+    r#"{"d":"-","h":"-","t":"-"}"#,
+    r#"{"d":"2099-12-31","h":"00:00:00","t":"2099-12-31"}"#,
+    "{}",
+];
+
+fn values(expression: &str) -> Vec<String> {
+    let rows = run(&format!("SELECT {expression} AS v FROM logs"), LINES);
+    rows.iter()
+        .map(|row| row.split("v=").last().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_time_that_cannot_be_read_is_null_for_its_record_only() {
+    let times = [
+        "2026-01-02T03:04:05Z",
+        "NULL",
+        "2099-12-31T00:00:00Z",
+        "NULL",
+        "failed: 1",
+    ];
+    let days = [
+        "2026-01-02T00:00:00Z",
+        "NULL",
+        "2099-12-31T00:00:00Z",
+        "NULL",
+        "failed: 1",
+    ];
+    for kin in ["", "_seconds", "_millis", "_micros", "_nanos"] {
+        let of_text = format!("to_timestamp{kin}(d || 'T' || h || 'Z')");
+        assert_eq!(values(&of_text), times, "{of_text}");
+        let with_format = format!("to_timestamp{kin}(d || ' ' || h, '%Y-%m-%d %H:%M:%S')");
+        assert_eq!(values(&with_format), times, "{with_format}");
+        let case = format!("CASE WHEN true THEN {of_text} ELSE now() END");
+        assert_eq!(values(&case), times, "{case}");
+        let truncated = format!("date_trunc('day', {of_text})");
+        assert_eq!(values(&truncated), days, "{truncated}");
+        let chosen = format!("coalesce({of_text}, {with_format})");
+        assert_eq!(values(&chosen), times, "{chosen}");
+        let listed = format!("array_length(make_array({of_text}, now()))");
+        assert_eq!(
+            values(&listed),
+            ["2", "NULL", "2", "2", "failed: 1"],
+            "{listed}"
+        );
+    }
+}
+
+#[test]
+fn a_time_of_a_format_is_compared() {
+    let met = |condition: &str| run(&format!("SELECT t FROM logs WHERE {condition}"), LINES);
+    assert_eq!(
+        met("to_timestamp(t, '%Y-%m-%d') > now()"),
+        ["2: t=2099-12-31", "failed: 1"]
+    );
+    assert_eq!(
+        met("to_timestamp(t, '%Y-%m-%d') < now()"),
+        ["0: t=2026-01-02", "failed: 1"]
+    );
+    assert_eq!(
+        met("now() - to_timestamp(d || 'T' || h || 'Z') < interval '1 hour'"),
+        ["0: t=2026-01-02", "2: t=2099-12-31", "failed: 1"]
+    );
+    assert_eq!(
+        met("to_timestamp(d || 'T' || h || 'Z') IN (now(), timestamp '2026-01-02 03:04:05')"),
+        ["0: t=2026-01-02", "failed: 1"]
+    );
+}
