@@ -97,7 +97,7 @@ class Agent:
     def stdin(self, data, config, seconds=SECONDS_MAX):
         """Runs over standard input to its end; gives the exit code, what it printed and its log."""
         path, directory = self._new_run()
-        path.write_text(as_yaml({"data_dir": str(directory / "data"), **config}))
+        path.write_text(as_yaml({"data_dir": str(directory / "data"), **config}), "utf-8")
         try:
             done = subprocess.run(
                 self._command(path),
@@ -132,7 +132,8 @@ class Agent:
         return subprocess.run(
             command,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=seconds,
             env=environment(),
             preexec_fn=limited,
@@ -171,7 +172,7 @@ class Agent:
             lines.append(f"{json.dumps(pipeline.name)}: {as_yaml(content)}{comma}")
             names[len(lines)] = pipeline.name
         lines.append(f'}}, "admin": {{"listen": "127.0.0.1:{port}"}}}}' if port else "}}")
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text("\n".join(lines) + "\n", "utf-8")
         return names
 
     def _run(self, pipelines, workers, seconds):

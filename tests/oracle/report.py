@@ -3,9 +3,11 @@
 Takes what a check found; gives counts by class and the first difference of each class in full. Never decides what is right.
 """
 
+import re
 import time
 
 SHOWN_MAX = 1500
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class Suite:
@@ -56,8 +58,9 @@ class Suite:
 
 
 def shown(value):
-    """A value on one line, or several with an indent; bytes as Python writes them."""
+    """A value on one line, or several with an indent; bytes and control characters as Python writes them."""
     text = value if isinstance(value, str) else repr(value)
+    text = CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
     if len(text) > SHOWN_MAX:
         text = f"{text[:SHOWN_MAX]}... ({len(text)} characters)"
     return text.replace("\n", "\n" + " " * 15)

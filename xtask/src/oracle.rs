@@ -97,7 +97,8 @@ fn check(workspace: &Workspace, python: &Path) -> Result<()> {
         .arg("tests/oracle/oracle.py")
         .arg("--agent")
         .arg(workspace.target.join("debug/tailrace"))
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONUTF8", "1");
     execute(&mut suite)
 }
 
