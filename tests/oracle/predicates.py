@@ -22,6 +22,7 @@ class Terms(Values):
                 self.compare_numbers,
                 self.compare_numbers,
                 self.compare_numbers,
+                self.compare_nearly,
                 self.in_numbers,
                 self.between,
                 self.compare_texts,
@@ -56,6 +57,20 @@ class Terms(Values):
             right = literal(self.random.choice(BIG[:2]))
         if self.random.random() < 0.2:
             left, right = right, left
+        return Term(
+            f"({left.sql} {op} {right.sql})",
+            lambda row: rules.compare(op, rules.number(left.value(row)), rules.number(right.value(row))),
+            duck_comparison(left, op, right),
+            "bool",
+        )
+
+    def compare_nearly(self):
+        """A number and the same one, hardly moved: beyond 2^53 a double does not tell them apart."""
+        key, op = self.numeric_key(), self.random.choice(COMPARISONS)
+        near = self.joined_numbers(
+            key, self.random.choice("+-"), literal(self.random.choice((0.5, -0.5, 0, 1)))
+        )
+        left, right = self.random.choice(((key, near), (near, key)))
         return Term(
             f"({left.sql} {op} {right.sql})",
             lambda row: rules.compare(op, rules.number(left.value(row)), rules.number(right.value(row))),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import rules
-from hostile import DUCK_TYPES, FLOATS, INTS, TEXTS
+from hostile import DUCK_TYPES, FLOATS, INTS, TEXTS, around
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Values:
     def numeric_literal(self, whole=False):
         draw = self.random.random()
         if draw < 0.3:
-            return literal(self.random.choice(INTS[:-1]) + self.random.choice((-1, 0, 0, 1)))
+            return literal(around(self.random, self.random.choice(INTS)))
         if whole or draw < 0.5:
             return literal(self.random.randint(-10, 510))
         if draw < 0.9:
@@ -108,6 +108,10 @@ class Values:
         left, right = self.numeric(depth - 1), self.random.choice((self.numeric_literal, self.numeric_key))()
         if self.random.random() < 0.3:
             left, right = right, left
+        return self.joined_numbers(left, op, right)
+
+    @staticmethod
+    def joined_numbers(left, op, right):
         duck = kind = None
         if left.duck and right.duck and left.kind in ("int", "float") and right.kind in ("int", "float"):
             kind = "float" if op == "/" or "float" in (left.kind, right.kind) else "int"
