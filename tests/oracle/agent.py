@@ -124,7 +124,7 @@ class Agent:
     def explain(self, query, seconds=SECONDS_MAX):
         """What `explain` prints for one query."""
         path, directory = self._new_run()
-        self._config(path, directory, [Pipeline("q", Path("/tmp/none"), query)], 1, 0)
+        self._config(path, directory, [Pipeline("q", directory / "none", query)], 1, 0)
         return self._subcommand("explain", path, seconds).stdout
 
     def _subcommand(self, name, path, seconds):
