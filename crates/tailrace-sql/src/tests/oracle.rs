@@ -13,7 +13,9 @@ const ARGUMENTS_MAX: usize = 4;
 fn functions() -> String {
     let session = Session::new(&Clock::default()).unwrap();
     let functions = session.state().scalar_functions();
-    let mut names: Vec<&String> = functions.keys().collect();
+    // Those that stand for operators have names that no query can write.
+    let is_written = |name: &&String| !name.starts_with('#');
+    let mut names: Vec<&String> = functions.keys().filter(is_written).collect();
     names.sort();
     let mut text = String::new();
     for name in names {
