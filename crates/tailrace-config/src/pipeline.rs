@@ -129,7 +129,7 @@ section! {
         /// Bytes that deleted files may hold on the disk until they are read. Beyond it the path that holds most
         /// gives up its oldest file, which is counted as lost (`held`) and named in the log.
         held_bytes: u64 = Size<{ MIB }, { 1024 * GIB }>, default("1GiB");
-        /// Columns that `*` may make out of JSON keys. Further keys stay together in one map, and are counted.
+        /// Columns that `*` may make out of JSON keys, beside those of LogRecord fields. Further keys stay together in one map, and are counted.
         columns: usize = Integer<1, 10_000>, default("512");
     }
 }

@@ -1,9 +1,10 @@
 //! Walking JSON text (RFC 8259) that is already valid UTF-8, without building a tree.
 //!
 //! Takes text, gives [`Value`]s that borrow from it: a kind and the value's own text. Grammar is checked wherever a
-//! value is crossed, nesting is followed by a loop and a bit stack (never by recursion) down to [`DEPTH_MAX`] levels,
-//! and no function here allocates unless its name says so (`unescape`, `unescaped`, `write_string`). Numbers are
-//! never converted: their text is exact, what it means is the caller's decision.
+//! value is crossed, nesting of any depth is followed by a loop and a bit stack (never by recursion), and no function
+//! here allocates unless its name says so (`unescape`, `unescaped`, `write_string`) or nesting is deeper than 128 levels,
+//! of which each takes a bit. Numbers are never converted: their text is exact, what it means is the caller's decision.
+//! Beyond RFC 8259, `NaN`, `Infinity` and `-Infinity` are numbers, as Python and Go write them.
 //!
 //! ```
 //! use tailrace_model::json::{Kind, Step, get_path, parse_value};
@@ -22,13 +23,10 @@ mod string;
 mod walk;
 
 pub use digits::eight_digits;
-pub use number::exact_integer;
+pub use number::{exact_integer, not_finite};
 pub use path::{Step, get_path};
 pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
 pub use walk::{Elements, Members};
-
-/// The deepest nesting that is followed: a value inside more than this many objects and arrays is no value here.
-pub const DEPTH_MAX: usize = 128;
 
 /// What a JSON value is. The numbers are the tags that stand beside untyped columns; an absent key has no tag.
 #[repr(u8)]
@@ -40,7 +38,7 @@ pub enum Kind {
     String = 1,
     /// A number without fraction and exponent, of any size.
     Integer = 2,
-    /// A number with a fraction or an exponent.
+    /// A number with a fraction or an exponent, or one that is not finite.
     Float = 3,
     /// `true` or `false`
     Bool = 4,
@@ -89,15 +87,9 @@ pub fn parse_value(text: &str) -> Option<Value<'_>> {
 /// What follows the value is not looked at, except that a number takes all bytes that belong to it.
 #[inline]
 pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
-    first_value_within(text, at, DEPTH_MAX)
-}
-
-/// As [`first_value`], for a value inside others: nested at most `depth_max` deep.
-#[inline]
-pub fn first_value_within(text: &str, at: usize, depth_max: usize) -> Option<(Value<'_>, usize)> {
     let bytes = text.as_bytes();
     let start = grammar::skip_whitespace(bytes, at);
-    let span = grammar::value(bytes, start, depth_max)?;
+    let span = grammar::value(bytes, start)?;
     let quotes = usize::from(span.kind == Kind::String);
     let value = Value {
         kind: span.kind,
@@ -113,9 +105,9 @@ pub fn string_end(text: &[u8], at: usize) -> Option<(usize, bool)> {
     grammar::string_end(text, at)
 }
 
-/// The offset behind the value that starts at byte `at`, nested at most `depth_max` deep. The bytes are those of a `str`.
-pub fn value_end(text: &[u8], at: usize, depth_max: usize) -> Option<usize> {
-    grammar::value(text, at, depth_max).map(|span| span.end)
+/// The offset behind the value that starts at byte `at`. The bytes are those of a `str`.
+pub fn value_end(text: &[u8], at: usize) -> Option<usize> {
+    grammar::value(text, at).map(|span| span.end)
 }
 
 /// How many of eight bytes stand before the first quote, backslash or control character.
@@ -150,6 +142,10 @@ mod tests {
             ),
             ("1.50", Kind::Float, "1.50", false),
             ("1E+2", Kind::Float, "1E+2", false),
+            (" NaN ", Kind::Float, "NaN", false),
+            ("Infinity", Kind::Float, "Infinity", false),
+            ("-Infinity\n", Kind::Float, "-Infinity", false),
+            ("[NaN,-Infinity]", Kind::Array, "[NaN,-Infinity]", false),
             (r#""""#, Kind::String, "", false),
             (r#" "a b" "#, Kind::String, "a b", false),
             (r#""a\"b""#, Kind::String, r#"a\"b"#, true),
@@ -187,7 +183,14 @@ mod tests {
             "1e+",
             "--1",
             "0x1",
-            "NaN",
+            "-NaN",
+            "+Infinity",
+            "nan",
+            "Inf",
+            "Infinit",
+            "NaNa",
+            "-Infinity0",
+            "{NaN:1}",
             "\"",
             "\"\\\"",
             "\"\\x\"",
@@ -224,23 +227,20 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_followed_to_the_limit_and_no_further() {
-        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert!(parse_value(&nested(DEPTH_MAX)).is_some());
-        assert!(parse_value(&nested(DEPTH_MAX + 1)).is_none());
-        let mixed = "{\"a\":[".repeat(DEPTH_MAX / 2) + &"]}".repeat(DEPTH_MAX / 2);
-        assert!(parse_value(&mixed).is_some());
-        assert!(parse_value(&format!("[{mixed}]")).is_none());
+    fn nesting_is_followed_to_any_depth() {
+        for depth in [1, 127, 128, 129, 255, 256, 257, 100_000] {
+            let arrays = "[".repeat(depth) + &"]".repeat(depth);
+            assert!(parse_value(&arrays).is_some(), "{depth}");
+            assert!(parse_value(&arrays[1..]).is_none(), "{depth}");
+            assert!(parse_value(&arrays[..2 * depth - 1]).is_none(), "{depth}");
+            let mixed = "{\"a\":[".repeat(depth) + "1" + &"]}".repeat(depth);
+            assert!(parse_value(&mixed).is_some(), "{depth}");
+            assert!(parse_value(&mixed.replacen("]}", "}]", 1)).is_none());
+            let last = mixed.len() - 2;
+            let swapped = format!("{}}}]", &mixed[..last]);
+            assert!(parse_value(&swapped).is_none(), "{depth}");
+        }
         assert!(parse_value(&"[".repeat(10_000_000)).is_none());
-    }
-
-    #[test]
-    fn a_depth_is_allowed_exactly() {
-        let text = r#"[{"a":[1]}]"#;
-        assert!(first_value_within(text, 0, 3).is_some());
-        assert!(first_value_within(text, 0, 2).is_none());
-        assert!(first_value_within("1", 0, 0).is_some());
-        assert!(first_value_within("[]", 0, 0).is_none());
     }
 
     #[test]

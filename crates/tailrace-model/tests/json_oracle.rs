@@ -162,6 +162,25 @@ proptest! {
         }
     }
 
+    /// As any scalar, and inside strings.
+    #[test]
+    fn numbers_that_are_not_finite_stand_where_null_may(
+        text in json_text(),
+        cut in prop::option::of((any::<prop::sample::Index>(), "[]\\[{},:\"1]")),
+    ) {
+        let mut characters: Vec<char> = text.chars().collect();
+        if let Some((at, inserted)) = cut {
+            let at = at.index(characters.len() + 1);
+            characters.splice(at..at, inserted.chars());
+        }
+        let text: String = characters.into_iter().collect();
+        prop_assume!(!text.contains("\\null"));
+        for literal in ["NaN", "Infinity", "-Infinity"] {
+            let other = text.replace("null", literal);
+            prop_assert_eq!(parse_value(&other).is_some(), serde_accepts(&text), "{}", other);
+        }
+    }
+
     #[test]
     fn any_text_is_survived(text in "\\PC{0,60}") {
         prop_assert_eq!(parse_value(&text).is_some(), serde_accepts(&text));

@@ -8,7 +8,7 @@
 use crate::cell::{Cell, Range32, Reader, StructReader};
 use crate::keys::Keys;
 use crate::nested::Places;
-use crate::number::integer;
+use crate::number::{float, integer};
 use crate::open::Place;
 use crate::part::Stats;
 use crate::wire::{Buffer, bytes_tag, fixed64_tag, varint_len, varint_tag};
@@ -71,13 +71,10 @@ enum Nested<'v> {
 }
 
 impl<'v> Flat<'v> {
-    /// A JSON number with fraction or exponent; beyond f64 as text: never rounded.
+    /// A JSON number with fraction or exponent, or one that is not finite; beyond f64 as text: never rounded.
     #[inline]
     pub(crate) fn of_number(text: &'v str) -> Flat<'v> {
-        match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => Flat::Double(value),
-            _ => Flat::String(text.as_bytes()),
-        }
+        float(text).map_or(Flat::String(text.as_bytes()), Flat::Double)
     }
 
     #[inline]

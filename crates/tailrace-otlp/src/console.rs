@@ -133,11 +133,8 @@ impl Line<'_> {
         self.paint(RESET);
         self.out.push(b' ');
         self.level();
-        let body = self
-            .lift
-            .row(self.row)
-            .body()
-            .map(|column| self.plan.cell(column, self.row, self.record));
+        let body_column = self.lift.row(self.row).body();
+        let body = body_column.map(|column| self.plan.cell(column, self.row, self.record));
         if let Some(body) = body.or_else(|| envelope.raw(self.record).map(Cell::Str)) {
             self.out.push(b' ');
             self.plain(body);
@@ -157,6 +154,10 @@ impl Line<'_> {
             if is_set {
                 self.pair(name, Cell::Bool(true));
             }
+        }
+        let original = |column| self.plan.original(envelope, column, self.row, self.record);
+        if let Some(raw) = body_column.and_then(original) {
+            self.pair(crate::ORIGINAL, Cell::Str(raw));
         }
     }
 

@@ -87,6 +87,8 @@ struct Group {
 pub(crate) const RECORD_UID: &str = "log.record.uid";
 /// Attribute that says a record was not the JSON it was expected to be.
 pub const MALFORMED: &str = "tailrace.malformed";
+/// Attribute that holds the raw text of a malformed record whose body is one of its own members.
+pub const ORIGINAL: &str = "log.record.original";
 /// Attribute that says a record was longer than the limit.
 pub const TRUNCATED: &str = "tailrace.truncated";
 /// Attribute that says a value of the record could not be computed.

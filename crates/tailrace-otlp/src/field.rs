@@ -103,6 +103,19 @@ impl Mapping {
             .find(|field| self.rank(*field, name).is_some())
     }
 
+    /// Every name of a column that may become a field.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        Field::ALL.into_iter().flat_map(|field| {
+            let choice = self.choice(field);
+            let usual = field
+                .names()
+                .iter()
+                .copied()
+                .filter(move |_| choice.is_none());
+            choice.into_iter().chain(usual)
+        })
+    }
+
     /// The precedence of a column for a field, 0 first; `None` if it is no candidate.
     pub(crate) fn rank(&self, field: Field, name: &str) -> Option<usize> {
         match self.choice(field) {

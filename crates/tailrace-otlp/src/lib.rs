@@ -33,7 +33,7 @@ pub use any::NESTING_MAX;
 pub use compress::{Compression, Compressor, DecompressError, decompress};
 pub use console::{ConsoleConfig, ConsoleEncoder};
 pub use cut::{Cut, extract, middle};
-pub use encoder::{Config, Encoder, MALFORMED, TRANSFORM_FAILED, TRUNCATED};
+pub use encoder::{Config, Encoder, MALFORMED, ORIGINAL, TRANSFORM_FAILED, TRUNCATED};
 pub use environment::{ResourceAttributesError, parse_resource_attributes};
 pub use field::{Field, Mapping};
 pub use grpc::{GRPC_HEADER_BYTES, grpc_frame_header, read_grpc_frame};

@@ -2,14 +2,15 @@
 //!
 //! Takes what the OTLP encoder takes, emits lines in requests of bounded size. Columns come in
 //! output order under their own names (nothing is lifted, source facts are not added), values with
-//! their own kind; a record that is text or malformed has its raw text as `body`. Never writes a
-//! newline within a line.
+//! their own kind; a record that is text or malformed has its raw text as `body`, or where a member
+//! that is JSON is its body as `log.record.original`. Never writes a newline within a line.
 
 use arrow::array::Array;
 use tailrace_model::json::{self, Kind, Members};
 use tailrace_model::reserved::{BODY, BODY_KEYS};
 
 use crate::cell::Cell;
+use crate::encoder::ORIGINAL;
 use crate::field::Mapping;
 use crate::keys::Keys;
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
@@ -81,15 +82,10 @@ fn write_row(
 ) {
     out.push(b'{');
     let start = out.len();
-    let has_body = || {
-        BODY_KEYS
-            .iter()
-            .any(|name| plan.has_column(name, row, record))
-    };
     if let Some(raw) = envelope.raw(record)
-        && !has_body()
+        && let Some(name) = name_of_raw(plan, row, record, envelope)
     {
-        write_key(BODY, start, out);
+        write_key(name, start, out);
         json::write_string(raw, out);
     }
     for (at, column) in plan.columns.iter().enumerate() {
@@ -118,6 +114,23 @@ fn write_row(
     out.push(b'}');
 }
 
+/// What the raw text of a record that is text or malformed is called, if it is written.
+fn name_of_raw(
+    plan: &PartPlan<'_>,
+    row: usize,
+    record: usize,
+    envelope: &Envelope<'_>,
+) -> Option<&'static str> {
+    let columns = BODY_KEYS.iter().flat_map(|name| plan.columns_named(name));
+    let mut columns = columns.map(|column| (column, plan.deciding_cell(column, row, record)));
+    let name = match columns.find(|(_, cell)| cell.has_value()) {
+        None if !plan.has_column(BODY, row, record) => Some(BODY),
+        None => Some(ORIGINAL),
+        Some((body, _)) => plan.original(envelope, body, row, record).map(|_| ORIGINAL),
+    };
+    name.filter(|name| *name == BODY || !plan.has_column(ORIGINAL, row, record))
+}
+
 fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {
     if out.len() > start {
         out.push(b',');
@@ -131,9 +144,8 @@ fn write_key(key: &str, start: usize, out: &mut Vec<u8>) {
 pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) {
     match cell {
         Cell::Absent | Cell::Null | Cell::Failed => out.extend_from_slice(b"null"),
-        Cell::Bool(_) | Cell::Int(_) | Cell::Uint(_) | Cell::Integer(_) | Cell::Number(_) => {
-            _ = cell.write_text(out)
-        }
+        Cell::Bool(_) | Cell::Int(_) | Cell::Uint(_) | Cell::Integer(_) => _ = cell.write_text(out),
+        Cell::Number(text) => write_finite(text, out),
         Cell::Float(value) if value.is_finite() => {
             out.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
         }
@@ -199,6 +211,30 @@ pub(crate) fn write_value(cell: Cell<'_>, out: &mut Vec<u8>, stats: &mut Stats) 
     }
 }
 
+/// Appends JSON text as it is written, but for the numbers that JSON lacks: they become strings.
+fn write_finite(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    if !bytes.iter().any(|byte| matches!(byte, b'N' | b'I')) {
+        return out.extend_from_slice(bytes);
+    }
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let not_finite = match byte {
+            b'N' | b'I' | b'-' => json::not_finite(&bytes[at..]),
+            _ => None,
+        };
+        let end = match byte {
+            b'"' => json::string_end(bytes, at).map_or(bytes.len(), |(end, _)| end),
+            _ => at + not_finite.map_or(1, |(_, len)| len),
+        };
+        match not_finite {
+            Some((number, _)) => out.extend_from_slice(format!("\"{number}\"").as_bytes()),
+            None => out.extend_from_slice(&bytes[at..end]),
+        }
+        at = end;
+    }
+}
+
 /// Appends a JSON value as it is written, on one line: a newline can only be whitespace between its
 /// tokens.
 fn write_json(value: json::Value<'_>, out: &mut Vec<u8>) {
@@ -209,7 +245,7 @@ fn write_json(value: json::Value<'_>, out: &mut Vec<u8>) {
         return;
     }
     let start = out.len();
-    out.extend_from_slice(value.text.as_bytes());
+    write_finite(value.text, out);
     for byte in &mut out[start..] {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

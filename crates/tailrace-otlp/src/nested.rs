@@ -9,7 +9,7 @@ mod names;
 mod scalar;
 mod walk;
 
-use tailrace_model::json::{self, DEPTH_MAX, Kind, Members, Value};
+use tailrace_model::json::{self, Kind, Members, Value};
 
 use crate::any::{ARRAY, Flat, KEY, KVLIST, NESTING_MAX, VALUE, VALUES, Values};
 use crate::keys::{Object, Span};
@@ -55,7 +55,7 @@ impl Values {
             return self.flat(Flat::String(&text[..len]));
         }
         let (start, stats) = (self.out.len(), self.stats);
-        let mut walk = Walk::new(text, len, DEPTH_MAX);
+        let mut walk = Walk::new(text, len);
         let is_whole = match walk.peek() {
             Some(b'{' | b'[') => {
                 let end = self.container(&mut walk, depth);
@@ -105,7 +105,6 @@ impl Values {
 
     /// An AnyValue with its length, of the object or array that starts here.
     fn container(&mut self, walk: &mut Walk<'_>, depth: usize) -> Option<()> {
-        walk.levels = walk.levels.checked_sub(1)?;
         let (start, whole);
         if walk.next() == b'[' {
             start = self.out.open_list(ARRAY);
@@ -117,7 +116,6 @@ impl Values {
             names.end(&mut self.names, &mut self.keys);
         }
         self.out.close_list(start);
-        walk.levels += 1;
         whole
     }
 

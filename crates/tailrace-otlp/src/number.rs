@@ -3,7 +3,13 @@
 //! Takes text, or a string view that holds its text itself; gives exactly what the standard library's `parse` gives,
 //! or nothing where a caller has to ask that. Never rounds.
 
-use tailrace_model::json::eight_digits;
+use tailrace_model::json::{eight_digits, not_finite};
+
+/// The number that the text of a JSON number is; nothing beyond what `f64` holds.
+pub(crate) fn float(text: &str) -> Option<f64> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.or_else(|| not_finite(text.as_bytes()).map(|(number, _)| number))
+}
 
 /// The number that the text of an integer is; nothing beyond `i64`.
 #[inline]

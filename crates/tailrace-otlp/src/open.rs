@@ -8,7 +8,7 @@ use arrow::buffer::{Buffer, NullBuffer};
 use tailrace_model::json::Kind;
 
 use crate::cell::Cell;
-use crate::number::{INLINE_MAX, inline_float, inline_integer, integer, view_len};
+use crate::number::{INLINE_MAX, float, inline_float, inline_integer, integer, view_len};
 
 /// An open column.
 #[derive(Clone, Copy)]
@@ -113,13 +113,10 @@ impl<'a> OpenColumn<'a> {
         inline_integer(self.views[at]).or_else(|| integer(self.text(at)))
     }
 
-    /// The number at `at`, if it is finite.
+    /// The number at `at`, unless it is beyond what `f64` holds.
     #[inline]
     pub(crate) fn float(&self, at: usize) -> Option<f64> {
-        inline_float(self.views[at]).or_else(|| {
-            let number = self.text(at).parse::<f64>().ok();
-            number.filter(|number| number.is_finite())
-        })
+        inline_float(self.views[at]).or_else(|| float(self.text(at)))
     }
 
     /// Whether a value of kind bool is `true`.

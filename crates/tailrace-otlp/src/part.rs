@@ -81,7 +81,7 @@ pub struct Envelope<'a> {
     /// Number of records.
     pub records: u32,
     /// The raw record where it is text or malformed, else null. It is the body of rows that have no
-    /// other.
+    /// other; of a malformed record with a body of its own it is an attribute.
     pub raw: Option<&'a StringViewArray>,
     /// Which records were expected to be JSON and are not.
     pub malformed: Option<&'a BooleanArray>,
@@ -98,7 +98,7 @@ pub struct Envelope<'a> {
     pub runs: &'a [Run<'a>],
 }
 
-impl Envelope<'_> {
+impl<'a> Envelope<'a> {
     /// The container runtime's time of a record, 0 for none.
     pub(crate) fn time(&self, record: usize) -> i64 {
         self.times.get(record).copied().unwrap_or(0)
@@ -110,7 +110,7 @@ impl Envelope<'_> {
     }
 
     /// The raw text of a record that is text or malformed.
-    pub(crate) fn raw(&self, record: usize) -> Option<&str> {
+    pub(crate) fn raw(&self, record: usize) -> Option<&'a str> {
         self.raw
             .filter(|raw| raw.is_valid(record))
             .map(|raw| raw.value(record))

@@ -10,7 +10,7 @@ use crate::attribute::Head;
 use crate::cell::{Cell, Reader};
 use crate::field::{FIELDS, Field, Mapping};
 use crate::open::OpenColumn;
-use crate::part::{Column, Index, Part};
+use crate::part::{Column, Envelope, Index, Part};
 use crate::value::LOG_RECORD_ATTRIBUTES;
 use crate::wire::bytes_tag;
 
@@ -121,6 +121,23 @@ impl<'a> PartPlan<'a> {
             return Cell::Absent;
         }
         self.cell(column, row, record)
+    }
+
+    /// The raw text of a malformed record with another body, which column `body` holds. Where the query computed the
+    /// body there is none: what a query masks stays masked.
+    pub(crate) fn original<'e>(
+        &self,
+        envelope: &Envelope<'e>,
+        body: usize,
+        row: usize,
+        record: usize,
+    ) -> Option<&'e str> {
+        if !envelope.is_malformed(record) || self.columns[body].by_row {
+            return None;
+        }
+        let raw = envelope.raw(record)?;
+        let is_body = matches!(self.cell(body, row, record), Cell::Str(text) if text == raw);
+        (!is_body).then_some(raw)
     }
 
     /// The columns of a name.

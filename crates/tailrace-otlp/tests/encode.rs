@@ -8,6 +8,8 @@ mod failed;
 mod fixed;
 #[path = "encode/lines.rs"]
 mod lines;
+#[path = "encode/malformed.rs"]
+mod malformed;
 #[path = "encode/nested.rs"]
 mod nested;
 #[path = "encode/property.rs"]

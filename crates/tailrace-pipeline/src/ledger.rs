@@ -29,7 +29,7 @@ pub struct PipelineLedger {
     pub records: u64,
     /// Of these, records an earlier run had read already.
     pub replayed: u64,
-    /// Of these, records that are not JSON objects.
+    /// Of these, records that are not JSON as far as the query reads them.
     pub malformed: u64,
     /// Of these, records that were cut.
     pub truncated: u64,

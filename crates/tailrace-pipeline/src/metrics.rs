@@ -101,7 +101,7 @@ pub(crate) struct PipelineMetrics {
     pub records: Counter,
     /// Records read again after a restart; they are counted as records too.
     pub replayed: Counter,
-    /// Records that are not JSON objects.
+    /// Records that are not JSON as far as the query reads them.
     pub malformed: Counter,
     /// Container lines that do not have their format's shape.
     pub malformed_lines: Counter,
@@ -284,7 +284,7 @@ impl Metrics {
         );
         r.register(
             "scan_malformed_records",
-            "records not of the expected shape",
+            "records that are not JSON as far as the query reads them, and container lines without their envelope",
             m.malformed,
         );
         r.register(

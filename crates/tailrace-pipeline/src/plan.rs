@@ -2,11 +2,11 @@
 //! encodings to make, the source facts to add. `run`, `validate` and `explain` share it, so that
 //! what validates also starts. Opens no file and no socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::UInt8Array;
 use tailrace_config::{self as config, Config, Diagnostic, OutputKind};
-use tailrace_model::reserved::Reserved;
+use tailrace_model::reserved::{self, Reserved};
 use tailrace_otlp::{Mapping, Value};
 use tailrace_output::Encoding;
 use tailrace_scan::{self as scan, Scanned};
@@ -104,6 +104,7 @@ impl PipelinePlan {
             .collect();
         let star = query.star().map(|star| scan::Star {
             except: star.except.clone(),
+            kept: keys_with_a_meaning(config),
             columns_max: config.limits.columns,
         });
         let scan = scan::Config {
@@ -227,6 +228,20 @@ fn column_from(
         ty: scan_type(column.ty),
     });
     ColumnFrom::Scan(wanted.len() - 1)
+}
+
+/// Keys that become columns whatever `limits.columns` says: fields of a LogRecord are made of them, or the query's reserved
+/// columns have their names.
+fn keys_with_a_meaning(config: &config::Pipeline) -> Vec<String> {
+    let of_output = |output: &config::Output| match &output.kind {
+        OutputKind::Otlp(otlp) => mapping(&otlp.fields),
+        _ => Mapping::default(),
+    };
+    let mappings = config.outputs.iter().map(of_output);
+    let mappings: Vec<Mapping> = mappings.chain([Mapping::default()]).collect();
+    let lifted = mappings.iter().flat_map(Mapping::names);
+    let names: BTreeSet<&str> = lifted.chain(reserved::NAMES).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The scanned columns that conditions read.

@@ -15,7 +15,7 @@ use crate::transform::{kept_records, scan_records};
 pub struct Sampled {
     /// Records in the sample.
     pub records: usize,
-    /// Records that are not JSON objects.
+    /// Records that are not JSON as far as the query reads them.
     pub malformed: usize,
     /// Keys that the query names and that are NULL in every record, as the query writes them: no
     /// record has them, or none of their values fits its type.

@@ -87,8 +87,10 @@ pub enum Type {
 pub struct Star {
     /// Keys left out.
     pub except: Vec<String>,
-    /// How many different keys become columns in the life of a scanner; members with further keys go to
-    /// [`Scanned::overflow`](crate::Scanned::overflow).
+    /// Keys that become columns however many others did: those that have a meaning to whoever takes the columns.
+    pub kept: Vec<String>,
+    /// How many different keys, not counting those, become columns in the life of a scanner; members with further keys go
+    /// to [`Scanned::overflow`](crate::Scanned::overflow).
     pub columns_max: usize,
 }
 
@@ -96,6 +98,7 @@ impl Default for Star {
     fn default() -> Star {
         Star {
             except: Vec::new(),
+            kept: Vec::new(),
             columns_max: 512,
         }
     }

@@ -3,7 +3,7 @@
 //! Takes a kind and its text (of a string the unescaped text), gives the number, boolean or time, or `None` where the
 //! value does not fit. Never rounds an integer, never goes through `f64` for one.
 
-use tailrace_model::json::{Kind, exact_integer};
+use tailrace_model::json::{self, Kind};
 use tailrace_model::time;
 
 use crate::token::number_kind;
@@ -14,18 +14,18 @@ pub(crate) fn int64(kind: Kind, text: &str) -> Option<i64> {
     match number(kind, text)? {
         // The grammar is checked, so this fails only where the integer is out of range.
         Kind::Integer => text.parse().ok(),
-        _ => exact_integer(text),
+        _ => json::exact_integer(text),
     }
 }
 
-/// The nearest `f64` to a number, or to a string that is exactly a number; `None` beyond its range. A negative zero is
-/// zero: Arrow compares by IEEE 754's total order, which tells them apart.
+/// The nearest `f64` to a number, or to a string that is exactly a number as the RFC writes it; `None` beyond its range.
+/// A negative zero is zero: Arrow compares by IEEE 754's total order, which tells them apart.
 #[inline]
 pub(crate) fn float64(kind: Kind, text: &str) -> Option<f64> {
     number(kind, text)?;
     fast_float2::parse(text)
         .ok()
-        .filter(|value: &f64| value.is_finite())
+        .filter(|value: &f64| value.is_finite() || json::not_finite(text.as_bytes()).is_some())
         .map(|value| value + 0.0)
 }
 
@@ -100,6 +100,10 @@ mod tests {
         for text in ["", " 1", "1 ", "+1", "01", "1_0", "0x10", "١"] {
             assert_eq!(int64(Kind::String, text), None, "{text:?}");
         }
+        for text in ["NaN", "Infinity", "-Infinity"] {
+            assert_eq!(int64(Kind::Float, text), None, "{text}");
+            assert_eq!(timestamp(Kind::Float, text, 0), None, "{text}");
+        }
         assert_eq!(int64(Kind::Bool, "true"), None);
         assert_eq!(int64(Kind::Array, "[1]"), None);
     }
@@ -123,7 +127,10 @@ mod tests {
             );
         }
         assert_eq!(float64(Kind::Float, "1e400"), None);
-        for text in ["inf", "NaN", "1.", ".5", "1e", ""] {
+        assert_eq!(float64(Kind::Float, "Infinity"), Some(f64::INFINITY));
+        assert_eq!(float64(Kind::Float, "-Infinity"), Some(f64::NEG_INFINITY));
+        assert!(float64(Kind::Float, "NaN").is_some_and(f64::is_nan));
+        for text in ["inf", "NaN", "Infinity", "1.", ".5", "1e", ""] {
             assert_eq!(float64(Kind::String, text), None, "{text:?}");
         }
     }

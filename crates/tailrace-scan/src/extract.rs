@@ -7,13 +7,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tailrace_model::json;
+
 use crate::config::{self, Config};
 use crate::follow::{Found, Mark};
 use crate::gather::{Picked, gather};
 use crate::keys::{Keys, Star};
 use crate::layout::{Layout, Layouts};
 use crate::overflow::Overflow;
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use crate::records::{Records, TRUNCATED};
 use crate::reserved::{self, Facts};
 use crate::rows::{Row, Rows, Shape};
@@ -90,11 +92,13 @@ pub(crate) struct Outlined<'a> {
 }
 
 impl Extractor {
-    /// For this config.
-    pub(crate) fn new(config: &Config) -> Extractor {
-        let plan = Plan::new(config);
+    /// For this config; if `whole` is given, that is the extractor of all columns, and this one of those that a condition
+    /// reads.
+    pub(crate) fn new(config: &Config, whole: Option<&Extractor>) -> Extractor {
+        let plan = Plan::new(config, whole.map(|whole| &*whole.plan));
         let config::Star {
             except,
+            kept,
             columns_max,
         } = config.star.clone().unwrap_or_default();
         let wanted = plan
@@ -102,7 +106,7 @@ impl Extractor {
             .iter()
             .map(|(key, targets)| (key.as_str(), targets.clone()));
         let columns_max = config.star.is_some().then_some(columns_max);
-        let keys = Keys::new(wanted, &except, columns_max);
+        let keys = Keys::new(wanted, &except, &kept, columns_max);
         Extractor {
             wants_members: !plan.keys.is_empty() || keys.wants_all(),
             plan: Arc::new(plan),
@@ -187,7 +191,7 @@ impl Extractor {
         self.members.resize(layouts.len(), None);
         let members = &mut self.members[number];
         if members.is_none() {
-            *members = resolve(&self.keys, layouts.get(number));
+            *members = resolve(&self.plan, &self.keys, layouts.get(number));
         }
         members.is_some()
     }
@@ -215,11 +219,19 @@ impl Extractor {
                 &mut row,
             );
         }
-        reserved::set(&mut row, &facts(batch, number, shape));
-        if shape == Shape::Object {
+        // A walk over all members has judged all.
+        let is_bad = row.is_bad
+            || self.plan.judges_all
+                && !self.keys.wants_all()
+                && json::parse_value(text.text()).is_none();
+        let is_object = shape == Shape::Object;
+        let is_malformed = shape == Shape::Malformed || is_object && is_bad;
+        reserved::set(&mut row, &facts(batch, number, shape, is_malformed));
+        if is_object {
             rows.finish_object(slot, &mut self.overflow);
-        } else {
-            rows.keep_raw(slot, &text, shape);
+        }
+        if is_malformed || !is_object {
+            rows.keep_raw(slot, &text, is_malformed);
         }
     }
 
@@ -250,13 +262,14 @@ impl Extractor {
                 let mark = followed.marks[pick.first as usize + member.place as usize];
                 row.take_mark(member.targets.clone(), member.star, mark);
             }
-            reserved::set(&mut row, &facts(batch, number, Shape::Object));
+            // What could be followed is JSON.
+            reserved::set(&mut row, &facts(batch, number, Shape::Object, false));
         }
     }
 }
 
 /// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
-fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
+fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
     let member = |&(ref name, place): &(Box<str>, u32)| {
         let Some(id) = keys.find(name) else {
             return (!keys.wants_all()).then_some(None);
@@ -265,13 +278,13 @@ fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
         if let Star::Unmet | Star::Overflow = star {
             return None;
         }
-        Some(
-            (!targets.is_empty() || star != Star::Out).then_some(Member {
-                place,
-                targets,
-                star,
-            }),
-        )
+        let is_target = |target: &Target| !matches!(target, Target::Judged);
+        let has_target = plan.targets[targets.clone()].iter().any(is_target);
+        Some((has_target || star != Star::Out).then_some(Member {
+            place,
+            targets,
+            star,
+        }))
     };
     let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
     Some(Members {
@@ -280,10 +293,11 @@ fn resolve(keys: &Keys, layout: &Layout) -> Option<Members> {
     })
 }
 
-fn facts(batch: &Batch<'_>, number: usize, shape: Shape) -> Facts {
+fn facts(batch: &Batch<'_>, number: usize, shape: Shape, is_malformed: bool) -> Facts {
     let records = &batch.records;
     Facts {
         shape,
+        is_malformed,
         truncated: records.records[number].flags & TRUNCATED != 0,
         time_ns: records.times.get(number).copied().unwrap_or(0),
         stream: records.streams.get(number).copied().unwrap_or(0),

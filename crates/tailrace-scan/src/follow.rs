@@ -3,7 +3,7 @@
 //! Takes records and the tree of layouts, gives for each the layout it has and where the values of its members
 //! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
 //! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
-//! byte is read. So what was followed to its last brace is a JSON object to its bottom, but for the escapes in the strings that are its own members.
+//! byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it again.
 //! Never decides anything of a record that it cannot follow.
 
 mod mark;
@@ -216,7 +216,7 @@ fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mar
         }
         None => return None,
     };
-    value::read(probe, bytes, block.first_chunk()?, start, piece.is_inside)
+    value::read(probe, bytes, block.first_chunk()?, start)
 }
 
 /// The place behind the value at `at`, as following finds it.
@@ -239,7 +239,7 @@ impl Task for Behind<'_> {
             .get(self.at..self.at + VALUE_BYTES)?
             .first_chunk()?;
         let at = u32::try_from(self.at).ok()?;
-        let (_, behind) = value::read(probe, self.bytes, block, at, true)?;
+        let (_, behind) = value::read(probe, self.bytes, block, at)?;
         Some(behind as usize)
     }
 }

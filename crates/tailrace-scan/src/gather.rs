@@ -40,8 +40,8 @@ pub(crate) fn gather(
         match target {
             Target::Column(number) => values.column(rows, Place::Column(*number)),
             Target::Path(number, path) => values.path(rows, *number, path),
-            // Only reserved columns have candidates, and with them records are taken one by one.
-            Target::Candidate(..) => {}
+            // Only with reserved columns are there others, and with them records are taken one by one.
+            Target::Candidate(..) | Target::Judged => {}
         }
         values.is_first = false;
     }

@@ -42,8 +42,10 @@ pub(crate) struct Keys {
     kept: usize,
     /// The keys of `SELECT *` that have a column, in order of first appearance.
     columns: Vec<Arc<str>>,
-    /// How many of them there may be; `None` if not all keys are wanted.
+    /// How many of them there may be, not counting keys that always have one; `None` if not all keys are wanted.
     columns_max: Option<usize>,
+    /// How many of `columns` are those of keys that always have one.
+    placed: usize,
 }
 
 /// One known key.
@@ -54,14 +56,17 @@ pub(crate) struct Entry {
     /// The targets of its value, in the plan's list.
     pub(crate) targets: Range<usize>,
     pub(crate) star: Star,
+    /// It has a column whatever others have one.
+    has_place: bool,
 }
 
 impl Keys {
     /// `wanted` are the keys wanted by name, with their targets. If `columns_max` is given, `SELECT *` wants all keys
-    /// but those in `except`.
+    /// but those in `except`; those in `kept` have a column in any case.
     pub(crate) fn new<'a>(
         wanted: impl IntoIterator<Item = (&'a str, Range<usize>)>,
         except: &[String],
+        kept: &[String],
         columns_max: Option<usize>,
     ) -> Keys {
         let mut keys = Keys {
@@ -70,6 +75,7 @@ impl Keys {
             kept: 0,
             columns: Vec::new(),
             columns_max,
+            placed: 0,
         };
         let unmet = if columns_max.is_some() {
             Star::Unmet
@@ -78,6 +84,11 @@ impl Keys {
         };
         for (name, targets) in wanted {
             keys.insert(name, targets, unmet);
+        }
+        for name in kept {
+            let id = keys.names.find(name);
+            let id = id.unwrap_or_else(|| keys.insert(name, 0..0, unmet));
+            keys.entries[id as usize].has_place = true;
         }
         for name in except {
             match keys.names.find(name) {
@@ -124,14 +135,16 @@ impl Keys {
 
     /// What a member with this key would be in a layout.
     pub(crate) fn wish(&self, name: &str) -> Wish {
-        let star = match self.names.find(name) {
-            Some(id) => self.entries[id as usize].star,
+        let entry = self.names.find(name).map(|id| &self.entries[id as usize]);
+        let star = match entry {
+            Some(entry) => entry.star,
             None if self.wants_all() => Star::Unmet,
             None => Star::Out,
         };
+        let has_place = entry.is_some_and(|entry| entry.has_place);
         match star {
             Star::Overflow => Wish::Homeless,
-            Star::Unmet if !self.has_column_for(name) => Wish::Homeless,
+            Star::Unmet if !has_place && !self.has_column_for(name) => Wish::Homeless,
             _ => Wish::Settled,
         }
     }
@@ -142,7 +155,8 @@ impl Keys {
         match self.names.find(name) {
             Some(id) => {
                 if self.entries[id as usize].star == Star::Unmet {
-                    self.entries[id as usize].star = self.new_star(name);
+                    let has_place = self.entries[id as usize].has_place;
+                    self.entries[id as usize].star = self.new_star(name, has_place);
                 }
                 id
             }
@@ -154,7 +168,7 @@ impl Keys {
         if !self.wants_all() {
             return NONE;
         }
-        let star = self.new_star(name);
+        let star = self.new_star(name, false);
         if let Star::Column(_) = star {
             // It stays, so it has to stand before all that can be forgotten.
             self.forget();
@@ -167,17 +181,19 @@ impl Keys {
         self.insert(name, 0..0, star)
     }
 
-    fn new_star(&mut self, name: &str) -> Star {
-        if !self.has_column_for(name) {
+    fn new_star(&mut self, name: &str, has_place: bool) -> Star {
+        if !has_place && !self.has_column_for(name) {
             return Star::Overflow;
         }
+        self.placed += usize::from(has_place);
         self.columns.push(name.into());
         Star::Column(self.columns.len() as u32 - 1)
     }
 
-    /// Whether a key of `SELECT *` that was not met yet would get a column.
+    /// Whether a key of `SELECT *` that was not met yet, and has no place kept for it, would get a column.
     fn has_column_for(&self, name: &str) -> bool {
-        name.len() <= KEY_BYTES_MAX && self.columns_max.is_some_and(|max| self.columns.len() < max)
+        let count = self.columns.len() - self.placed;
+        name.len() <= KEY_BYTES_MAX && self.columns_max.is_some_and(|max| count < max)
     }
 
     fn forget(&mut self) {
@@ -199,6 +215,7 @@ impl Entry {
             seen: 0,
             targets,
             star,
+            has_place: false,
         }
     }
 

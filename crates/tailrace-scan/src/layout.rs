@@ -92,8 +92,6 @@ pub(crate) struct Piece {
     used: u32,
     /// The whole piece's length.
     pub(crate) len: u32,
-    /// The value behind it lies in an object inside the record.
-    pub(crate) is_inside: bool,
     text: Box<[u8]>,
 }
 
@@ -123,7 +121,7 @@ impl Layouts {
     /// None.
     pub(crate) fn new() -> Layouts {
         Layouts {
-            nodes: vec![Node::new(Piece::new(&[], false), false)],
+            nodes: vec![Node::new(Piece::new(&[]), false)],
             layouts: Vec::new(),
             pieces: 0,
             bytes: 0,
@@ -217,7 +215,7 @@ impl Layouts {
             node = self.child(node, piece, false);
         }
         if learnt.layout.tail.len() > 1 {
-            let tail = Piece::new(&learnt.layout.tail, false);
+            let tail = Piece::new(&learnt.layout.tail);
             node = self.child(node, &tail, true);
         }
         let end = &mut self.nodes[node].layout;
@@ -265,7 +263,7 @@ impl Node {
 }
 
 impl Piece {
-    fn new(text: &[u8], is_inside: bool) -> Piece {
+    fn new(text: &[u8]) -> Piece {
         let len = text.len().min(PROBE_BYTES);
         let mut head = [0; PROBE_BYTES];
         head[..len].copy_from_slice(&text[..len]);
@@ -273,7 +271,6 @@ impl Piece {
             head,
             used: ((1_u64 << len) - 1) as u32,
             len: text.len() as u32,
-            is_inside,
             text: text.into(),
         }
     }

@@ -8,10 +8,11 @@
 //! the structural characters outside strings (`index`), check the record's shape, walk its members (`walker`, `rows`),
 //! learn its layout.
 //!
-//! * A record's shape never depends on what is asked for: outside whitespace it starts with `{`, its strings and
-//!   brackets close, and it ends at the closing `}`. Anything else is malformed and becomes one row with the raw record
-//!   as its body.
-//! * Tokens are checked only where they are read. A wanted value that is no JSON value is NULL and counted.
+//! * A record is malformed if it has not the shape of an object (outside whitespace it starts with `{`, its strings and
+//!   brackets close, and it ends at the closing `}`), or if anything that is read of it is not JSON: a value to its
+//!   bottom, a member without a proper key while wanted keys are missing, with `SELECT *` or `json` the whole record.
+//!   Then the raw record is kept, beside those members that are JSON; a bad value is NULL. What is not read decides
+//!   nothing. The verdict depends on the record and on what is read alone.
 //! * Of duplicate keys the first wins. Types come from the caller, never from the data.
 //!
 //! Never does I/O, never knows SQL, never fails: bad input is data. The only crate with `unsafe` code, in two places:

@@ -1,17 +1,17 @@
 //! The reference: what a scanner must give, computed slowly and plainly.
 //!
 //! Takes the same config and records, gives the content of the scanned batch as text. JSON is read by serde_json (a
-//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written); only where
-//! a record is not valid JSON does a byte-by-byte splitter part its members. Shares no code with the scanner except
-//! `tailrace_model`'s names, times and severities.
+//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written), behind a
+//! filter that writes zeros for the numbers it does not know; only where a record is not valid JSON does a byte-by-byte
+//! splitter part its members. Shares no code with the scanner except `tailrace_model`'s names, times and severities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
-use tailrace_model::json::{DEPTH_MAX, Step};
+use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 use tailrace_model::{severity, time};
 
@@ -99,7 +99,7 @@ impl Naive {
         plain.stats.truncated += u64::from(plain.truncated[row]);
 
         let starts = text.trim_start_matches(WHITESPACE).starts_with('{');
-        let members = members(&text);
+        let (members, is_json) = members(&text);
         let is_malformed = record.flags & BROKEN != 0 || starts && members.is_none();
         let is_text = record.flags & TEXT != 0 || !starts && record.flags & TEXT_ALLOWED != 0;
         let members = if record.flags & BROKEN == 0 && record.flags & TEXT == 0 {
@@ -117,12 +117,25 @@ impl Naive {
             }
         }
         let mut fields: Vec<(String, Option<Parsed>)> = Vec::new();
-        for member in members.iter().flatten() {
-            self.member(member, row, plain, star, &mut fields);
+        let mut missing = self.keys_by_name();
+        let wants_members = self.config.star.is_some() || !missing.is_empty();
+        let mut is_bad = members.is_some() && self.reads_all() && !is_json;
+        for member in members.iter().flatten().filter(|_| wants_members) {
+            if self.config.star.is_none() && missing.is_empty() {
+                break;
+            }
+            is_bad |= self.member(member, row, plain, star, &mut fields);
+            member.key.iter().for_each(|key| _ = missing.remove(key));
+        }
+        if is_bad {
+            plain.raw[row] = Some(text.to_string());
+            plain.malformed[row] = true;
+            plain.stats.malformed += 1;
         }
         let facts = Facts {
             text: &text,
             is_object: members.is_some(),
+            is_json,
             malformed: plain.malformed[row],
             truncated: plain.truncated[row],
             time_ns: records
@@ -148,7 +161,38 @@ impl Naive {
         }
     }
 
-    /// Reads a member if it is wanted, and gives it to `SELECT *`.
+    /// Whether anything in a record that is not JSON makes it malformed.
+    fn reads_all(&self) -> bool {
+        let is_json = |column: &crate::Column| column.source == Source::Reserved(Reserved::Json);
+        self.config.star.is_some() || self.config.columns.iter().any(is_json)
+    }
+
+    /// The top-level keys that columns are made of.
+    fn keys_by_name(&self) -> BTreeSet<String> {
+        let of_column = |column: &crate::Column| -> Vec<String> {
+            let reserved = match &column.source {
+                Source::Key(path) => match path.first() {
+                    Some(Step::Key(name)) => return vec![name.clone()],
+                    _ => Vec::new(),
+                },
+                Source::Reserved(Reserved::Body) => reserved::BODY_KEYS.to_vec(),
+                Source::Reserved(Reserved::Timestamp) => reserved::TIMESTAMP_KEYS.to_vec(),
+                Source::Reserved(Reserved::SeverityText) => reserved::SEVERITY_KEYS.to_vec(),
+                Source::Reserved(Reserved::SeverityNumber) => {
+                    let levels = reserved::SEVERITY_KEYS.iter();
+                    levels
+                        .chain(&reserved::SEVERITY_NUMBER_KEYS)
+                        .copied()
+                        .collect()
+                }
+                Source::Reserved(_) => Vec::new(),
+            };
+            reserved.into_iter().map(str::to_owned).collect()
+        };
+        self.config.columns.iter().flat_map(of_column).collect()
+    }
+
+    /// Reads a member if it is wanted, and gives it to `SELECT *`. Says whether it is not JSON.
     fn member(
         &mut self,
         member: &Member,
@@ -156,31 +200,37 @@ impl Naive {
         plain: &mut Plain,
         star: &mut BTreeMap<usize, Vec<Cell>>,
         fields: &mut Vec<(String, Option<Parsed>)>,
-    ) {
+    ) -> bool {
         let Some(key) = &member.key else {
-            plain.stats.bad_members += u64::from(self.config.star.is_some());
-            return;
+            plain.stats.bad_members += 1;
+            return true;
         };
-        if fields.iter().any(|(name, _)| name == key) {
-            return;
-        }
         let parsed = read(&member.value);
+        let is_read = self.config.star.is_some() || self.keys_by_name().contains(key);
+        let is_bad = parsed.is_none() && is_read;
+        if fields.iter().any(|(name, _)| name == key) {
+            // Of duplicates only `SELECT *` reads more than the first.
+            let is_bad = is_bad && self.config.star.is_some();
+            plain.stats.bad_values += u64::from(is_bad);
+            return is_bad;
+        }
+        plain.stats.bad_values += u64::from(is_bad);
         let in_star = self
             .config
             .star
             .as_ref()
             .is_some_and(|star| !star.except.contains(key));
-        let by_name = self.wants(key);
+        let by_name = self.keys_by_name().contains(key);
         let mut number = self.known.iter().position(|name| name == key);
+        let kept = self.config.star.as_ref().map_or(&[][..], |star| &star.kept);
         let columns_max = self.config.star.as_ref().map_or(0, |star| star.columns_max);
-        if in_star && number.is_none() && self.known.len() < columns_max && key.len() <= 1024 {
+        let count = self.known.iter().filter(|key| !kept.contains(key)).count();
+        let has_column = kept.contains(key) || count < columns_max && key.len() <= 1024;
+        if in_star && number.is_none() && has_column {
             self.known.push(key.clone());
             number = Some(self.known.len() - 1);
         }
         let overflows = in_star && number.is_none();
-        if by_name || in_star {
-            plain.stats.bad_values += u64::from(parsed.is_none());
-        }
         if by_name || in_star && !overflows {
             plain.stats.replaced_surrogates += parsed.as_ref().map_or(0, |parsed| parsed.replaced);
         }
@@ -196,23 +246,7 @@ impl Naive {
                 .push((key.clone(), member.value.clone()));
         }
         fields.push((key.clone(), parsed));
-    }
-
-    fn wants(&self, key: &str) -> bool {
-        self.config
-            .columns
-            .iter()
-            .any(|column| match &column.source {
-                Source::Key(path) => matches!(path.first(), Some(Step::Key(name)) if name == key),
-                Source::Reserved(Reserved::Body) => reserved::BODY_KEYS.contains(&key),
-                Source::Reserved(Reserved::Timestamp) => reserved::TIMESTAMP_KEYS.contains(&key),
-                Source::Reserved(Reserved::SeverityText) => reserved::SEVERITY_KEYS.contains(&key),
-                Source::Reserved(Reserved::SeverityNumber) => {
-                    reserved::SEVERITY_KEYS.contains(&key)
-                        || reserved::SEVERITY_NUMBER_KEYS.contains(&key)
-                }
-                Source::Reserved(_) => false,
-            })
+        is_bad
     }
 }
 
@@ -232,25 +266,23 @@ struct Member {
     value: String,
 }
 
-struct Members(Vec<Member>);
+/// Keys, and values as they stand in the text.
+struct Members<'de>(Vec<(String, &'de RawValue)>);
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {
-            type Value = Members;
+            type Value = Members<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    members.push(Member {
-                        key: Some(key),
-                        value: value.get().to_string(),
-                    });
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
                 }
                 Ok(Members(members))
             }
@@ -259,12 +291,64 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// The members of an object in the order they are written; `None` if the text has not the shape of one.
-fn members(text: &str) -> Option<Vec<Member>> {
-    match serde_json::from_str::<Members>(text) {
-        Ok(Members(members)) => Some(members),
-        Err(_) => split(text),
+/// The members of an object in the order they are written, `None` if the text has not the shape of one; and whether it
+/// is JSON to its bottom.
+fn members(text: &str) -> (Option<Vec<Member>>, bool) {
+    let finite = finite(text);
+    match serde_json::from_str::<Members<'_>>(&finite) {
+        Ok(Members(members)) => {
+            let member = |(key, value): (String, &RawValue)| {
+                let start = value.get().as_ptr() as usize - finite.as_ptr() as usize;
+                Member {
+                    key: Some(key),
+                    value: text[start..start + value.get().len()].to_string(),
+                }
+            };
+            (Some(members.into_iter().map(member).collect()), true)
+        }
+        // A key that is no Rust string (`"\ud83d"`) may stand in JSON all the same.
+        Err(_) => {
+            let is_json = serde_json::from_str::<&RawValue>(&finite).is_ok();
+            (split(text), is_json)
+        }
     }
+}
+
+/// The text with zeros of the same length for the numbers that are not finite, where such a number may stand: between
+/// what may stand around a value.
+fn finite(text: &str) -> String {
+    let mut out = String::new();
+    let (mut in_string, mut escaped) = (false, false);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let known = [
+            ("NaN", "0.0"),
+            ("Infinity", "0.000000"),
+            ("-Infinity", "-0.000000"),
+        ];
+        let known = known.iter().find(|(literal, _)| rest.starts_with(literal));
+        let stands_alone = |literal: &str| {
+            let before = out.chars().last();
+            let behind = rest[literal.len()..].chars().next();
+            before.is_none_or(|before| "[,: \t\r\n".contains(before))
+                && behind.is_none_or(|behind| "],} \t\r\n".contains(behind))
+        };
+        if !in_string
+            && let Some((literal, zeros)) = known
+            && stands_alone(literal)
+        {
+            out.push_str(zeros);
+            rest = &rest[literal.len()..];
+            continue;
+        }
+        if first == '"' && !escaped {
+            in_string = !in_string;
+        }
+        escaped = first == '\\' && !escaped;
+        out.push(first);
+        rest = &rest[first.len_utf8()..];
+    }
+    out
 }
 
 /// The same for text that is not valid JSON to its bottom.
@@ -307,10 +391,13 @@ fn split(text: &str) -> Option<Vec<Member>> {
     if in_string || !open.is_empty() {
         return None;
     }
+    let segments_count = segments.len();
     let trimmed = |start, end| text[start..end].trim_matches(WHITESPACE);
     let member = |(start, colon, end): (usize, Option<usize>, usize)| {
         let Some(colon) = colon else {
-            return (!trimmed(start, end).is_empty()).then(|| Member {
+            // Nothing at all between the braces.
+            let is_empty = segments_count == 1 && trimmed(start, end).is_empty();
+            return (!is_empty).then(|| Member {
                 key: None,
                 value: String::new(),
             });
@@ -328,10 +415,11 @@ fn split(text: &str) -> Option<Vec<Member>> {
 
 /// A value's kind and text, if it is valid JSON.
 fn read(value: &str) -> Option<Parsed> {
-    let raw = serde_json::from_str::<&RawValue>(value).ok()?.get();
-    if raw != value || depth(raw) > DEPTH_MAX {
+    let finite = finite(value);
+    if serde_json::from_str::<&RawValue>(&finite).ok()?.get() != finite {
         return None;
     }
+    let raw = value;
     let kind = match raw.as_bytes()[0] {
         b'n' => 0,
         b'"' => {
@@ -345,7 +433,7 @@ fn read(value: &str) -> Option<Parsed> {
         b't' | b'f' => 4,
         b'{' => 5,
         b'[' => 6,
-        _ if raw.contains(['.', 'e', 'E']) => 3,
+        _ if raw.contains(['.', 'e', 'E', 'N', 'I']) => 3,
         _ => 2,
     };
     Some(Parsed {
@@ -353,22 +441,6 @@ fn read(value: &str) -> Option<Parsed> {
         text: raw.to_string(),
         replaced: 0,
     })
-}
-
-fn depth(value: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0, 0, false, false);
-    for byte in value.bytes() {
-        let was_escaped = escaped;
-        escaped = byte == b'\\' && !was_escaped;
-        match byte {
-            b'"' if !was_escaped => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth -= 1,
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 /// Valid escapes undone by way of UTF-16, and how many lone surrogates there were.
@@ -420,22 +492,23 @@ fn at_path(
     for step in inner {
         let child = match (step, value.kind) {
             (Step::Key(key), 5) => {
-                members(&value.text)?
+                members(&value.text)
+                    .0?
                     .into_iter()
                     .find(|member| member.key.as_ref() == Some(key))?
                     .value
             }
             (Step::Index(index), 6) => {
-                let elements: Vec<Box<RawValue>> = serde_json::from_str(&value.text).ok()?;
+                let finite = finite(&value.text);
+                let elements: Vec<&RawValue> = serde_json::from_str(&finite).ok()?;
                 let index = if *index < 0 {
                     elements.len() as i64 + index
                 } else {
                     *index
                 };
-                elements
-                    .get(usize::try_from(index).ok()?)?
-                    .get()
-                    .to_string()
+                let element = elements.get(usize::try_from(index).ok()?)?.get();
+                let start = element.as_ptr() as usize - finite.as_ptr() as usize;
+                value.text[start..start + element.len()].to_string()
             }
             _ => return None,
         };
@@ -450,6 +523,7 @@ fn at_path(
 struct Facts<'a> {
     text: &'a str,
     is_object: bool,
+    is_json: bool,
     malformed: bool,
     truncated: bool,
     time_ns: Option<i64>,
@@ -466,10 +540,9 @@ fn reserved(
     stats: &mut Stats,
 ) -> Option<Parsed> {
     let first = |keys: &[&str]| -> Option<Parsed> {
-        keys.iter()
-            .find_map(|key| fields.iter().find(|(name, _)| name == key))?
-            .1
-            .clone()
+        let value = |key| fields.iter().find(|(name, _)| name == key)?.1.clone();
+        let mut values = keys.iter().filter_map(value);
+        values.find(|value| value.kind != 0)
     };
     let made = |kind, text: &str| {
         Some(Parsed {
@@ -493,8 +566,10 @@ fn reserved(
         }
     };
     match which {
-        Reserved::Body if facts.is_object => first(&reserved::BODY_KEYS),
-        Reserved::Body => made(1, facts.text),
+        Reserved::Body => match first(&reserved::BODY_KEYS) {
+            None if facts.malformed || !facts.is_object => made(1, facts.text),
+            value => value,
+        },
         Reserved::SeverityText => first(&reserved::SEVERITY_KEYS),
         Reserved::SeverityNumber => {
             let stated = first(&reserved::SEVERITY_NUMBER_KEYS).and_then(|value| int64(&value));
@@ -512,22 +587,20 @@ fn reserved(
             (number > 0).then(|| made(2, &number.to_string()))?
         }
         Reserved::Timestamp => {
-            let own = first(&reserved::TIMESTAMP_KEYS)
-                .filter(|value| value.kind != 0)
-                .and_then(|value| {
-                    let time_ns = timestamp(&value, facts.offset_s);
-                    stats.type_mismatches += u64::from(time_ns.is_none());
-                    time_ns
-                });
+            let own = first(&reserved::TIMESTAMP_KEYS).and_then(|value| {
+                let time_ns = timestamp(&value, facts.offset_s);
+                stats.type_mismatches += u64::from(time_ns.is_none());
+                time_ns
+            });
             own.or(facts.time_ns).and_then(of_time)
         }
         Reserved::ObservedTimestamp => of_time(facts.observed_ns),
         Reserved::Malformed => made(4, &facts.malformed.to_string()),
         Reserved::Truncated => made(4, &facts.truncated.to_string()),
         Reserved::Json if facts.is_object => {
-            let value = read(facts.text.trim_matches(WHITESPACE));
-            stats.bad_values += u64::from(value.is_none());
-            value
+            stats.bad_values += u64::from(!facts.is_json);
+            let text = facts.text.trim_matches(WHITESPACE);
+            facts.is_json.then(|| made(5, text))?
         }
         Reserved::Iostream if facts.stream == 1 => made(1, "stdout"),
         Reserved::Iostream if facts.stream == 2 => made(1, "stderr"),
@@ -558,12 +631,13 @@ fn convert(value: &Parsed, ty: Type, offset_s: i32, stats: &mut Stats) -> Cell {
     (text, None)
 }
 
-/// The text of a number or of a string that is exactly one.
+/// The text of a finite number or of a string that is exactly one.
 fn number(value: &Parsed) -> Option<&str> {
     let is_number = match value.kind {
         1 => read(&value.text).is_some_and(|inner| matches!(inner.kind, 2 | 3)),
         kind => matches!(kind, 2 | 3),
     };
+    let is_number = is_number && !value.text.contains(['N', 'I']);
     is_number.then_some(&value.text)
 }
 
@@ -594,6 +668,12 @@ fn int64(value: &Parsed) -> Option<i64> {
 }
 
 fn float64(value: &Parsed) -> Option<f64> {
+    match (value.kind, &*value.text) {
+        (3, "NaN") => return Some(f64::NAN),
+        (3, "Infinity") => return Some(f64::INFINITY),
+        (3, "-Infinity") => return Some(f64::NEG_INFINITY),
+        _ => {}
+    }
     number(value)?
         .parse()
         .ok()

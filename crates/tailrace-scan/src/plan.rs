@@ -22,9 +22,11 @@ pub(crate) enum Target {
     Path(usize, Box<[Step]>),
     /// A candidate for a reserved column.
     Candidate(Candidates, u8),
+    /// Nowhere: whether it is JSON decides about the record.
+    Judged,
 }
 
-/// The lists of keys that feed reserved columns: of each list the first key that the record has counts.
+/// The lists of keys that feed reserved columns: of each list the first key whose value is there and not null counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Candidates {
     Body,
@@ -47,12 +49,15 @@ pub(crate) struct Plan {
     pub(crate) keys: Vec<(String, Range<usize>)>,
     /// The reserved columns: number and which.
     pub(crate) reserved: Vec<(usize, Reserved)>,
+    /// A record is malformed if anything in it is not JSON, not only what is read.
+    pub(crate) judges_all: bool,
     pub(crate) offset_s: i32,
 }
 
 impl Plan {
-    /// Prepares a config.
-    pub(crate) fn new(config: &Config) -> Plan {
+    /// Prepares a config. If `whole` is given, that is the plan of all columns of a query and this one of those that its
+    /// conditions read; where they read whether a record is malformed, what they do not read decides too.
+    pub(crate) fn new(config: &Config, whole: Option<&Plan>) -> Plan {
         let fields = config
             .columns
             .iter()
@@ -68,6 +73,12 @@ impl Plan {
                 }
             }
         }
+        let reads = |which| reserved.iter().any(|&(_, other)| other == which);
+        let whole = whole.filter(|_| reads(Reserved::Malformed) || reads(Reserved::Body));
+        if let Some(whole) = whole {
+            whole.keys.iter().for_each(|(key, _)| wanted.judged(key));
+        }
+        let judges_all = config.star.is_some() || reads(Reserved::Json);
         let mut targets = Vec::new();
         let mut keys = Vec::new();
         for (key, of_key) in wanted.0 {
@@ -81,6 +92,7 @@ impl Plan {
             targets,
             keys,
             reserved,
+            judges_all: judges_all || whole.is_some_and(|whole| whole.judges_all),
             offset_s: config.offset_s,
         }
     }
@@ -98,6 +110,13 @@ impl Wanted {
                 Target::Path(number, inner.into())
             };
             self.0.entry(key.clone()).or_default().push(target);
+        }
+    }
+
+    fn judged(&mut self, key: &str) {
+        let targets = self.0.entry(key.to_owned()).or_default();
+        if targets.is_empty() {
+            targets.push(Target::Judged);
         }
     }
 

@@ -1,10 +1,10 @@
 //! The reserved columns of one row.
 //!
 //! Takes a row whose members are all delivered (or a record that is no object), gives the values of `body`,
-//! `timestamp` and their like. Of a list of keys the first that the record has counts, also if its value is null or
-//! bad: what a column holds must not depend on the value. Never changes a column of a key.
+//! `timestamp` and their like. Of a list of keys the first whose value is JSON and not null counts, as in the OTLP
+//! mapping. Never changes a column of a key.
 
-use tailrace_model::json::{self, Kind};
+use tailrace_model::json::Kind;
 use tailrace_model::reserved::Reserved;
 use tailrace_model::{severity, time};
 
@@ -20,6 +20,7 @@ use crate::token;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
+    pub(crate) is_malformed: bool,
     pub(crate) truncated: bool,
     /// The envelope's time, 0 for none.
     pub(crate) time_ns: i64,
@@ -33,12 +34,14 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
     let plan = row.rows.plan;
     for &(column, which) in &plan.reserved {
         match which {
-            Reserved::Body if facts.shape != Shape::Object => {
-                let cell = raw_cell(&row.record);
-                row.rows.set(column, row.row, &cell);
+            Reserved::Body => {
+                let has_raw = facts.shape != Shape::Object || facts.is_malformed;
+                if !set_candidate(row, column, Candidates::Body) && has_raw {
+                    let cell = raw_cell(&row.record);
+                    row.rows.set(column, row.row, &cell);
+                }
             }
-            Reserved::Body => set_candidate(row, column, Candidates::Body),
-            Reserved::SeverityText => set_candidate(row, column, Candidates::Severity),
+            Reserved::SeverityText => _ = set_candidate(row, column, Candidates::Severity),
             Reserved::SeverityNumber => {
                 let number = severity_number(row);
                 if number > 0 {
@@ -52,11 +55,11 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
                 }
             }
             Reserved::ObservedTimestamp => set_time(row, column, facts.observed_ns),
-            Reserved::Malformed => set_bool(row, column, facts.shape == Shape::Malformed),
+            Reserved::Malformed => set_bool(row, column, facts.is_malformed),
             Reserved::Truncated => set_bool(row, column, facts.truncated),
             Reserved::Json => {
                 if facts.shape == Shape::Object {
-                    set_json(row, column);
+                    set_json(row, column, facts.is_malformed);
                 }
             }
             Reserved::Iostream => match facts.stream {
@@ -72,25 +75,27 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
     }
 }
 
-/// The value of the first key of the list that the record has.
+/// The value of the first key of the list of which the record has one.
 fn candidate<'a>(row: &'a Row<'_, '_>, list: Candidates) -> Option<Cell<'a>> {
-    let value = row.candidates[list as usize]?.value?;
-    Some(value.cell(&row.record, &row.rows.side))
+    let candidate = row.candidates[list as usize]?;
+    Some(candidate.value.cell(&row.record, &row.rows.side))
 }
 
-fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: Candidates) {
-    let Some(value) = row.candidates[list as usize].and_then(|candidate| candidate.value) else {
-        return;
+/// Says whether there is one.
+fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: Candidates) -> bool {
+    let Some(candidate) = row.candidates[list as usize] else {
+        return false;
     };
-    let cell = value.cell(&row.record, &row.rows.side);
+    let cell = candidate.value.cell(&row.record, &row.rows.side);
     if !row.rows.columns[column].set(row.row, &cell, row.rows.plan.offset_s) {
         row.rows.stats.type_mismatches += 1;
     }
+    true
 }
 
 /// The time in the record; one that cannot be read is counted.
 fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
-    let cell = candidate(row, Candidates::Timestamp).filter(|cell| cell.kind != Kind::Null)?;
+    let cell = candidate(row, Candidates::Timestamp)?;
     let time_ns = convert::timestamp(cell.kind, cell.text, row.rows.plan.offset_s);
     row.rows.stats.type_mismatches += u64::from(time_ns.is_none());
     time_ns
@@ -139,14 +144,14 @@ fn set_bool(row: &mut Row<'_, '_>, column: usize, value: bool) {
     );
 }
 
-/// The whole record, if it is JSON to its bottom.
-fn set_json(row: &mut Row<'_, '_>, column: usize) {
-    let (start, end) = token::trim(row.record.bytes(), 0, row.record.bytes().len());
-    let text = &row.record.text()[start..end];
-    if json::parse_value(text).is_none() {
+/// The whole record, if it is JSON to its bottom: where it is read, the record was judged by that.
+fn set_json(row: &mut Row<'_, '_>, column: usize, is_malformed: bool) {
+    if is_malformed {
         row.rows.stats.bad_values += 1;
         return;
     }
+    let (start, end) = token::trim(row.record.bytes(), 0, row.record.bytes().len());
+    let text = &row.record.text()[start..end];
     let cell = Cell {
         kind: Kind::Object,
         text,

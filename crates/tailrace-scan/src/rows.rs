@@ -1,7 +1,8 @@
 //! The rows of one batch under construction.
 //!
 //! Takes records one by one, each with what the scanner made of it (object, text or malformed) and the members the
-//! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it.
+//! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it, and
+//! one that is not JSON makes its record malformed.
 //! Never looks for members.
 
 use std::ops::Range;
@@ -66,9 +67,9 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// Keeps a record that is no object as it is.
-    pub(crate) fn keep_raw(&mut self, row: usize, record: &RecordText<'_>, shape: Shape) {
-        if shape == Shape::Malformed {
+    /// Keeps a record that is text or malformed as it is, whatever else is set of it.
+    pub(crate) fn keep_raw(&mut self, row: usize, record: &RecordText<'_>, is_malformed: bool) {
+        if is_malformed {
             self.stats.malformed += 1;
             self.malformed.get_or_insert_with(|| vec![false; self.rows])[row] = true;
         } else {
@@ -281,11 +282,11 @@ impl Value {
     }
 }
 
-/// Of one list of keys the best that the record has: its place in the list, and its value unless that is bad.
+/// Of one list of keys the best of which the record has a value: its place in the list, and that value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     rank: u8,
-    pub(crate) value: Option<Value>,
+    pub(crate) value: Value,
 }
 
 /// One record's row: where the walk delivers its members.
@@ -297,6 +298,8 @@ pub(crate) struct Row<'r, 'p> {
     overflow: &'r mut Overflow,
     /// Keys wanted by name that the record had not so far.
     missing: usize,
+    /// Something of what was read is not JSON.
+    pub(crate) is_bad: bool,
     pub(crate) candidates: [Option<Candidate>; CANDIDATES],
 }
 
@@ -315,6 +318,7 @@ impl<'r, 'p> Row<'r, 'p> {
             record,
             overflow,
             missing,
+            is_bad: false,
             candidates: [None; CANDIDATES],
         }
     }
@@ -365,8 +369,16 @@ impl<'r, 'p> Row<'r, 'p> {
                 },
             })
         });
-        self.rows.stats.bad_values += u64::from(value.is_none());
+        if value.is_none() {
+            self.bad_value();
+        }
         value
+    }
+
+    #[cold]
+    fn bad_value(&mut self) {
+        self.rows.stats.bad_values += 1;
+        self.is_bad = true;
     }
 
     #[inline]
@@ -387,10 +399,13 @@ impl<'r, 'p> Row<'r, 'p> {
             }
             Target::Candidate(list, rank) => {
                 let best = &mut self.candidates[*list as usize];
-                if best.is_none_or(|best| *rank < best.rank) {
+                if let Some(value) = value.filter(|value| value.kind != Kind::Null)
+                    && best.is_none_or(|best| *rank < best.rank)
+                {
                     *best = Some(Candidate { rank: *rank, value });
                 }
             }
+            Target::Judged => {}
         }
     }
 
@@ -418,10 +433,11 @@ impl<'r, 'p> Row<'r, 'p> {
         })
     }
 
-    /// Adds a member to the overflow unless its value is bad, which is counted unless it already `was_read`.
+    /// Adds a member to the overflow unless it is a duplicate or its value is bad, which is counted unless it already
+    /// `was_read`.
     fn overflow(&mut self, name: &str, (start, end): (usize, usize), was_read: bool) {
         if self.overflow.is_duplicate(name) {
-            return;
+            return self.unread((start, end));
         }
         let (start, end) = token::trim(self.record.bytes(), start, end);
         let text = &self.record.text()[start..end];
@@ -429,7 +445,7 @@ impl<'r, 'p> Row<'r, 'p> {
             self.overflow.push(name, text);
             self.rows.stats.overflow_members += 1;
         } else if !was_read {
-            self.rows.stats.bad_values += 1;
+            self.bad_value();
         }
     }
 }
@@ -453,7 +469,14 @@ impl Sink for Row<'_, '_> {
         self.overflow(name, span, false);
     }
 
+    fn unread(&mut self, (start, end): (usize, usize)) {
+        if json::parse_value(&self.record.text()[start..end]).is_none() {
+            self.bad_value();
+        }
+    }
+
     fn bad_member(&mut self) {
         self.rows.stats.bad_members += 1;
+        self.is_bad = true;
     }
 }

@@ -25,7 +25,8 @@ pub struct Scanned {
     /// Where a record has members whose keys found no column: JSON object text of them, first duplicate only, bad
     /// values left out. `None` if no record has.
     pub overflow: Option<StringViewArray>,
-    /// The raw record where it is text or malformed, else NULL. `None` if no record is.
+    /// The raw record where it is text or malformed, else NULL; of a malformed one those members that are JSON may stand
+    /// in columns too. `None` if no record is.
     pub raw: Option<StringViewArray>,
     /// Which records are malformed. `None` if none is.
     pub malformed: Option<BooleanArray>,
@@ -101,15 +102,15 @@ pub struct Stats {
     pub records: u64,
     /// Records that are plain text.
     pub text: u64,
-    /// Records that should be JSON objects and are not, or whose envelope was broken.
+    /// Records that should be JSON objects and are not, as far as they were read, or whose envelope was broken.
     pub malformed: u64,
     /// Records cut at the size limit.
     pub truncated: u64,
     /// Records in which invalid UTF-8 became U+FFFD.
     pub repaired: u64,
-    /// Wanted values that are no JSON value: NULL.
+    /// Values read that are no JSON value, in malformed records: NULL.
     pub bad_values: u64,
-    /// Members without a proper key or without a colon, where all keys are wanted: left out.
+    /// Members without a proper key or without a colon, in malformed records: left out.
     pub bad_members: u64,
     /// Values that do not fit the type of a column, counted per column: NULL there.
     pub type_mismatches: u64,

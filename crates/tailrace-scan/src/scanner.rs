@@ -27,16 +27,18 @@ pub struct Scanner {
 impl Scanner {
     /// A scanner for these columns.
     pub fn new(config: Config) -> Scanner {
+        let all = Extractor::new(&config, None);
         let condition = (!config.first.is_empty()).then(|| {
             let columns = config.first.iter().map(|&at| config.columns[at].clone());
-            Extractor::new(&Config {
+            let config = Config {
                 columns: columns.collect(),
                 star: None,
                 ..config.clone()
-            })
+            };
+            Extractor::new(&config, Some(&all))
         });
         Scanner {
-            all: Extractor::new(&config),
+            all,
             condition,
             prefilter: Prefilter::new(&config.prefilter),
             lots: Lots::new(config.isa),

@@ -6,6 +6,7 @@
 
 mod examples;
 pub(crate) mod generate;
+mod malformed;
 mod property;
 mod real_data;
 
@@ -274,12 +275,14 @@ pub(crate) fn path_config(keys: &[&str]) -> Config {
     }
 }
 
-/// All keys but one, at most this many columns, beside two columns asked for by name.
+/// All keys but two, of which two always have a column and at most this many others, beside two columns asked for by
+/// name.
 pub(crate) fn star_config(columns_max: usize) -> Config {
     Config {
         columns: vec![key("a", Type::Int64), key("message", Type::Text)],
         star: Some(Star {
             except: vec!["b".into(), "message".into()],
+            kept: vec!["level".into(), "nested".into()],
             columns_max,
         }),
         ..Config::default()

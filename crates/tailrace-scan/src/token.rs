@@ -1,8 +1,8 @@
 //! Reading one value of a record's top level.
 //!
 //! Takes what stands between a colon and the comma or brace that ends the member, gives what the value is if it is one
-//! JSON value with nothing but whitespace around it, by the grammar of RFC 8259 to its bottom. Never unescapes, never
-//! converts.
+//! JSON value with nothing but whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never
+//! unescapes, never converts.
 
 use tailrace_model::json::{self, Kind};
 
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Option<Token> {
     };
     match bytes[start..end].first()? {
         b'"' => string(bytes, start, end),
-        b'-' | b'0'..=b'9' => token(number_kind(&bytes[start..end])?),
+        b'-' | b'0'..=b'9' | b'N' | b'I' => token(any_number_kind(&bytes[start..end])?),
         b'{' | b'[' => token(json::parse_value(&text[start..end])?.kind),
         b't' if bytes[start..end] == *b"true" => token(Kind::Bool),
         b'f' if bytes[start..end] == *b"false" => token(Kind::Bool),
@@ -74,6 +74,12 @@ pub(crate) fn string_len(bytes: &[u8]) -> Option<(usize, bool)> {
         has_backslash = true;
         at += 2;
     }
+}
+
+/// The same, and Float if it is a number that is not finite.
+fn any_number_kind(text: &[u8]) -> Option<Kind> {
+    let is_not_finite = || json::not_finite(text).is_some_and(|(_, len)| len == text.len());
+    number_kind(text).or_else(|| is_not_finite().then_some(Kind::Float))
 }
 
 /// Integer or Float if `text` is a number as RFC 8259 writes it, nothing around it.

@@ -1,11 +1,11 @@
 //! Walking the members of one record whose layout is not known.
 //!
 //! Takes a record whose shape is that of an object, and the places of its outermost braces and of the colons and commas
-//! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first counts. Never reads a value, never
-//! judges what is not wanted.
+//! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first
+//! counts. Where all keys are wanted, every other value is given to be judged. Never reads a value.
 //!
 //! A member is what stands between two commas of the top level. Its key is exactly one string with a colon behind it,
-//! else the member is bad: it has no name by which it could be wanted. A key with escapes is unescaped before it is
+//! else the member is bad: it may be any that is wanted and was not met. A key with escapes is unescaped before it is
 //! looked up.
 
 use tailrace_model::json::{self, Unescaped};
@@ -23,7 +23,10 @@ pub(crate) trait Sink {
     /// A member whose key is not remembered, where all keys are wanted.
     fn unknown(&mut self, name: &str, value: (usize, usize));
 
-    /// A member without a proper key, where all keys are wanted.
+    /// A member whose value is wanted for nothing, where all keys are wanted: a duplicate, or one that is left out.
+    fn unread(&mut self, value: (usize, usize));
+
+    /// A member without a proper key.
     fn bad_member(&mut self);
 }
 
@@ -37,17 +40,18 @@ pub(crate) fn walk(
     unescaped: &mut Vec<u8>,
     sink: &mut impl Sink,
 ) {
-    let mut start = structurals[0] as usize - record.base() + 1;
+    let first = structurals[0] as usize - record.base() + 1;
+    let mut start = first;
     for &end in &structurals[1..] {
         if end == NESTED || record.bytes()[end as usize - record.base()] == b':' {
             continue;
         }
         let end = end as usize - record.base();
-        let start = std::mem::replace(&mut start, end + 1);
-        let member = &record.text()[start..end];
+        let start_of_member = std::mem::replace(&mut start, end + 1);
+        let member = &record.text()[start_of_member..end];
         if let Some((name, len)) = read_key(member, unescaped) {
             let id = keys.meet(name);
-            let value = (start + len, end);
+            let value = (start_of_member + len, end);
             if id != NONE {
                 if !deliver(keys, id, number, value, sink) {
                     return;
@@ -55,7 +59,11 @@ pub(crate) fn walk(
             } else if keys.wants_all() {
                 sink.unknown(name, value);
             }
-        } else if keys.wants_all() && token::skip_whitespace(member.as_bytes(), 0) != member.len() {
+            continue;
+        }
+        let is_blank = token::skip_whitespace(member.as_bytes(), 0) == member.len();
+        let is_empty_object = is_blank && start_of_member == first && record.bytes()[end] == b'}';
+        if !is_empty_object {
             sink.bad_member();
         }
     }
@@ -71,6 +79,9 @@ fn deliver(
 ) -> bool {
     let entry = keys.entry(id);
     if !entry.is_wanted() || entry.seen == number {
+        if keys.wants_all() {
+            sink.unread(value);
+        }
         return true;
     }
     entry.seen = number;

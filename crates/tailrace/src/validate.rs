@@ -136,8 +136,8 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
     if sampled.malformed > 0 {
         writeln!(
             out,
-            "warning: pipeline {}: {} of {} records in {} are not JSON objects: \
-             each arrives with the raw record as its body\n",
+            "warning: pipeline {}: {} of {} records in {} are not valid JSON objects: \
+             each arrives marked, with the raw record\n",
             plan.name,
             sampled.malformed,
             sampled.records,

@@ -4,6 +4,7 @@
 mod table;
 
 mod hostile;
+mod mark;
 mod multiline;
 mod properties;
 mod rotation;

@@ -1,9 +1,10 @@
 //! The grammar of RFC 8259 over bytes: where a value ends, or that it is none.
 //!
-//! Takes bytes that are valid UTF-8 and a start, gives the end of the value. Never recurses (nesting is one bit per
-//! level in a `u128`), never allocates, never looks behind the end of the value it was asked for.
+//! Takes bytes that are valid UTF-8 and a start, gives the end of the value. Beyond the RFC it takes the numbers that
+//! are not finite, as Python and Go write them. Never recurses (nesting is one bit per level), allocates only where
+//! nesting is deeper than a word has bits, never looks behind the end of the value it was asked for.
 
-use super::{DEPTH_MAX, Kind};
+use super::{Kind, not_finite};
 
 /// Where a value ends and what it is. Of a string the end is behind the closing quote.
 #[derive(Clone, Copy)]
@@ -13,9 +14,9 @@ pub(super) struct Span {
     pub(super) escaped: bool,
 }
 
-/// The value that starts exactly at `at`, nested at most `depth_max` deep.
+/// The value that starts exactly at `at`.
 #[inline]
-pub(super) fn value(bytes: &[u8], at: usize, depth_max: usize) -> Option<Span> {
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
     let plain = |kind, end| {
         Some(Span {
             kind,
@@ -24,8 +25,8 @@ pub(super) fn value(bytes: &[u8], at: usize, depth_max: usize) -> Option<Span> {
         })
     };
     match *bytes.get(at)? {
-        b'{' => plain(Kind::Object, container_end(bytes, at, depth_max)?),
-        b'[' => plain(Kind::Array, container_end(bytes, at, depth_max)?),
+        b'{' => plain(Kind::Object, container_end(bytes, at)?),
+        b'[' => plain(Kind::Array, container_end(bytes, at)?),
         _ => scalar(bytes, at),
     }
 }
@@ -117,7 +118,15 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
                 escaped,
             })
         }
-        b'-' | b'0'..=b'9' => number(bytes, at),
+        b'0'..=b'9' => number(bytes, at),
+        b'-' | b'N' | b'I' => number(bytes, at).or_else(|| {
+            let (_, len) = not_finite(&bytes[at..])?;
+            Some(Span {
+                kind: Kind::Float,
+                end: at + len,
+                escaped: false,
+            })
+        }),
         b't' => literal(b"true", Kind::Bool),
         b'f' => literal(b"false", Kind::Bool),
         b'n' => literal(b"null", Kind::Null),
@@ -171,16 +180,49 @@ enum Next {
     Separator,
 }
 
+/// What is open, the innermost at bit 0: 1 an object, 0 an array.
+#[derive(Default)]
+struct Levels {
+    bits: u128,
+    depth: usize,
+    /// Those further out, a full word each.
+    outer: Vec<u128>,
+}
+
+impl Levels {
+    fn is_in_object(&self) -> bool {
+        self.bits & 1 == 1
+    }
+
+    fn open(&mut self, is_object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(WORD_LEVELS) {
+            self.outer.push(self.bits);
+        }
+        self.depth += 1;
+        self.bits = self.bits << 1 | u128::from(is_object);
+    }
+
+    /// Closes the innermost level; says whether it was the last one.
+    fn close(&mut self) -> bool {
+        self.bits >>= 1;
+        self.depth -= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(WORD_LEVELS) {
+            self.bits = self.outer.pop().unwrap_or_default();
+        }
+        self.depth == 0
+    }
+}
+
+const WORD_LEVELS: usize = u128::BITS as usize;
+
 /// The offset behind the object or array that opens at `at`.
-fn container_end(bytes: &[u8], mut at: usize, depth_max: usize) -> Option<usize> {
-    // Bit 0 is the innermost open level: 1 an object, 0 an array. `depth` says how many bits are in use.
-    let mut levels: u128 = 0;
-    let mut depth = 0;
+fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut levels = Levels::default();
     let mut next = Next::Value;
     loop {
         at = skip_whitespace(bytes, at);
         let byte = *bytes.get(at)?;
-        let in_object = levels & 1 == 1;
+        let in_object = levels.is_in_object();
         let closes = match next {
             Next::FirstElement => byte == b']',
             Next::FirstKey => byte == b'}',
@@ -188,10 +230,8 @@ fn container_end(bytes: &[u8], mut at: usize, depth_max: usize) -> Option<usize>
             Next::Value | Next::Key => false,
         };
         if closes {
-            depth -= 1;
-            levels >>= 1;
             at += 1;
-            if depth == 0 {
+            if levels.close() {
                 return Some(at);
             }
             next = Next::Separator;
@@ -199,11 +239,7 @@ fn container_end(bytes: &[u8], mut at: usize, depth_max: usize) -> Option<usize>
         }
         next = match (next, byte) {
             (Next::Value | Next::FirstElement, b'{' | b'[') => {
-                if depth == depth_max.min(DEPTH_MAX) {
-                    return None;
-                }
-                depth += 1;
-                levels = levels << 1 | u128::from(byte == b'{');
+                levels.open(byte == b'{');
                 at += 1;
                 if byte == b'{' {
                     Next::FirstKey
@@ -231,6 +267,3 @@ fn container_end(bytes: &[u8], mut at: usize, depth_max: usize) -> Option<usize>
         };
     }
 }
-
-// One bit of `levels` per level.
-const _: () = assert!(DEPTH_MAX <= 128);

@@ -3,7 +3,8 @@
 //! Takes the envelope and a record, gives encoded attributes and their names. Never writes into a request.
 
 use super::record::Row;
-use super::{Config, MALFORMED, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
+use super::{Config, MALFORMED, ORIGINAL, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
+use crate::any::push_prefix;
 use crate::part::{Envelope, Part};
 use crate::value::{LOG_RECORD_ATTRIBUTES, Value, push_attribute};
 
@@ -19,6 +20,8 @@ pub(super) struct Extras {
     malformed: Vec<u8>,
     truncated: Vec<u8>,
     transform_failed: Vec<u8>,
+    /// What stands before the raw text of a malformed record.
+    pub(super) original: Vec<u8>,
     /// `log.record.uid`; its last 32 bytes are overwritten for each row.
     uid: Vec<u8>,
     /// Whether the current row has one.
@@ -40,7 +43,10 @@ impl Extras {
             push_attribute(&mut out, LOG_RECORD_ATTRIBUTES, name, &value);
             out
         };
+        let mut original = Vec::new();
+        push_prefix(&mut original, ORIGINAL);
         Extras {
+            original,
             stdout: encoded(IOSTREAM, Value::from("stdout")),
             stderr: encoded(IOSTREAM, Value::from("stderr")),
             malformed: encoded(MALFORMED, Value::Bool(true)),

@@ -5,8 +5,8 @@
 use arrow::array::Array;
 use tailrace_model::json::Kind;
 
-use super::Encoder;
 use super::extras::Extra;
+use super::{Encoder, ORIGINAL};
 use crate::any::Values;
 use crate::cell::Cell;
 use crate::lift::Lift;
@@ -44,6 +44,12 @@ pub(super) struct Row<'r> {
 impl<'r> Row<'r> {
     fn cell(&self, column: usize) -> Cell<'r> {
         self.plan.cell(column, self.row, self.record)
+    }
+
+    /// The raw text of a malformed record that has another body.
+    fn original(&self, envelope: &Envelope<'r>) -> Option<&'r str> {
+        let body = self.lift.row(self.row).body()?;
+        self.plan.original(envelope, body, self.row, self.record)
     }
 
     /// Where the text of a lifted column is, if it is a string in a lane.
@@ -96,6 +102,12 @@ impl Encoder {
             for Extra { encoded, .. } in extras {
                 self.values.out.bytes(encoded);
             }
+            if let Some(raw) = row.original(beside.envelope) {
+                let prefix = &self.extras.original;
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+            }
         }
     }
 
@@ -131,6 +143,20 @@ impl Encoder {
                     .is_none();
             if !is_known {
                 self.values.out.bytes(encoded);
+            }
+        }
+        if let Some(raw) = row.original(beside.envelope) {
+            let is_attribute = |column: usize| {
+                let cell = row.lift.attribute(plan, column, row.row, row.record);
+                !cell.is_absent()
+            };
+            let (name, prefix) = (ORIGINAL.as_bytes(), &self.extras.original);
+            if !plan.columns_named(ORIGINAL).any(is_attribute)
+                && self.values.keys.insert_text(object, name).is_some()
+            {
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
             }
         }
         self.values.keys.close(object);

@@ -3,7 +3,7 @@
 //! Takes the envelope's runs and ascending records, says where another resource begins. Never looks at a column's value.
 
 use super::extras::IOSTREAM;
-use super::{Config, MALFORMED, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
+use super::{Config, MALFORMED, ORIGINAL, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
 use crate::part::Run;
 use crate::plan::PartPlan;
 use crate::value::SourceFacts;
@@ -67,19 +67,17 @@ impl<'a> Sources<'a> {
         if before.is_some_and(|before| std::ptr::eq(before, facts)) {
             return false;
         }
-        let extras: &[&str] = match (config.iostream, config.record_uid) {
-            (true, true) => &[IOSTREAM, RECORD_UID, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
-            (true, false) => &[IOSTREAM, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
-            (false, true) => &[RECORD_UID, MALFORMED, TRUNCATED, TRANSFORM_FAILED],
-            (false, false) => &[MALFORMED, TRUNCATED, TRANSFORM_FAILED],
-        };
+        let marks = [MALFORMED, TRUNCATED, TRANSFORM_FAILED, ORIGINAL];
+        let iostream = config.iostream.then_some(IOSTREAM);
+        let uid = config.record_uid.then_some(RECORD_UID);
+        let extras = || marks.into_iter().chain(iostream).chain(uid);
         let facts_clash = facts
             .names
             .iter()
-            .any(|(name, _)| extras.contains(&name.as_str()));
+            .any(|(name, _)| extras().any(|extra| extra == name));
         let clashes = |plan: &PartPlan<'_>| {
             facts_clash
-                || extras.iter().any(|name| plan.names(name))
+                || extras().any(|name| plan.names(name))
                 || facts.names.iter().any(|(name, _)| plan.names(name))
         };
         self.shadowing.clear();

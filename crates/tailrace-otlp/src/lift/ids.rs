@@ -2,15 +2,25 @@
 //!
 //! Takes a value, gives the field's content, or nothing where the value cannot be that. Never guesses.
 
+use tailrace_model::json::{self, Kind};
+
 use crate::cell::Cell;
 
-/// 1 to 24.
+/// 1 to 24, however the number is written (`9`, `9.0`, `"9"`), as in SQL.
 pub(super) fn severity_number(cell: Cell<'_>) -> Option<u8> {
     let number = match cell {
         Cell::Int(number) => number,
         Cell::Uint(number) => i64::try_from(number).ok()?,
         Cell::Float(number) if number.fract() == 0.0 => number as i64,
-        Cell::Integer(text) | Cell::Str(text) => text.parse().ok()?,
+        Cell::Integer(text) | Cell::Number(text) => json::exact_integer(text)?,
+        Cell::Str(text) => match json::parse_value(text)? {
+            json::Value {
+                kind: Kind::Integer | Kind::Float,
+                text: number,
+                ..
+            } if number == text => json::exact_integer(text)?,
+            _ => return None,
+        },
         _ => return None,
     };
     u8::try_from(number)

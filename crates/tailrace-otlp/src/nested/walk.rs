@@ -15,8 +15,6 @@ pub(super) struct Walk<'t> {
     /// The text and what is behind it.
     wide: &'t [u8],
     at: usize,
-    /// How many levels more may be opened.
-    pub(super) levels: usize,
 }
 
 /// What stands between two quotes.
@@ -29,12 +27,11 @@ pub(super) struct Quoted {
 
 impl<'t> Walk<'t> {
     /// The text is the first `len` bytes of `wide`.
-    pub(super) fn new(wide: &'t [u8], len: usize, levels: usize) -> Walk<'t> {
+    pub(super) fn new(wide: &'t [u8], len: usize) -> Walk<'t> {
         Walk {
             text: &wide[..len],
             wide,
             at: 0,
-            levels,
         }
     }
 
@@ -101,7 +98,7 @@ impl<'t> Walk<'t> {
     /// Passes over the value of any kind that is next, gives its text.
     pub(super) fn value(&mut self) -> Option<&'t [u8]> {
         let start = self.at;
-        self.at = json::value_end(self.text, start, self.levels)?;
+        self.at = json::value_end(self.text, start)?;
         Some(&self.text[start..self.at])
     }
 
@@ -134,6 +131,7 @@ impl<'t> Walk<'t> {
     pub(super) fn plain(&mut self, first: u8) -> Option<Scalar<'t>> {
         match first {
             b'-' | b'0'..=b'9' => self.number(),
+            b'N' | b'I' => self.any_number(self.at),
             b't' => self.literal(b"true", Scalar::Bool(true)),
             b'f' => self.literal(b"false", Scalar::Bool(false)),
             b'n' => self.literal(b"null", Scalar::Null),
@@ -167,7 +165,10 @@ impl<'t> Walk<'t> {
         let start = self.at;
         let mut number = self.digits(0);
         let count = self.at - start;
-        if count == 0 || (count > 1 && self.text[start] == b'0') {
+        if count == 0 {
+            return self.any_number(all);
+        }
+        if count > 1 && self.text[start] == b'0' {
             return None;
         }
         match self.byte(self.at) {
@@ -197,7 +198,9 @@ impl<'t> Walk<'t> {
     fn any_number(&mut self, start: usize) -> Option<Scalar<'t>> {
         self.at = start;
         let text = std::str::from_utf8(self.value()?).ok()?;
-        let is_integer = !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        let is_integer = !text
+            .bytes()
+            .any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'N' | b'I'));
         // Beyond i64 (or f64) as text: never rounded.
         let flat = match is_integer {
             true => integer(text).map(Flat::Int),
@@ -225,10 +228,10 @@ mod tests {
 
     /// The number at the start of a text as the general way reads it.
     fn check_number(text: &str) {
-        let mut walk = Walk::new(text.as_bytes(), text.len(), 1);
+        let mut walk = Walk::new(text.as_bytes(), text.len());
         let first = text.as_bytes()[0];
         let quick = walk.plain(first).map(|scalar| (scalar.bits(), walk.at));
-        let mut walk = Walk::new(text.as_bytes(), text.len(), 1);
+        let mut walk = Walk::new(text.as_bytes(), text.len());
         let general = walk.any_number(0).map(|scalar| (scalar.bits(), walk.at));
         assert_eq!(quick, general, "{text}");
     }
@@ -238,7 +241,7 @@ mod tests {
 
         #[test]
         fn numbers_are_read_as_any_are(
-            text in "-?(0|[1-9][0-9]{0,20}|00)([.][0-9]{0,18})?([eE][-+]?[0-9]{0,3})?[,x ]?",
+            text in "-?(0|[1-9][0-9]{0,20}|00)([.][0-9]{0,18})?([eE][-+]?[0-9]{0,3})?[,x ]?|-?(NaN|Infinit[yx]?)[,x ]?",
         ) {
             check_number(&text);
         }

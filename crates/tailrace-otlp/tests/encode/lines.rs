@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tailrace_model::{reserved::BODY_KEYS, time};
 use tailrace_otlp::{ConsoleConfig, ConsoleEncoder, NdjsonConfig, NdjsonEncoder, Request};
 
-use crate::reference::{Json, overflow, present, read_json};
+use crate::reference::{Json, is_original, overflow, present, read_json};
 use crate::table::{Known, KnownColumn, KnownPart, LEN, OBSERVED_NS, Table, Type, table};
 
 proptest! {
@@ -65,16 +65,23 @@ proptest! {
 fn expected(table: &Table, part: usize, row: usize, record: usize) -> Vec<(String, Json)> {
     let columns = present(table, part, row, record);
     let mut members = Vec::new();
-    let has_body = columns
-        .iter()
-        .any(|(name, _)| BODY_KEYS.contains(&name.as_str()));
-    if let Some(raw) = table
-        .raw
-        .as_ref()
-        .and_then(|raw| raw[record].clone())
-        .filter(|_| !has_body)
-    {
-        members.push(("body".to_owned(), Json::String(raw)));
+    let has = |name: &str| columns.iter().any(|(known, _)| known == name);
+    let has_value = |name: &&&str| {
+        let mut columns = columns.iter();
+        columns.any(|(known, value)| known == **name && *value != Known::Null)
+    };
+    let body = BODY_KEYS.iter().find(has_value);
+    if let Some(raw) = table.raw.as_ref().and_then(|raw| raw[record].clone()) {
+        let name = match body {
+            None if !has("body") => Some("body"),
+            None => Some("log.record.original"),
+            Some(body) => {
+                is_original(table, part, row, record, body, &raw).then_some("log.record.original")
+            }
+        };
+        if let Some(name) = name.filter(|name| !has(name)) {
+            members.push((name.to_owned(), Json::String(raw)));
+        }
     }
     let overflow = overflow(table, part, record, &columns);
     members.extend(
@@ -122,6 +129,7 @@ fn json(value: &Known) -> Json {
         }
         Known::Float(value) => Json::String(value.to_string()),
         Known::Str(text) => Json::String(text.clone()),
+        Known::Number(text, _) if text == "-Infinity" => Json::String("-inf".to_owned()),
         Known::Number(text, _) => Json::Number(text.clone()),
         Known::Json(text, _) => read_json(text).map_or_else(|| Json::String(text.clone()), simple),
         Known::Bytes(bytes) => {

@@ -37,17 +37,19 @@ fn what_is_no_json_after_all_is_text_and_counts_once() {
         "[1,]".to_owned(),
         "[1}".to_owned(),
         format!("[{deep},]"),
-        // 128 levels are JSON, one more is not, though it lies in what is sent as text.
-        "[".repeat(129) + &"]".repeat(129),
+        // Far down in what is sent as text.
+        "[".repeat(129) + "tru" + &"]".repeat(129),
     ] {
         let (value, stats) = check(&text);
         assert_eq!(Some(value), string(&text));
         let counts = (stats.invalid_json, stats.duplicate_keys, stats.too_deep);
         assert_eq!(counts, (1, 0, 0), "{text}");
     }
-    let (value, stats) = check(&("[".repeat(128) + &"]".repeat(128)));
-    assert!(matches!(value, Any::ArrayValue(_)));
-    assert_eq!((stats.invalid_json, stats.too_deep), (0, 1));
+    for depth in [128, 129, 10_000] {
+        let (value, stats) = check(&("[".repeat(depth) + &"]".repeat(depth)));
+        assert!(matches!(value, Any::ArrayValue(_)));
+        assert_eq!((stats.invalid_json, stats.too_deep), (0, 1));
+    }
 }
 
 #[test]

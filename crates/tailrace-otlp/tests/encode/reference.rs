@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tailrace_model::{reserved, severity, time};
 use tailrace_otlp::{Mapping, NESTING_MAX, Value};
 
-use crate::table::{Known, KnownSource, OBSERVED_NS, Table};
+use crate::table::{Known, KnownColumn, KnownSource, OBSERVED_NS, Table};
 
 /// What the encoder counts.
 #[derive(Debug, Default, PartialEq)]
@@ -117,13 +117,15 @@ fn log_record(
             None => counts.unparsable_fields += 1,
         }
     }
+    let raw = table.raw.as_ref().and_then(|raw| raw[record].clone());
+    let mut original = None;
     match find(&mapping.body, &reserved::BODY_KEYS) {
         Some((name, value)) => {
             out.body = Some(any(value));
             lifted.push(name);
+            original = raw.filter(|raw| is_original(table, part, row, record, name, raw));
         }
         None => {
-            let raw = table.raw.as_ref().and_then(|raw| raw[record].clone());
             out.body = raw.map(|raw| AnyValue {
                 value: Some(Any::StringValue(raw)),
             });
@@ -137,7 +139,34 @@ fn log_record(
     }
     lifted.extend(lift_ids(&columns, mapping, &mut out, counts));
     out.attributes = attributes(table, part, record, source, &columns, &lifted);
+    let is_free = |name: &str| out.attributes.iter().all(|known| known.key != name);
+    if let Some(raw) = original.filter(|_| is_free("log.record.original")) {
+        out.attributes.push(KeyValue {
+            key: "log.record.original".to_owned(),
+            value: Some(any(&Known::Str(raw))),
+            ..KeyValue::default()
+        });
+    }
     out
+}
+
+/// Whether the raw text of a record is sent beside its body, which the column of this name holds: it is malformed, and the
+/// query did not compute the body.
+pub(crate) fn is_original(
+    table: &Table,
+    part: usize,
+    row: usize,
+    record: usize,
+    body: &str,
+    raw: &str,
+) -> bool {
+    let is_malformed = table.malformed.as_ref().is_some_and(|flags| flags[record]);
+    let cell =
+        |column: &KnownColumn| column.cells[if column.by_row { row } else { record }].clone();
+    let mut columns = table.parts[part].columns.iter();
+    let column = columns.find(|column| column.name == body && cell(column) != Known::Absent);
+    let is_other = |column: &KnownColumn| !column.by_row && cell(column) != Known::Str(raw.into());
+    is_malformed && column.is_some_and(is_other)
 }
 
 /// The first column with a value that a field may come from.
@@ -311,7 +340,10 @@ fn number_of(value: &Known) -> Option<i128> {
         Known::Int(number) => Some(i128::from(*number)),
         Known::Uint(number) => Some(i128::from(*number)),
         Known::Float(number) if number.fract() == 0.0 => Some(*number as i128),
-        Known::Str(text) | Known::Number(text, true) => text.parse().ok(),
+        Known::Str(text) | Known::Number(text, _) if text.trim() == text => {
+            let number: f64 = serde_json::from_str(text).ok()?;
+            (number.fract() == 0.0).then_some(number as i128)
+        }
         _ => None,
     }
 }
@@ -369,6 +401,7 @@ fn any(value: &Known) -> AnyValue {
         ),
         Known::Float(value) => Some(Any::DoubleValue(*value)),
         Known::Str(text) => string(text.clone()),
+        Known::Number(text, _) if text == "-Infinity" => Some(Any::DoubleValue(f64::NEG_INFINITY)),
         Known::Number(text, _) => return any_json(&Json::Number(text.clone()), 0),
         Known::Json(text, _) => match read_json(text) {
             Some(json) => return any_json(&json, 0),

@@ -242,7 +242,7 @@ fn arrays(column: &KnownColumn) -> (ArrayRef, Option<UInt8Array>) {
 
 // What is generated.
 
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "message",
     "msg",
     "body",
@@ -261,6 +261,7 @@ const NAMES: [&str; 24] = [
     "log.iostream",
     "log.file.name",
     "tailrace.malformed",
+    "log.record.original",
     "a",
     "b",
     "ü key",
@@ -394,6 +395,7 @@ fn cells(ty: Type) -> BoxedStrategy<Vec<Known>> {
             text().prop_map(Known::Str),
             integer().prop_map(|text| Known::Number(text, true)),
             float().prop_map(|text| Known::Number(text, false)),
+            Just(Known::Number("-Infinity".to_owned(), false)),
             any::<bool>().prop_map(Known::Bool),
             container(),
         ]

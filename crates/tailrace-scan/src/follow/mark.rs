@@ -65,7 +65,7 @@ impl Mark {
         (self.about >> 8) as usize
     }
 
-    /// A string with a backslash: how its escapes are written nobody has checked.
+    /// A string with a backslash: its escapes are good, and still to be undone.
     #[inline(always)]
     pub(crate) fn is_escaped(self) -> bool {
         self.about & ESCAPED != 0

@@ -4,7 +4,7 @@
 //! included. Never recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left
 //! to the walk.
 
-use super::value::{self, Escapes};
+use super::value;
 use crate::index::{PROBE_BYTES, Probe};
 use crate::token::skip_whitespace;
 
@@ -89,6 +89,6 @@ fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     if ends != 0 && bytes[end] == b'"' {
         return Some(end + 1);
     }
-    let (end, _) = value::string_end(probe, bytes, at, Escapes::AreChecked)?;
+    let (end, _) = value::string_end(probe, bytes, at)?;
     Some(end + 1)
 }

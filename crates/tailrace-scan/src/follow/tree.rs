@@ -32,9 +32,8 @@ pub(super) fn through<P: Probe>(
             at += node.piece.len;
             if !node.is_tail {
                 let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
-                let is_inside = node.piece.is_inside;
                 let block = block.first_chunk()?;
-                let (mark, behind) = value::read(probe, bytes, block, at, is_inside)?;
+                let (mark, behind) = value::read(probe, bytes, block, at)?;
                 *slots.next()? = mark;
                 at = behind;
                 continue;

@@ -2,9 +2,9 @@
 //!
 //! Takes the place where a value starts, gives its mark and the place behind it. Strings up to 31 bytes, short numbers and
 //! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except that a
-//! number takes all bytes that belong to it; never looks at what an escape at the top level means.
+//! number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
 
-use tailrace_model::json::Kind;
+use tailrace_model::json::{self, Kind};
 
 use super::{Mark, nested};
 use crate::index::{self, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
@@ -22,14 +22,13 @@ pub(super) struct Value {
 pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
 
 /// The value that starts at `start`, the first bytes of which are `block`, and the place behind it; `None` if it is none,
-/// or near the buffer's end. One that `is_inside` an object is not read again by itself.
+/// or near the buffer's end.
 #[inline(always)]
 pub(super) fn read<P: Probe>(
     probe: P,
     bytes: &[u8],
     block: &[u8; VALUE_BYTES],
     start: u32,
-    is_inside: bool,
 ) -> Option<(Mark, u32)> {
     if block[0] == b'"' {
         let text = block[1..].first_chunk::<PROBE_BYTES>()?;
@@ -42,16 +41,7 @@ pub(super) fn read<P: Probe>(
     } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
         return Some((Mark::of_len(kind, start, len), start + len));
     }
-    let escapes = match is_inside {
-        true => Escapes::AreChecked,
-        false => Escapes::AreUndone,
-    };
-    let any = Any {
-        bytes,
-        start,
-        escapes,
-    };
-    let value = probe.apart(any)?;
+    let value = probe.apart(Any { bytes, start })?;
     let quote = u32::from(value.kind == Kind::String);
     let mark = Mark::new(
         value.kind,
@@ -97,7 +87,6 @@ fn is_end(byte: u8) -> bool {
 struct Any<'a> {
     bytes: &'a [u8],
     start: u32,
-    escapes: Escapes,
 }
 
 impl Task for Any<'_> {
@@ -115,25 +104,21 @@ impl Task for Any<'_> {
         };
         match *bytes.get(start)? {
             b'"' => {
-                let (end, escaped) = string_end(probe, bytes, start + 1, self.escapes)?;
+                let (end, escaped) = string_end(probe, bytes, start + 1)?;
                 value(Kind::String, escaped, end + 1)
             }
             b'{' => value(Kind::Object, false, nested::end(probe, bytes, start)?),
             b'[' => value(Kind::Array, false, nested::end(probe, bytes, start)?),
-            b'-' | b'0'..=b'9' => any_number(bytes, start),
+            b'-' | b'0'..=b'9' | b'N' | b'I' => any_number(bytes, start),
             _ => None,
         }
     }
 }
 
-/// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it.
+/// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it; `None` if one of
+/// its escapes is none that JSON has.
 #[inline(always)]
-pub(super) fn string_end<P: Probe>(
-    probe: P,
-    bytes: &[u8],
-    at: usize,
-    escapes: Escapes,
-) -> Option<(usize, bool)> {
+pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut at, mut escapes_next, mut seen) = (at, 0, 0);
     loop {
         let block = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
@@ -147,10 +132,7 @@ pub(super) fn string_end<P: Probe>(
         // All of them if there is no end.
         let inside = ends.wrapping_sub(1) & !ends;
         seen |= backslashes & inside;
-        if let Escapes::AreChecked = escapes
-            && escaped & inside != 0
-            && !are_good(bytes, at, escaped & inside)
-        {
+        if escaped & inside != 0 && !are_good(bytes, at, escaped & inside) {
             return None;
         }
         if ends != 0 {
@@ -159,15 +141,6 @@ pub(super) fn string_end<P: Probe>(
         }
         at += STRING_BYTES;
     }
-}
-
-/// What is done about the escapes of a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Escapes {
-    /// They are looked at here: nobody else does.
-    AreChecked,
-    /// Whoever undoes them finds what is bad.
-    AreUndone,
 }
 
 /// Whether these bytes from `at` on, each behind a backslash, make escapes that JSON has.
@@ -207,8 +180,11 @@ fn any_number(bytes: &[u8], start: usize) -> Option<Value> {
     let rest = bytes.get(start..)?;
     let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let len = rest.iter().take_while(is_part).count();
+    let number = token::number_kind(&rest[..len]).map(|kind| (kind, len));
+    let not_finite = || json::not_finite(rest).map(|(_, len)| (Kind::Float, len));
+    let (kind, len) = number.or_else(not_finite)?;
     Some(Value {
-        kind: token::number_kind(&rest[..len])?,
+        kind,
         escaped: false,
         behind: u32::try_from(start + len).ok()?,
     })

@@ -120,7 +120,7 @@ impl Reading<'_> {
             }
             at = match depth < self.depth_max && self.is_object(at) {
                 true => self.object(at, depth)?,
-                false => self.value(at, depth)?,
+                false => self.value(at)?,
             };
             at = skip_whitespace(bytes, at);
             match *bytes.get(at)? {
@@ -155,7 +155,7 @@ impl Reading<'_> {
     }
 
     /// A value that is followed as a whole starts at `at`.
-    fn value(&mut self, at: usize, depth: usize) -> Option<usize> {
+    fn value(&mut self, at: usize) -> Option<usize> {
         let text = &self.record.text.as_bytes()[self.from..at];
         self.bytes += text.len();
         let is_long = self.learnt.texts.len() >= RECORD_PIECES_MAX || self.bytes > RECORD_BYTES_MAX;
@@ -163,7 +163,7 @@ impl Reading<'_> {
             return None;
         }
         self.learnt.texts.push(text);
-        self.learnt.layout.pieces.push(Piece::new(text, depth > 0));
+        self.learnt.layout.pieces.push(Piece::new(text));
         self.from = follow::behind(self.record.reach, at)?;
         Some(self.from)
     }

@@ -9,7 +9,7 @@ use crate::{Isa, Record};
 
 /// Keys of `SELECT *`, all of which have a column once met.
 fn star() -> Keys {
-    Keys::new([], &[], Some(usize::MAX))
+    Keys::new([], &[], &[], Some(usize::MAX))
 }
 
 /// A record, and behind it what lets it be looked at.

@@ -13,7 +13,7 @@ use crate::{
 };
 use tailrace_model::json::Step;
 
-fn scan(columns: Vec<Column>, lines: &[&str]) -> Plain {
+pub(super) fn scan(columns: Vec<Column>, lines: &[&str]) -> Plain {
     check_scan(
         &Config {
             columns,
@@ -24,7 +24,7 @@ fn scan(columns: Vec<Column>, lines: &[&str]) -> Plain {
 }
 
 /// One column over some lines: the values' text, `-` for NULL.
-fn check(column: Column, lines: &[&str], expect: &[&str]) -> Plain {
+pub(super) fn check(column: Column, lines: &[&str], expect: &[&str]) -> Plain {
     let scanned = scan(vec![column], lines);
     let values: Vec<_> = scanned.columns[0]
         .iter()
@@ -34,7 +34,7 @@ fn check(column: Column, lines: &[&str], expect: &[&str]) -> Plain {
     scanned
 }
 
-fn cell(value: &str, kind: u8) -> Cell {
+pub(super) fn cell(value: &str, kind: u8) -> Cell {
     (Some(value.to_string()), Some(kind))
 }
 
@@ -133,7 +133,7 @@ fn one_key_feeds_columns_of_many_types() {
 }
 
 #[test]
-fn a_bad_token_is_null_and_counted_where_it_is_read() {
+fn a_bad_token_is_null_and_makes_the_record_malformed_where_it_is_read() {
     let bad = [
         "tru",
         "01",
@@ -155,15 +155,17 @@ fn a_bad_token_is_null_and_counted_where_it_is_read() {
         assert_eq!(scanned.columns, [[(None, None)], [cell("1", 2)]], "{line}");
         assert_eq!(
             (scanned.stats.bad_values, scanned.stats.malformed),
-            (1, 0),
+            (1, 1),
             "{line}"
         );
+        assert_eq!(scanned.raw[0].as_deref(), Some(&*line));
         let unread = scan(vec![key("z", Type::Open)], &[&line]);
         assert_eq!(
             (unread.stats.bad_values, unread.stats.malformed),
             (0, 0),
             "{line}"
         );
+        assert_eq!(unread.raw, [None]);
     }
 }
 
@@ -550,6 +552,7 @@ fn keys_beyond_the_limit_overflow() {
     let scanned = check_scan(&star_config(2), &Batch::of_lines(&[line, r#"{"z":1}"#], 0));
     assert_eq!(scanned.star.len(), 2);
     let member = |key: &str, value: &str| (key.to_string(), value.to_string());
+    assert!(scanned.malformed[0], "one value is bad");
     let expect = [
         member("x", "\"\\u0041\""),
         member("w", "[1, 2]"),
@@ -560,6 +563,30 @@ fn keys_beyond_the_limit_overflow() {
         (scanned.stats.overflow_members, scanned.stats.bad_values),
         (3, 1)
     );
+}
+
+#[test]
+fn keys_with_a_place_of_their_own_never_overflow() {
+    let long = "l".repeat(2000);
+    let config = Config {
+        star: Some(crate::Star {
+            kept: vec!["level".into(), "msg".into(), long.clone(), "absent".into()],
+            columns_max: 3,
+            ..Default::default()
+        }),
+        ..Config::default()
+    };
+    let wide: Vec<String> = (0..600).map(|i| format!("\"k{i}\":{i}")).collect();
+    let wide = format!("{{{}}}", wide.join(","));
+    let normal = format!(r#"{{"k0":1,"level":"a","other":2,"msg":"b","{long}":3}}"#);
+    let lines = [&*wide, &*normal, &*normal, &*wide, &*normal];
+    let scanned = check_scan(&config, &Batch::of_lines(&lines, 0));
+    let keys: Vec<&str> = scanned.star.iter().map(|(key, _)| &**key).collect();
+    assert_eq!(keys, ["k0", "k1", "k2", "level", "msg", &*long]);
+    let other = vec![("other".to_string(), "2".to_string())];
+    for row in [1, 2, 4] {
+        assert_eq!(scanned.overflow[row], Some(other.clone()));
+    }
 }
 
 #[test]
@@ -574,7 +601,7 @@ fn a_very_long_key_overflows() {
 }
 
 #[test]
-fn deep_nesting_keeps_its_shape() {
+fn nesting_of_any_depth_is_a_value() {
     let nested = |depth: usize| {
         format!(
             r#"{{"a":{}1{},"z":1}}"#,
@@ -582,14 +609,23 @@ fn deep_nesting_keeps_its_shape() {
             "]".repeat(depth)
         )
     };
-    let lines = [nested(100), nested(1000), nested(100_000)];
+    let lines = [
+        nested(100),
+        nested(128),
+        nested(129),
+        nested(1000),
+        nested(100_000),
+    ];
     let scanned = check_scan(&rich_config(&["a", "z"]), &Batch::of_lines(&lines, 0));
     let present: Vec<_> = scanned.columns[0]
         .iter()
         .map(|(value, _)| value.is_some())
         .collect();
-    assert_eq!(present, [true, false, false]);
+    assert_eq!(present, [true; 5]);
     assert_eq!(scanned.stats.malformed, 0);
+    let unclosed = nested(200).replacen("]]", "}]", 1);
+    let scanned = check_scan(&star_config(512), &Batch::of_lines(&[&unclosed], 0));
+    assert_eq!(scanned.raw, [Some(unclosed)]);
 }
 
 #[test]

@@ -81,15 +81,35 @@ fn layouts() -> [&'static [&'static str]; 4] {
     ]
 }
 
-/// One record's bytes, in one of a few layouts, now and then bent.
+/// One record's bytes, in one of a few layouts, now and then bent, or with something in it that is no member.
 pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
     let bends = prop_oneof![4 => Just(Vec::new()), 1 => vec(bend(), 1..3)];
-    (select(layouts().to_vec()), vec(value(2), 5), bends).prop_map(|(pieces, values, bends)| {
-        let line = joined(pieces, &values);
-        bends
-            .iter()
-            .fold(line.into_bytes(), |line, bend| bend.apply(line))
-    })
+    let odd = select(
+        &[
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            ",",
+            ",x",
+            ",'b':1",
+            " \"b\":1",
+            ",\"a\":tru",
+        ][..],
+    );
+    (select(layouts().to_vec()), vec(value(2), 5), odd, bends).prop_map(
+        |(pieces, values, odd, bends)| {
+            let line = joined(pieces, &values);
+            let (members, brace) = line.split_at(line.len() - 1);
+            let line = format!("{members}{odd}{brace}");
+            bends
+                .iter()
+                .fold(line.into_bytes(), |line, bend| bend.apply(line))
+        },
+    )
 }
 
 /// Records of one layout one behind the other. Most have the same values, or others with as many structural characters.
@@ -278,6 +298,12 @@ fn leaf() -> BoxedStrategy<String> {
         "nul",
         "True",
         "NaN",
+        "Infinity",
+        "-Infinity",
+        "-NaN",
+        "[NaN, 1]",
+        "{\"a\":tru}",
+        "[1,]",
         "-",
         "01",
         "1.",

@@ -84,6 +84,55 @@ fn malformed_records_arrive_raw_and_flagged() {
     assert!(repaired);
 }
 
+/// Each line has a fault that only `SELECT *` reads, and members that are right.
+#[test]
+fn not_a_byte_of_an_invalid_line_is_lost() {
+    let (bench, collector) = with_a_good_file("json");
+    let bad = [
+        "{'id': 1, 'msg': 'x'}",
+        "{\"id\":2,\"v\":tru}",
+        "{\"id\":3,\"v\":\"a\tb\"}",
+        "{\"id\":4,\"v\":\"he said \"hi\" there\"}",
+        "{\"id\":5 \"v\":1}",
+        "{\"id\":6,\"v\":\"C:\\path\"}",
+        "{\"id\":7,\"msg\":\"own\",\"v\":01}",
+        "{\"id\":8,\"msg\":\"own\",}",
+    ];
+    append(
+        &bench.log("bad.log"),
+        format!("{}\n", bad.join("\n")).as_bytes(),
+    );
+    let deep = format!("{{\"id\":9,\"v\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    let valid = format!("\u{feff}{{\"id\":10,\"v\":NaN}}\n{deep}\n");
+    append(&bench.log("valid.log"), valid.as_bytes());
+    let agent = bench.start();
+    collector.wait_records(20);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let records = collector.records();
+    let text = |record: &Record, key: &str| {
+        let pair = record.log.attributes.iter().find(|pair| pair.key == key);
+        match pair.and_then(|pair| pair.value.clone()?.value) {
+            Some(Value::StringValue(text)) => Some(text),
+            _ => None,
+        }
+    };
+    let flagged = |record: &&Record| flag(record, "tailrace.malformed");
+    let raw = |record: &Record| text(record, "log.record.original").unwrap_or(body(record));
+    let mut found: Vec<String> = records.iter().filter(flagged).map(raw).collect();
+    found.sort();
+    let mut expected = bad.map(str::to_owned);
+    expected.sort();
+    assert_eq!(found, expected);
+    let own = records.iter().filter(|record| body(record) == "own");
+    assert!(own.clone().all(|record| flagged(&record)));
+    assert_eq!(own.count(), 2);
+    let valid = records.iter().filter(|record| {
+        let mut attributes = record.log.attributes.iter();
+        !flagged(record) && attributes.any(|pair| pair.key == "v")
+    });
+    assert_eq!(valid.count(), 2, "the deep one and the one behind the mark");
+}
+
 #[test]
 fn a_line_of_64_mib_is_cut_and_the_file_goes_on() {
     let (bench, collector) = with_a_good_file("json");
