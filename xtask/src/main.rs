@@ -14,6 +14,7 @@ mod dist;
 mod docs;
 mod image;
 mod kubernetes;
+mod oracle;
 mod readme;
 mod steps;
 mod test;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deploy, dist, kubernetes, readme};
+use crate::{collector, deploy, dist, kubernetes, oracle, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,17 +27,21 @@ pub(crate) struct Args {
     /// Run only the checks of deploy/, and build what they need
     #[arg(long, conflicts_with_all = ["skip", "only"])]
     deploy: bool,
+    /// Run only the oracle: Python's json and DuckDB against the agent's output
+    #[arg(long, conflicts_with_all = ["skip", "only", "deploy"])]
+    oracle: bool,
     #[command(flatten)]
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     "fmt",
     "typos",
     "deny",
     "clippy",
     "collector",
     "tests",
+    "oracle",
     "docs",
     "readme",
     "deploy",
@@ -45,8 +49,8 @@ const STEPS: [&str; 9] = [
 
 impl Args {
     fn wants(&self, step: &str) -> bool {
-        if self.deploy {
-            return step == "deploy";
+        if self.deploy || self.oracle {
+            return step == if self.deploy { "deploy" } else { "oracle" };
         }
         let named = |list: &[String]| list.iter().any(|name| name == step);
         !named(&self.skip) && (self.only.is_empty() || named(&self.only))
@@ -91,6 +95,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         run_tests(workspace, collector.as_deref(), &mut steps);
         run_static_tests(workspace, &mut steps)?;
     }
+    if args.wants("oracle") {
+        oracle::run(workspace, &mut steps);
+    }
     if args.wants("docs") {
         steps.run("docs", || {
             let arguments = [
@@ -112,7 +119,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     if args.wants("deploy") {
         deploy::run(workspace, args.deploy, &mut steps);
     }
-    if args.skip.is_empty() && args.only.is_empty() && !args.deploy {
+    if STEPS.iter().all(|step| args.wants(step)) {
         kubernetes::skip(&mut steps);
     }
     Ok(steps.finish())
@@ -270,6 +277,7 @@ mod tests {
             skip: skip.iter().map(|name| (*name).to_owned()).collect(),
             only: only.iter().map(|name| (*name).to_owned()).collect(),
             deploy: false,
+            oracle: false,
             kubernetes: kubernetes::Args::default(),
         };
         let chosen = |args: &Args| STEPS.into_iter().filter(|step| args.wants(step)).count();
@@ -282,5 +290,11 @@ mod tests {
         };
         assert_eq!(chosen(&deploy), 1);
         assert!(deploy.wants("deploy"));
+        let oracle = Args {
+            oracle: true,
+            ..args(&[], &[])
+        };
+        assert_eq!(chosen(&oracle), 1);
+        assert!(oracle.wants("oracle"));
     }
 }

@@ -6,6 +6,7 @@ mod extremes;
 mod lint;
 mod literals;
 mod numbers;
+mod oracle;
 mod paths;
 mod phases;
 mod refusals;
