@@ -20,7 +20,7 @@ use crate::plan::on_planning_stack;
 use crate::query::Query;
 use crate::row_wise::RowWise;
 use crate::session::Clock;
-use crate::value::mismatches;
+use crate::value::counts;
 
 /// A query, ready to run on one worker.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ enum Runner {
 pub struct Evaluated {
     /// One for each branch of the query, in order.
     pub branches: Vec<Selected>,
-    /// Records for which an expression failed somewhere; its value was NULL there.
+    /// Records for which an expression failed somewhere, and arithmetic without an exact result: it was NULL there.
     pub failed_rows: u64,
     /// The expressions that failed.
     pub failures: Vec<Failure>,
@@ -152,7 +152,7 @@ impl Evaluator {
         self.failures.clear();
         let batch = conform(&self.schema, batch);
         let failures = &mut self.failures;
-        let mismatches = mismatches::count();
+        let counted = counts::now();
         let select = |(branch, runner): (usize, &mut Runner)| {
             let failures = failures.of_branch(branch);
             match runner {
@@ -162,11 +162,12 @@ impl Evaluator {
         };
         let branches = self.branches.iter_mut().enumerate().map(select).collect();
         let (failed_rows, failures) = self.failures.take();
+        let counts = counts::now() - counted;
         Evaluated {
             branches,
-            failed_rows,
+            failed_rows: failed_rows + counts.failed,
             failures,
-            type_mismatches: mismatches::count() - mismatches,
+            type_mismatches: counts.mismatches,
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::plan::{Outputs, plan, table_schema};
 use crate::query::Prepared;
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
-use crate::value::{mismatches, with_nulls_inside};
+use crate::value::{counts, with_nulls_inside};
 
 /// A branch's plan and what it needs to run.
 #[derive(Debug)]
@@ -165,12 +165,12 @@ impl General {
                 failed: Vec::new(),
             };
         }
-        let mismatches = mismatches::count();
+        let counted = counts::now();
         let error = match self.run(&self.whole, batch, first) {
             Ok(made) => return made,
             Err(error) => error,
         };
-        mismatches::set_back(mismatches);
+        counts::set_back(counted);
         if count == 1 {
             return self.failed(batch, first, &error, failures);
         }

@@ -23,7 +23,7 @@ use crate::failures::Failures;
 use crate::guard::catching;
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
-use crate::value::{mismatches, with_nulls_inside};
+use crate::value::{counts, with_nulls_inside};
 
 /// The compiled expressions of a branch.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ pub(crate) fn evaluate(
     if count == 0 {
         return new_null_array(ty, 0);
     }
-    let mismatches = mismatches::count();
+    let counted = counts::now();
     let evaluated = catching("an expression", || {
         conform(expr.evaluate(batch)?.into_array(count)?, ty)
     });
@@ -215,7 +215,7 @@ pub(crate) fn evaluate(
         Ok(array) => return array,
         Err(error) => error,
     };
-    mismatches::set_back(mismatches);
+    counts::set_back(counted);
     if count == 1 {
         fail(first, &error);
         return new_null_array(ty, 1);

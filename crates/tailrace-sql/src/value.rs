@@ -6,8 +6,8 @@
 //! integer.
 
 mod convert;
+pub(crate) mod counts;
 mod functions;
-pub(crate) mod mismatches;
 mod number;
 
 use std::sync::{Arc, LazyLock};
@@ -195,7 +195,7 @@ fn integer(values: &PrimitiveArray<Int64Type>, row: usize) -> Option<Value<'_>> 
 impl Value<'_> {
     /// The number that it is, or that its text is exactly; counted where it is none.
     pub(crate) fn number(self) -> Option<Number> {
-        mismatches::count_none(self.as_number())
+        counts::count_none(self.as_number())
     }
 
     fn as_number(self) -> Option<Number> {

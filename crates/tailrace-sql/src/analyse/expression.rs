@@ -203,9 +203,7 @@ impl Analysis<'_> {
             return Err(place.error("an operand is missing").with_hint(FORMS));
         };
         let operation = match op {
-            _ if joined == Joined::Quotient && self.are_floats(&left, &right)? => {
-                Some(Function::Divide)
-            }
+            _ if joined == Joined::Quotient => self.division(&left, &right)?,
             _ if !are_values => None,
             Op::Plus => Some(Function::Compute(Operation::Add)),
             Op::Minus => Some(Function::Compute(Operation::Subtract)),
@@ -223,12 +221,15 @@ impl Analysis<'_> {
         })
     }
 
-    /// Whether a division is one of floats.
-    fn are_floats(&self, left: &Expr, right: &Expr) -> Result<bool, Error> {
+    /// How to divide integers and floats; DataFusion divides decimals and intervals itself.
+    fn division(&self, left: &Expr, right: &Expr) -> Result<Option<Function>, Error> {
         let (left, right) = (self.type_of(left)?, self.type_of(right)?);
         let is_number = |ty: &DataType| ty.is_integer() || ty.is_floating();
-        let is_float = left.is_floating() || right.is_floating();
-        Ok(is_float && is_number(&left) && is_number(&right))
+        Ok(match (left.is_integer(), right.is_integer()) {
+            (true, true) => Some(Function::Compute(Operation::Quotient)),
+            _ if is_number(&left) && is_number(&right) => Some(Function::Divide),
+            _ => None,
+        })
     }
 
     // A path that is not literal: read from the JSON text of its root, for each record.

@@ -323,8 +323,10 @@ impl Facts {
 
     fn chosen(&self, around: &str, outer: &Want, any_open: bool) -> Meeting {
         let want = |ty, why: &'static str| Meeting::Typed(Want::new(ty, why, Force::Peer, around));
-        let keeps_kind = (any_open || self.dynamic) && !(self.time || self.interval || self.other);
+        let is_plain = !(self.time || self.interval || self.other);
+        let keeps_kind = (any_open || self.dynamic) && is_plain;
         match outer.ty {
+            Some(Type::Value) if is_plain && self.integers && self.floats => Meeting::Values,
             _ if self.time => want(Type::Timestamp, "beside a time"),
             Some(Type::Value | Type::Int64 | Type::Float64 | Type::Boolean) if keeps_kind => {
                 Meeting::Values

@@ -15,7 +15,7 @@ use super::{Evaluated, Evaluator, Rows, Runner, conform};
 use crate::failures::{Failure, Failures};
 use crate::query::Query;
 use crate::row_wise::{RowWise, rows_that_meet};
-use crate::value::mismatches;
+use crate::value::counts::{self, Counts};
 
 /// The conditions of all branches, over the columns of the pushdown.
 #[derive(Debug)]
@@ -32,8 +32,7 @@ pub struct Selection {
     /// By branch: those that it keeps, as positions in `rows`.
     branches: Vec<Rows>,
     failures: Failures,
-    /// Values that did not fit what a condition wanted.
-    pub type_mismatches: u64,
+    counts: Counts,
 }
 
 impl Conditions {
@@ -64,7 +63,7 @@ impl Evaluator {
         self.clock.set(observed_ns);
         let batch = conform(&conditions.schema, batch);
         let mut failures = Failures::default();
-        let mismatches = mismatches::count();
+        let counted = counts::now();
         let predicates = conditions.predicates.iter();
         let branches: Vec<Rows> = predicates
             .enumerate()
@@ -81,7 +80,7 @@ impl Evaluator {
             rows,
             branches,
             failures,
-            type_mismatches: mismatches::count() - mismatches,
+            counts: counts::now() - counted,
         }
     }
 
@@ -106,9 +105,9 @@ impl Evaluator {
             rows: selected,
             branches,
             mut failures,
-            type_mismatches,
+            counts: of_conditions,
         } = selection;
-        let mismatches = mismatches::count();
+        let counted = counts::now();
         let mut failed = Failures::default();
         let row_wise = self.branches.iter().filter_map(Runner::row_wise);
         let branches = row_wise
@@ -120,11 +119,12 @@ impl Evaluator {
             .collect();
         failures.add_selected(failed, &selected);
         let (failed_rows, failures) = failures.take();
+        let counts = counts::now() - counted;
         Evaluated {
             branches,
-            failed_rows,
+            failed_rows: failed_rows + counts.failed + of_conditions.failed,
             failures,
-            type_mismatches: type_mismatches + mismatches::count() - mismatches,
+            type_mismatches: counts.mismatches + of_conditions.mismatches,
         }
     }
 }
@@ -132,7 +132,8 @@ impl Evaluator {
 impl Selection {
     /// How many rows a condition failed for, which was NULL there, and the conditions.
     pub fn failures(&self) -> (u64, Vec<Failure>) {
-        self.failures.clone().take()
+        let (rows, failures) = self.failures.clone().take();
+        (rows + self.counts.failed, failures)
     }
 }
 

@@ -11,7 +11,7 @@ use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 use tailrace_model::json::Kind;
 
-use super::mismatches::count_none;
+use super::counts::count_none;
 use super::{Value, Values};
 
 pub(super) fn to_int64(values: &Values<'_>, rows: usize) -> ArrayRef {

@@ -1,7 +1,6 @@
 //! The functions over values of any kind that rewritten queries call. Users cannot name them.
 //!
-//! Takes columns and constants, gives a column. An operation that has no exact result is an error of its row: the
-//! evaluator finds the row, makes it NULL and counts it.
+//! Takes columns and constants, gives a column. An operation that has no exact result is NULL, and counted.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
@@ -9,14 +8,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int8Array, Int64Array};
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::convert::{self, text_of};
 use super::number::{Number, Operation};
-use super::{Builder, Value, Values, data_type, is_value};
+use super::{Builder, Value, Values, counts, data_type, is_value};
 use crate::error::type_name;
 
 /// A function over values of any kind.
@@ -26,7 +25,7 @@ pub(crate) enum Function {
     Value,
     /// Two numbers: 64-bit integers if both have an integer type, else an integer or a float as the operands are.
     Compute(Operation),
-    /// Two numbers, always a float; a division by zero is an error.
+    /// Two floats.
     Divide,
     /// A number with the other sign.
     Negate,
@@ -41,12 +40,13 @@ pub(crate) enum Function {
     ToText,
 }
 
-const ALL: [Function; 14] = [
+const ALL: [Function; 15] = [
     Function::Value,
     Function::Compute(Operation::Add),
     Function::Compute(Operation::Subtract),
     Function::Compute(Operation::Multiply),
     Function::Compute(Operation::Remainder),
+    Function::Compute(Operation::Quotient),
     Function::Divide,
     Function::Negate,
     Function::Compare,
@@ -77,6 +77,7 @@ impl Function {
             Function::Compute(Operation::Subtract) => "#subtract",
             Function::Compute(Operation::Multiply) => "#multiply",
             Function::Compute(Operation::Remainder) => "#remainder",
+            Function::Compute(Operation::Quotient) => "#quotient",
             Function::Divide => "#divide",
             Function::Negate => "#negate",
             Function::Compare => "#compare",
@@ -194,22 +195,22 @@ impl OfValues {
             Function::ToFloat64 => Ok(convert::to_float64(&Values::new(&all(0)?)?, rows)),
             Function::ToBoolean => Ok(convert::to_boolean(&Values::new(&all(0)?)?, rows)),
             Function::Compute(operation) => {
-                let compute = |row| numbers(&arguments, row, |a, b| a.compute(operation, b));
-                collect(rows, ty, compute)
+                let compute = |row| numbers(&arguments, row, operation);
+                Ok(collect(rows, ty, compute))
             }
             Function::Negate => {
                 let zero = Number::Integer(0);
                 let negate = |number| match number {
-                    Number::Integer(_) => zero.compute(Operation::Subtract, number),
-                    Number::Float(float) => Ok(Number::Float(-float)),
+                    Number::Integer(_) => computed(zero.compute(Operation::Subtract, number)),
+                    Number::Float(float) => Some(Number::Float(-float)),
                 };
-                let negated = |row| arguments[0].number(row).map(negate).transpose();
-                collect(rows, ty, negated)
+                let negated = |row| arguments[0].number(row).and_then(negate);
+                Ok(collect(rows, ty, negated))
             }
             Function::Divide => {
-                let divide = |row| numbers(&arguments, row, divide);
-                let quotients = (0..rows).map(divide);
-                Ok(Arc::new(quotients.collect::<Result<Float64Array>>()?))
+                let quotient = |row| numbers(&arguments, row, Operation::Quotient);
+                let quotients = (0..rows).map(|row| quotient(row).map(Number::to_f64));
+                Ok(Arc::new(quotients.collect::<Float64Array>()))
             }
             Function::Compare => {
                 let compare = |row| {
@@ -244,40 +245,27 @@ fn are_integers(types: &[DataType]) -> bool {
     types.iter().all(DataType::is_integer)
 }
 
-/// What comes of two numbers; NULL where one of them is none.
-fn numbers<T>(
-    arguments: &[Argument<'_>],
-    row: usize,
-    combine: impl Fn(Number, Number) -> Result<T>,
-) -> Result<Option<T>> {
-    match (arguments[0].number(row), arguments[1].number(row)) {
-        (Some(a), Some(b)) => combine(a, b).map(Some),
-        _ => Ok(None),
-    }
+/// What comes of two numbers; NULL where one of them is none, and, counted, where nothing exact does.
+fn numbers(arguments: &[Argument<'_>], row: usize, operation: Operation) -> Option<Number> {
+    let (a, b) = (arguments[0].number(row), arguments[1].number(row));
+    computed(a?.compute(operation, b?))
 }
 
-fn divide(a: Number, b: Number) -> Result<f64> {
-    if b.compare(Number::Integer(0)).is_eq() {
-        return exec_err!("division by zero");
-    }
-    Ok(a.to_f64() / b.to_f64())
+fn computed(number: Option<Number>) -> Option<Number> {
+    counts::count_failed(number)
 }
 
 /// Numbers as a column of integers, or of values of any kind.
-fn collect(
-    rows: usize,
-    ty: &DataType,
-    number: impl Fn(usize) -> Result<Option<Number>>,
-) -> Result<ArrayRef> {
+fn collect(rows: usize, ty: &DataType, number: impl Fn(usize) -> Option<Number>) -> ArrayRef {
     if *ty == DataType::Int64 {
-        let integers = (0..rows).map(|row| Ok(number(row)?.and_then(Number::to_i64)));
-        return Ok(Arc::new(integers.collect::<Result<Int64Array>>()?));
+        let integers = (0..rows).map(|row| number(row).and_then(Number::to_i64));
+        return Arc::new(integers.collect::<Int64Array>());
     }
     let mut builder = Builder::new(rows);
     for row in 0..rows {
-        builder.push(number(row)?.map(Value::Number));
+        builder.push(number(row).map(Value::Number));
     }
-    Ok(builder.finish())
+    builder.finish()
 }
 
 /// Of each row the value that stands at this end of their order.

@@ -6,7 +6,6 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use datafusion::common::{Result, exec_err};
 use tailrace_model::json::{self, Kind};
 
 /// One number.
@@ -18,6 +17,8 @@ pub(crate) enum Number {
 
 /// Floats of this magnitude or more are integers, and not all integers are floats.
 const FLOAT_EXACT_MAX: f64 = (1_u64 << 53) as f64;
+/// Beyond all 64-bit integers.
+const INTEGERS_END: f64 = (1_u128 << 64) as f64;
 
 /// The number that a value of this kind and text is, or that a string is exactly.
 pub(super) fn parse(kind: Kind, text: &str) -> Option<Number> {
@@ -72,8 +73,13 @@ impl Number {
                 if float.is_infinite() {
                     text.push_str(if float > 0.0 { "Infinity" } else { "-Infinity" });
                 } else {
-                    // Debug, as it always has a fraction or an exponent.
-                    write!(text, "{float:?}").expect("a string takes every text");
+                    // Either has a fraction or an exponent. The shortest text of an integer beyond 2^53 is that of another
+                    // integer: it is written in full where it would be read as one.
+                    let written = match (FLOAT_EXACT_MAX..INTEGERS_END).contains(&float.abs()) {
+                        true => write!(text, "{float:.1}"),
+                        false => write!(text, "{float:?}"),
+                    };
+                    written.expect("a string takes every text");
                 }
                 Kind::Float
             }
@@ -111,21 +117,22 @@ impl Number {
         }
     }
 
-    /// # Errors
-    /// When the operation on two integers has no 64-bit result, and for a remainder of a division by zero.
-    pub(crate) fn compute(self, op: Operation, other: Number) -> Result<Number> {
-        if op == Operation::Remainder && other.compare(Number::Integer(0)).is_eq() {
-            return exec_err!("division by zero");
+    /// `None` where the operation on two integers has no 64-bit result, and for a division by zero.
+    pub(crate) fn compute(self, op: Operation, other: Number) -> Option<Number> {
+        let divides = matches!(op, Operation::Remainder | Operation::Quotient);
+        if divides && other.compare(Number::Integer(0)).is_eq() {
+            return None;
         }
         let (a, b) = match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => (a, b),
             (a, b) => {
                 let (a, b) = (a.to_f64(), b.to_f64());
-                return Ok(Number::Float(match op {
+                return Some(Number::Float(match op {
                     Operation::Add => a + b,
                     Operation::Subtract => a - b,
                     Operation::Multiply => a * b,
                     Operation::Remainder => a % b,
+                    Operation::Quotient => a / b,
                 }));
             }
         };
@@ -134,11 +141,10 @@ impl Number {
             Operation::Subtract => a.checked_sub(b),
             Operation::Multiply => a.checked_mul(b),
             Operation::Remainder => a.checked_rem(b),
+            Operation::Quotient => a.checked_div(b),
         };
-        match result.filter(|&result| i64::try_from(result).is_ok()) {
-            Some(result) => Ok(Number::Integer(result)),
-            None => exec_err!("{} of integers is beyond 64 bits", op.name()),
-        }
+        let fits = |result: &i128| i64::try_from(*result).is_ok();
+        result.filter(fits).map(Number::Integer)
     }
 }
 
@@ -148,24 +154,15 @@ impl PartialEq for Number {
     }
 }
 
-/// What two numbers are combined by. A division is not among them: its result is always a float.
+/// What two numbers are combined by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {
     Add,
     Subtract,
     Multiply,
     Remainder,
-}
-
-impl Operation {
-    fn name(self) -> &'static str {
-        match self {
-            Operation::Add => "the sum",
-            Operation::Subtract => "the difference",
-            Operation::Multiply => "the product",
-            Operation::Remainder => "the remainder",
-        }
-    }
+    /// Of integers the whole part. Where an operand is a key's, the caller divides floats.
+    Quotient,
 }
 
 fn integer_and_float(integer: i128, float: f64) -> Ordering {
@@ -262,30 +259,38 @@ mod tests {
 
     #[test]
     fn integers_stay_integers_or_fail() {
-        use Operation::{Add, Multiply, Remainder, Subtract};
+        use Operation::{Add, Multiply, Quotient, Remainder, Subtract};
         let check = |a: &str, op, b: &str| {
             let mut text = String::new();
             match number(a).compute(op, number(b)) {
-                Ok(number) => _ = number.write(&mut text),
-                Err(_) => text.push_str("error"),
+                Some(number) => _ = number.write(&mut text),
+                None => text.push_str("none"),
             }
             text
         };
         assert_eq!(check("9007199254740992", Add, "1"), "9007199254740993");
-        assert_eq!(check("9223372036854775807", Add, "1"), "error");
-        assert_eq!(check("-9223372036854775808", Subtract, "1"), "error");
+        assert_eq!(check("9223372036854775807", Add, "1"), "none");
+        assert_eq!(check("-9223372036854775808", Subtract, "1"), "none");
         assert_eq!(
             check("18446744073709551615", Subtract, "18446744073709551615"),
             "0"
         );
-        assert_eq!(check("4294967296", Multiply, "4294967296"), "error");
+        assert_eq!(check("4294967296", Multiply, "4294967296"), "none");
         assert_eq!(check("1.5", Add, "1"), "2.5");
         assert_eq!(check("2.0", Add, "1"), "3.0");
         assert_eq!(check("-7", Remainder, "3"), "-1");
         assert_eq!(check("-9223372036854775808", Remainder, "-1"), "0");
         assert_eq!(check("5.5", Remainder, "2"), "1.5");
-        assert_eq!(check("5", Remainder, "0"), "error");
-        assert_eq!(check("5", Remainder, "0.0"), "error");
+        assert_eq!(check("5", Remainder, "0"), "none");
+        assert_eq!(check("5", Remainder, "0.0"), "none");
         assert_eq!(check("1e308", Multiply, "10.0"), "Infinity");
+        assert_eq!(
+            check("4611686018427387904", Subtract, "0.5"),
+            "4611686018427387904.0"
+        );
+        assert_eq!(check("-7", Quotient, "2"), "-3");
+        assert_eq!(check("-7.0", Quotient, "2"), "-3.5");
+        assert_eq!(check("7", Quotient, "0"), "none");
+        assert_eq!(check("-9223372036854775808", Quotient, "-1"), "none");
     }
 }
