@@ -2,8 +2,11 @@
 
 use tailrace_frame::{Config, Format, Framer, Frames};
 
+/// A record's bytes, its piece, and whether it was cut.
+type Framed = (Vec<u8>, Option<(u64, u64)>, bool);
+
 /// The records of a source that is read from its first byte, in two pushes.
-fn frame(config: &Config, input: &[u8], cut: usize) -> Vec<(Vec<u8>, Option<(u64, u64)>, bool)> {
+fn frame(config: &Config, input: &[u8], cut: usize) -> Vec<Framed> {
     let (mut framer, mut frames) = (Framer::new(config, 0, false), Frames::default());
     let mut records = Vec::new();
     for chunk in [&input[..cut], &input[cut..], &[]] {

@@ -198,10 +198,7 @@ fn arithmetic_on_whole_numbers_is_whole() {
         "9223372036854775807 + b",
         "NULL NULL 9223372036854775807 9223372036854775808.0 NULL NULL failed: 4",
     );
-    check(
-        "9223372036854775807 + 1",
-        "NULL NULL NULL NULL NULL NULL failed: 6",
-    );
+    check("9223372036854775807 + 1", "NULL NULL NULL NULL NULL NULL");
     check("abs(b)", "2.0 2.0 0.0 2.0 3.0 1.0");
     check("length(a || '') + 1", "17 4 3 2 20 2");
 }
@@ -223,7 +220,7 @@ fn what_cannot_be_computed_is_null_inside_its_expression() {
     }
     assert_eq!(
         values("coalesce(id / k, 7)", lines),
-        "7 9.223372036854776e18 3.0 failed: 1"
+        "7 9223372036854775808.0 3.0 failed: 1"
     );
     assert_eq!(values("id / 0 IS NULL", lines), "true true true failed: 3");
     assert_eq!(
