@@ -54,19 +54,24 @@ struct Line<'a> {
     place: Option<(u32, u32)>,
 }
 
+/// What a source may begin with, and is in no record.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 impl<'a> Line<'a> {
-    /// The line without the byte order mark that a source may begin with; if it has one and goes on behind `limit`, only
-    /// what stands before that: more of it may not be known.
+    #[inline(always)]
+    fn has_mark(&self) -> bool {
+        self.start == 0 && self.text.starts_with(BYTE_ORDER_MARK)
+    }
+
+    /// The line, which begins with a byte order mark, without it; if it goes on behind `limit`, only what stands before
+    /// that: more of it may not be known.
+    #[cold]
     fn without_mark(&self, limit: Option<usize>) -> Line<'a> {
-        const MARK: &[u8] = "\u{feff}".as_bytes();
-        if self.start != 0 || !self.text.starts_with(MARK) {
-            return *self;
-        }
         let end = limit.map_or(self.text.len(), |limit| cut_length(self.text, limit));
-        let skipped = MARK.len() as u32;
+        let skipped = BYTE_ORDER_MARK.len();
         Line {
-            text: &self.text[MARK.len().min(end)..end],
-            place: self.place.map(|(buffer, at)| (buffer, at + skipped)),
+            text: &self.text[skipped.min(end)..end],
+            place: self.place.map(|(buffer, at)| (buffer, at + skipped as u32)),
             ..*self
         }
     }
@@ -416,7 +421,8 @@ impl Framer {
     /// Makes a record, a part of a chain or a skip of a line.
     fn line(&mut self, line: &Line<'_>, out: &mut Frames) {
         if matches!(self.format, Format::Auto | Format::Container) {
-            let line = line.without_mark(None);
+            let marked = line.has_mark().then(|| line.without_mark(None));
+            let line = marked.as_ref().unwrap_or(line);
             let head = &line.text[..line.text.len().min(self.line_bytes_max())];
             if !is_blank(head) || head.len() < line.text.len() {
                 self.format = detect(head, self.format);
@@ -434,7 +440,10 @@ impl Framer {
             start: line.start,
             end: kept_end,
         };
-        let line = &line.without_mark(overlong.then_some(limit));
+        let marked = line
+            .has_mark()
+            .then(|| line.without_mark(overlong.then_some(limit)));
+        let line = marked.as_ref().unwrap_or(line);
         let head = &line.text[..line.text.len().min(limit)];
         match self.format {
             Format::Cri => self.cri_line(line, head, piece, overlong, out),

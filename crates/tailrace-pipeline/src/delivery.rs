@@ -279,6 +279,7 @@ impl Places {
     }
 
     /// Adds the records that follow: the source and the bytes of each.
+    #[inline]
     pub(crate) fn add(&mut self, records: impl Iterator<Item = (Slot, (u64, u64))>) {
         let (least, most) = records.size_hint();
         self.bytes.reserve(most.unwrap_or(least));
