@@ -1,7 +1,7 @@
 //! Expressions of a query that fail for records: which values they leave empty, and the log of them.
 //!
 //! Takes what the evaluator says of a batch. A failure is logged when it first happens and then at most once a minute
-//! for each expression, with how often since. Never logs a value: what stands in quotes in a reason is left out.
+//! for each expression, with how often since. Never logs a value: of a reason only what comes before one is logged.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -127,11 +127,18 @@ impl FailureLog {
     }
 }
 
-/// The reason without what stands in single quotes: that may be a record's value.
-fn without_values(reason: &str) -> String {
-    let parts = reason.split('\'').enumerate();
-    let kept = parts.map(|(at, part)| if at % 2 == 0 { part } else { "'...'" });
-    kept.collect()
+/// What a reason says before anything that may be a record's value: quotes, a colon, a line feed, a digit. What kind of
+/// error it is (`Execution error: `) stands before that.
+fn without_values(reason: &str) -> &str {
+    let mut text = reason;
+    while let Some((kind, rest)) = text.split_once(": ")
+        && kind.ends_with("error")
+        && kind.chars().all(|ch| ch.is_alphabetic() || ch == ' ')
+    {
+        text = rest;
+    }
+    let may_be_value = |ch: char| !(ch.is_alphabetic() || matches!(ch, ' ' | '_' | '-' | ','));
+    text.split(may_be_value).next().unwrap_or_default().trim()
 }
 
 #[cfg(test)]
@@ -160,9 +167,15 @@ mod tests {
 
     #[test]
     fn a_reason_holds_no_value() {
-        let reason = "Cast error: Cannot cast string 'hunter2' to value of Int64 type";
-        let expect = "Cast error: Cannot cast string '...' to value of Int64 type";
-        assert_eq!(without_values(reason), expect);
-        assert_eq!(without_values("an 'unfinished quote"), "an '...'");
+        let check = |reason, expect| assert_eq!(without_values(reason), expect);
+        let cast =
+            "Arrow error: Cast error: Cannot cast string 'it's hunter2' to value of Int64 type";
+        check(cast, "Cannot cast string");
+        let pattern =
+            "External error: regex parse error:\n    (hunter2\n    ^\nerror: unclosed group";
+        check(pattern, "regex parse error");
+        let panic = "Execution error: lpad panicked: byte index 1 of `hunter2`";
+        check(panic, "lpad panicked");
+        check("Arrow error: Divide by zero error", "Divide by zero error");
     }
 }

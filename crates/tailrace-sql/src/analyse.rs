@@ -391,7 +391,8 @@ impl<'a> Analysis<'a> {
             Some(Type::Text) => Function::ToText,
             Some(Type::Int64) => Function::ToInt64,
             Some(Type::Boolean) => Function::ToBoolean,
-            Some(Type::Float64 | Type::Timestamp) | None => Function::ToFloat64,
+            Some(Type::Timestamp) => Function::ToTimestamp,
+            Some(Type::Float64) | None => Function::ToFloat64,
         };
         Ok(function::of_values(function, vec![expr]))
     }

@@ -29,7 +29,13 @@ pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut marks: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     marks.retain(|path| path.file_name().is_some_and(|name| name != SUSPECTS));
-    let marked: Vec<Place> = marks.iter().flat_map(|path| read(path)).collect();
+    // What a process died over while it wrote it is no mark.
+    let of_worker = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let marked = marks.iter().filter(of_worker);
+    let marked: Vec<Place> = marked.flat_map(|path| read(path)).collect();
     let is_changed = !marked.is_empty();
     marked
         .into_iter()

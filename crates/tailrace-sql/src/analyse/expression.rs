@@ -308,9 +308,8 @@ impl Analysis<'_> {
                 let [expr, low, high] =
                     <[Expr; 3]>::try_from(peers.exprs).expect("as many peers come back as went in");
                 if are_values {
-                    let low = compared(expr.clone(), BinaryOperator::GtEq, low);
-                    let high = compared(expr, BinaryOperator::LtEq, high);
-                    return self.typed(negated_if(negated, joined(low, BinaryOperator::And, high)));
+                    let is_between = of_values(Function::Between, vec![expr, low, high]);
+                    return self.typed(negated_if(negated, is_between));
                 }
                 Expr::Between {
                     expr: Box::new(expr),
@@ -326,15 +325,12 @@ impl Analysis<'_> {
             } => {
                 list.insert(0, *expr);
                 let peers = self.peers(list, Joined::Equality, &around, &outer)?;
+                if peers.are_values {
+                    let is_in = of_values(Function::In, peers.exprs);
+                    return self.typed(negated_if(negated, is_in));
+                }
                 let mut list = peers.exprs;
                 let expr = list.remove(0);
-                if peers.are_values {
-                    let equal = |other| compared(expr.clone(), BinaryOperator::Eq, other);
-                    let any = list.into_iter().map(equal);
-                    let any = any.reduce(|any, equal| joined(any, BinaryOperator::Or, equal));
-                    let any = any.unwrap_or(Expr::value(Value::Boolean(false)));
-                    return self.typed(negated_if(negated, any));
-                }
                 Expr::InList {
                     expr: Box::new(expr),
                     list,
@@ -423,14 +419,10 @@ pub(super) fn is_json(op: &BinaryOperator) -> bool {
 /// A comparison of two numbers as they are written.
 fn compared(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     let order = of_values(Function::Compare, vec![left, right]);
-    joined(order, op, Expr::value(Value::Number("0".to_owned(), false)))
-}
-
-fn joined(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     nested(Expr::BinaryOp {
-        left: Box::new(left),
+        left: Box::new(order),
         op,
-        right: Box::new(right),
+        right: Box::new(Expr::value(Value::Number("0".to_owned(), false))),
     })
 }
 

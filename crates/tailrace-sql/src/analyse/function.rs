@@ -26,6 +26,10 @@ impl Analysis<'_> {
             let error = place.error("a window function is not possible on a stream of records");
             return Err(error.with_hint("a query sees one record at a time"));
         }
+        let name = match name.as_str() {
+            "nvl" | "ifnull" => "coalesce".to_owned(),
+            _ => name,
+        };
         if let Some(rewritten) = self.choice(&name, &mut function)? {
             return self.case(rewritten, want);
         }
@@ -87,7 +91,7 @@ impl Analysis<'_> {
         self.fit(call, want)
     }
 
-    /// Functions that are a CASE by another name, as that CASE; `ifnull` and `nvl` become `coalesce`.
+    /// Functions that are a CASE by another name, as that CASE.
     fn choice(&self, name: &str, function: &mut ast::Function) -> Result<Option<Expr>, Error> {
         let is_plain = function.over.is_none() && function.filter.is_none();
         let FunctionArguments::List(list) = &function.args else {
@@ -123,14 +127,6 @@ impl Analysis<'_> {
                 };
                 let is_present = Expr::IsNotNull(Box::new(value));
                 Ok(Some(case(is_present, present, absent)))
-            }
-            "nvl" | "ifnull" if count == 2 && is_plain => {
-                let mut arguments = self.plain_arguments(function, name)?.into_iter();
-                let (Some(value), Some(absent)) = (arguments.next(), arguments.next()) else {
-                    return Ok(None);
-                };
-                let is_present = Expr::IsNotNull(Box::new(value.clone()));
-                Ok(Some(case(is_present, value, absent)))
             }
             _ => Ok(None),
         }

@@ -243,6 +243,67 @@ fn a_computed_float_is_compared_as_the_float_it_is() {
 }
 
 #[test]
+fn a_long_list_of_large_numbers_is_one_call() {
+    let ids: Vec<_> = (0..4000_u64)
+        .map(|n| (9007199254740993 + n).to_string())
+        .collect();
+    let list = ids.join(", ");
+    let lines = &[
+        r#"{"id":9007199254744992}"#,
+        r#"{"id":9007199254744993}"#,
+        r#"{"id":"x"}"#,
+    ];
+    assert_eq!(met(&format!("id IN ({list})"), lines), "9007199254744992");
+    assert_eq!(
+        met(&format!("id NOT IN ({list})"), lines),
+        "9007199254744993"
+    );
+    assert_eq!(
+        values("id IN (9007199254744993, NULL)", lines),
+        "NULL true NULL"
+    );
+    assert_eq!(
+        values("id BETWEEN 9007199254744993 AND NULL", lines),
+        "false NULL NULL"
+    );
+}
+
+#[test]
+fn an_operand_is_evaluated_once() {
+    let lines = &[r#"{"lo":0.25,"hi":0.75}"#; 64];
+    let rows = values(
+        "random() BETWEEN lo AND hi OR random() NOT BETWEEN lo AND hi",
+        lines,
+    );
+    assert!(rows.split(' ').all(|row| row == "true" || row == "false"));
+    let inside = run(
+        "SELECT r, lo, hi FROM logs WHERE lo + hi BETWEEN 1 AND lo + hi",
+        lines,
+    );
+    assert_eq!(inside.len(), 64);
+    let overflow = &[r#"{"a":9223372036854775807,"b":1}"#];
+    assert_eq!(values("a + b BETWEEN b AND a", overflow), "NULL failed: 1");
+}
+
+#[test]
+fn a_computed_time_is_exact() {
+    let lines = &[r#"{"ms":1767323045679,"t":"garbage"}"#];
+    let expect = "2026-01-02T03:04:05.679Z";
+    assert_eq!(
+        values("(ms * 1000000)::timestamp", lines),
+        expect.trim_end_matches('Z')
+    );
+    assert_eq!(values("to_timestamp(ms + 0)", lines), expect);
+    for name in ["nvl", "ifnull", "coalesce"] {
+        assert_eq!(
+            values(&format!("{name}(t, now()) IS NULL"), lines),
+            "false",
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn json_get_gives_the_rows_own_child() {
     let lines = &[
         r#"{"u":{"k":5},"p":"k"}"#,

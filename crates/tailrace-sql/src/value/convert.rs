@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringViewArray, StringViewBuilder,
+    TimestampNanosecondArray,
 };
 use arrow::buffer::NullBuffer;
 use datafusion::common::Result;
 use tailrace_model::json::Kind;
+use tailrace_model::time;
 
 use super::counts::count_none;
 use super::{Value, Values};
@@ -35,6 +37,23 @@ pub(super) fn to_boolean(values: &Values<'_>, rows: usize) -> ArrayRef {
         })
     };
     Arc::new((0..rows).map(truth).collect::<BooleanArray>())
+}
+
+pub(super) fn to_timestamp(values: &Values<'_>, rows: usize) -> ArrayRef {
+    let mut written = String::new();
+    let mut time = |row| match values.get(row)? {
+        Value::Text(Kind::String | Kind::Integer | Kind::Float, text) => {
+            count_none(time::parse(text, 0))
+        }
+        Value::Number(number) => {
+            written.clear();
+            number.write(&mut written);
+            count_none(time::parse(&written, 0))
+        }
+        _ => count_none(None),
+    };
+    let times: TimestampNanosecondArray = (0..rows).map(&mut time).collect();
+    Arc::new(times.with_timezone("UTC"))
 }
 
 pub(super) fn to_text(array: &ArrayRef, rows: usize) -> Result<ArrayRef> {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int8Array, Int64Array};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int8Array, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
@@ -17,6 +17,7 @@ use super::convert::{self, text_of};
 use super::number::{Number, Operation};
 use super::{Builder, Value, Values, counts, data_type, is_value};
 use crate::error::type_name;
+use crate::types::Type;
 
 /// A function over values of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,16 +32,22 @@ pub(crate) enum Function {
     Negate,
     /// Two numbers: -1, 0 or 1.
     Compare,
+    /// Whether the first number is one of the others, or NULL as SQL has it.
+    In,
+    /// Whether the first number is neither below the second nor above the third.
+    Between,
     /// The largest of all that are not NULL: as numbers if all are, else as texts.
     Greatest,
     Least,
+    /// As a key's value becomes a time: the magnitude of a number tells its unit.
+    ToTimestamp,
     ToInt64,
     ToFloat64,
     ToBoolean,
     ToText,
 }
 
-const ALL: [Function; 15] = [
+const ALL: [Function; 18] = [
     Function::Value,
     Function::Compute(Operation::Add),
     Function::Compute(Operation::Subtract),
@@ -50,8 +57,11 @@ const ALL: [Function; 15] = [
     Function::Divide,
     Function::Negate,
     Function::Compare,
+    Function::In,
+    Function::Between,
     Function::Greatest,
     Function::Least,
+    Function::ToTimestamp,
     Function::ToInt64,
     Function::ToFloat64,
     Function::ToBoolean,
@@ -81,6 +91,9 @@ impl Function {
             Function::Divide => "#divide",
             Function::Negate => "#negate",
             Function::Compare => "#compare",
+            Function::In => "#in",
+            Function::Between => "#between",
+            Function::ToTimestamp => "#to_timestamp",
             Function::Greatest => "#greatest",
             Function::Least => "#least",
             Function::ToInt64 => "#to_int64",
@@ -93,6 +106,8 @@ impl Function {
     fn count_is(self, count: usize) -> bool {
         match self {
             Function::Compute(_) | Function::Divide | Function::Compare => count == 2,
+            Function::Between => count == 3,
+            Function::In => count > 1,
             Function::Greatest | Function::Least => count > 0,
             _ => count == 1,
         }
@@ -128,7 +143,12 @@ impl ScalarUDFImpl for OfValues {
             let is_number = !matches!(ty, DataType::Boolean);
             let computes = matches!(
                 self.function,
-                Function::Compute(_) | Function::Divide | Function::Negate | Function::Compare
+                Function::Compute(_)
+                    | Function::Divide
+                    | Function::Negate
+                    | Function::Compare
+                    | Function::In
+                    | Function::Between
             );
             if !is_known || computes && !is_number {
                 return plan_err!("{} is no number", type_name(ty));
@@ -144,7 +164,8 @@ impl ScalarUDFImpl for OfValues {
             Function::Divide | Function::ToFloat64 => DataType::Float64,
             Function::Compare => DataType::Int8,
             Function::ToInt64 => DataType::Int64,
-            Function::ToBoolean => DataType::Boolean,
+            Function::ToBoolean | Function::In | Function::Between => DataType::Boolean,
+            Function::ToTimestamp => Type::Timestamp.data_type(),
             Function::ToText => DataType::Utf8View,
         })
     }
@@ -193,6 +214,7 @@ impl OfValues {
             Function::ToText => convert::to_text(&all(0)?, rows),
             Function::ToInt64 => Ok(convert::to_int64(&Values::new(&all(0)?)?, rows)),
             Function::ToFloat64 => Ok(convert::to_float64(&Values::new(&all(0)?)?, rows)),
+            Function::ToTimestamp => Ok(convert::to_timestamp(&Values::new(&all(0)?)?, rows)),
             Function::ToBoolean => Ok(convert::to_boolean(&Values::new(&all(0)?)?, rows)),
             Function::Compute(operation) => {
                 let compute = |row| numbers(&arguments, row, operation);
@@ -218,6 +240,16 @@ impl OfValues {
                     Some(a.compare(b) as i8)
                 };
                 Ok(Arc::new((0..rows).map(compare).collect::<Int8Array>()))
+            }
+            Function::In => {
+                let is_in = |row| is_in(&arguments, row);
+                Ok(Arc::new((0..rows).map(is_in).collect::<BooleanArray>()))
+            }
+            Function::Between => {
+                let is_between = |row| is_between(&arguments, row);
+                Ok(Arc::new(
+                    (0..rows).map(is_between).collect::<BooleanArray>(),
+                ))
             }
             Function::Greatest => Ok(extremes(&arguments, rows, Ordering::Greater)),
             Function::Least => Ok(extremes(&arguments, rows, Ordering::Less)),
@@ -266,6 +298,35 @@ fn collect(rows: usize, ty: &DataType, number: impl Fn(usize) -> Option<Number>)
         builder.push(number(row).map(Value::Number));
     }
     builder.finish()
+}
+
+fn is_in(arguments: &[Argument<'_>], row: usize) -> Option<bool> {
+    let value = arguments[0].number(row)?;
+    let mut has_null = false;
+    for other in &arguments[1..] {
+        match other.number(row) {
+            Some(other) if value == other => return Some(true),
+            Some(_) => {}
+            None => has_null = true,
+        }
+    }
+    (!has_null).then_some(false)
+}
+
+fn is_between(arguments: &[Argument<'_>], row: usize) -> Option<bool> {
+    let value = arguments[0].number(row)?;
+    let is_within = |bound: usize, beyond| {
+        let bound = arguments[bound].number(row)?;
+        Some(value.compare(bound) != beyond)
+    };
+    match (
+        is_within(1, Ordering::Less),
+        is_within(2, Ordering::Greater),
+    ) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
 }
 
 /// Of each row the value that stands at this end of their order.
