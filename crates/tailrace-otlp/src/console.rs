@@ -135,7 +135,7 @@ impl Line<'_> {
         self.level();
         let body_column = self.lift.row(self.row).body();
         let body = body_column.map(|column| self.plan.cell(column, self.row, self.record));
-        if let Some(body) = body.or_else(|| envelope.raw(self.record).map(Cell::Str)) {
+        if let Some(body) = body.or_else(|| self.plan.raw(envelope, self.record).map(Cell::Str)) {
             self.out.push(b' ');
             self.plain(body);
         }

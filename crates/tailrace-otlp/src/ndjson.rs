@@ -82,7 +82,7 @@ fn write_row(
 ) {
     out.push(b'{');
     let start = out.len();
-    if let Some(raw) = envelope.raw(record)
+    if let Some(raw) = plan.raw(envelope, record)
         && let Some(name) = name_of_raw(plan, row, record, envelope)
     {
         write_key(name, start, out);

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use tailrace_model::reserved::BODY;
+
 use crate::any::push_prefix;
 use crate::attribute::Head;
 use crate::cell::{Cell, Reader};
@@ -28,6 +30,8 @@ pub(crate) struct PartPlan<'a> {
     pub(crate) candidates: [Candidates; FIELDS],
     /// An event's name, or the ids or flags of a trace, may be lifted.
     pub(crate) has_rare: bool,
+    /// The query computes `body`: whatever comes of it, the raw record does not take its place.
+    computes_body: bool,
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
     pub(crate) overflow: Option<&'a arrow::array::StringViewArray>,
@@ -68,6 +72,10 @@ impl<'a> PartPlan<'a> {
             columns: Vec::with_capacity(part.columns.len()),
             candidates: Default::default(),
             has_rare: false,
+            computes_body: part
+                .columns
+                .iter()
+                .any(|column| column.index == Index::Row && column.name == BODY),
             first: HashMap::with_capacity(part.columns.len()),
             overflow: part.overflow,
         };
@@ -123,6 +131,15 @@ impl<'a> PartPlan<'a> {
         self.cell(column, row, record)
     }
 
+    /// The raw text of a record that is text or malformed, for rows without another body.
+    #[inline]
+    pub(crate) fn raw<'e>(&self, envelope: &Envelope<'e>, record: usize) -> Option<&'e str> {
+        if self.computes_body {
+            return None;
+        }
+        envelope.raw(record)
+    }
+
     /// The raw text of a malformed record with another body, which column `body` holds. Where the query computed the
     /// body there is none: what a query masks stays masked.
     pub(crate) fn original<'e>(
@@ -135,7 +152,7 @@ impl<'a> PartPlan<'a> {
         if !envelope.is_malformed(record) || self.columns[body].by_row {
             return None;
         }
-        let raw = envelope.raw(record)?;
+        let raw = self.raw(envelope, record)?;
         let is_body = matches!(self.cell(body, row, record), Cell::Str(text) if text == raw);
         (!is_body).then_some(raw)
     }

@@ -379,6 +379,8 @@ impl<'a> Analysis<'a> {
     /// An expression that gives values of any kind, as its place wants it.
     fn fit(&self, expr: Expr, want: &Want) -> Result<Expr, Error> {
         let expr = match self.type_of(&expr)? {
+            // Whether there is a value is known without another type.
+            _ if want.force == Force::Presence => return Ok(expr),
             // What `json_get` and `->` give.
             DataType::Union(..) if want.ty.is_some() => {
                 function::of_values(Function::Value, vec![expr])

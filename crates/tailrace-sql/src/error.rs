@@ -202,7 +202,12 @@ pub(crate) fn type_name(ty: &DataType) -> String {
 }
 
 fn friendly(text: &str) -> String {
-    text.replace("Utf8View", "text").replace("Utf8", "text")
+    let text = text.replace("Utf8View", "text").replace("Utf8", "text");
+    // What a value of any kind is made of says nothing to anybody.
+    text.replace(
+        "Struct(\"text\": text, \"kind\": UInt8)",
+        "a number or a value of any kind",
+    )
 }
 
 fn first_lower(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -76,6 +77,14 @@ fn as_warning(diagnostic: &Diagnostic) -> String {
 
 fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result<usize, Failure> {
     let mut bytes = Vec::new();
+    let is_pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
+    if is_pipe {
+        return Err(anyhow::anyhow!(
+            "--sample {}: is a pipe, whose end may never come: give a file",
+            path.display()
+        )
+        .into());
+    }
     File::open(path)
         .and_then(|file| file.take(SAMPLE_BYTES_MAX).read_to_end(&mut bytes))
         .with_context(|| format!("--sample {}: cannot be read", path.display()))?;

@@ -200,7 +200,7 @@ impl Values {
                 Some(place) => self.out.text_any_field(bytes_tag(BODY), place),
                 None => self.any_field(bytes_tag(BODY), row.cell(column)),
             }
-        } else if let Some(raw) = envelope.raw(row.record) {
+        } else if let Some(raw) = row.plan.raw(envelope, row.record) {
             self.any_field(bytes_tag(BODY), Cell::Str(raw));
         }
         open

@@ -63,7 +63,7 @@ impl Analysis<'_> {
             | Expr::Overlay { .. } => self.text(expr),
             Expr::Array(mut array) => {
                 let around = array.to_string();
-                let peers = self.peers(array.elem, Joined::Value, &around, &nothing(&around))?;
+                let peers = self.peers(array.elem, Joined::Element, &around, &nothing(&around))?;
                 array.elem = peers.exprs;
                 Ok(Expr::Array(array))
             }
@@ -248,13 +248,15 @@ impl Analysis<'_> {
         }
         let left = self.fixed(left, Type::Text, "JSON is read from its text", around)?;
         let right = self.fixed(right, Type::Text, "a step of a path", around)?;
-        let expr = self.typed(Expr::BinaryOp { left, op, right })?;
+        let child = self.typed(of_values(Function::JsonGet, vec![*left, *right]))?;
+        if op == BinaryOperator::Arrow {
+            return self.fit(child, want);
+        }
+        let text = of_values(Function::ToText, vec![child]);
         match want.ty {
-            Some(
-                ty @ (Type::Int64 | Type::Float64 | Type::Boolean | Type::Timestamp | Type::Text),
-            ) => Ok(try_cast(Expr::Nested(Box::new(expr)), ty)),
-            Some(Type::Value) => Ok(of_values(Function::Value, vec![nested(expr)])),
-            Some(Type::Open) | None => Ok(nested(expr)),
+            Some(Type::Text | Type::Open) | None => Ok(text),
+            Some(Type::Timestamp) => Ok(try_cast(nested(text), Type::Timestamp)),
+            Some(_) => self.fit(of_values(Function::Value, vec![text]), want),
         }
     }
 

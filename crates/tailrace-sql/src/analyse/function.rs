@@ -72,8 +72,11 @@ impl Analysis<'_> {
         let arguments = match signature::arguments(&name) {
             Arguments::Alternatives => {
                 let nothing = Want::nothing("the elements of a list have one type", &around);
-                let want = if is_list(&name) { &nothing } else { want };
-                let peers = self.peers(arguments, Joined::Value, &around, want)?;
+                let (joined, want) = match is_list(&name) {
+                    true => (Joined::Element, &nothing),
+                    false => (Joined::Value, want),
+                };
+                let peers = self.peers(arguments, joined, &around, want)?;
                 let extreme = match name.as_str() {
                     "greatest" => Some(Function::Greatest),
                     "least" => Some(Function::Least),
@@ -86,7 +89,11 @@ impl Analysis<'_> {
             }
             Arguments::Each => self.each(arguments, &known, &name, &around)?,
         };
-        let call = call_in_place(function, &name, arguments);
+        let call = match name.as_str() {
+            // The row's own child, which DataFusion's makes a 64-bit number of.
+            "json_get" if arguments.len() > 1 => of_values(Function::JsonGet, arguments),
+            _ => call_in_place(function, &name, arguments),
+        };
         self.type_of(&call)?;
         self.fit(call, want)
     }

@@ -27,6 +27,8 @@ pub(super) enum Joined {
     Quotient,
     /// Alternatives of one value: coalesce, CASE.
     Value,
+    /// The elements of a list, which have one type.
+    Element,
 }
 
 /// Operands over physical columns.
@@ -301,7 +303,8 @@ impl Facts {
             Joined::Sum | Joined::Product | Joined::Quotient => {
                 self.computed(joined, around, any_open)
             }
-            Joined::Value => self.chosen(around, outer, any_open),
+            Joined::Value => self.chosen(around, outer, any_open || self.dynamic),
+            Joined::Element => self.chosen(around, outer, false),
             Joined::Equality | Joined::Order | Joined::Identity => self.compared(joined, around),
         }
     }
@@ -321,14 +324,20 @@ impl Facts {
         }
     }
 
-    fn chosen(&self, around: &str, outer: &Want, any_open: bool) -> Meeting {
+    fn chosen(&self, around: &str, outer: &Want, varies: bool) -> Meeting {
         let want = |ty, why: &'static str| Meeting::Typed(Want::new(ty, why, Force::Peer, around));
         let is_plain = !(self.time || self.interval || self.other);
-        let keeps_kind = (any_open || self.dynamic) && is_plain;
+        let keeps_kind = varies && is_plain;
         match outer.ty {
             Some(Type::Value) if is_plain && self.integers && self.floats => Meeting::Values,
             _ if self.time => want(Type::Timestamp, "beside a time"),
             Some(Type::Value | Type::Int64 | Type::Float64 | Type::Boolean) if keeps_kind => {
+                Meeting::Values
+            }
+            // DataFusion would make numbers of texts beside a number.
+            Some(Type::Text) | None
+                if keeps_kind && (self.integers || self.floats || self.boolean) =>
+            {
                 Meeting::Values
             }
             Some(Type::Text | Type::Timestamp) => Meeting::Typed(outer.clone()),

@@ -152,6 +152,17 @@ fn what_is_chosen_keeps_its_value_and_kind() {
         "upper(coalesce(b, 'none'))",
         r#"1.5 X TRUE {"K":[1]} 7.0 NONE"#,
     );
+    check("coalesce(a, 0)::text", "9007199254740993 5 0 0 5 0");
+    check(
+        "coalesce(b, 0) || '!'",
+        r#"1.5! x! true! {"k":[1]}! 7.0! 0!"#,
+    );
+    check("length(coalesce(b, 0))", "3 1 4 9 3 1");
+    check("coalesce(b, 0) = 'x'", "false true false false false false");
+    check(
+        "coalesce(a, 0) IS NULL",
+        "false false false false false false",
+    );
     check("coalesce(a, 0)::bigint + 1", "9007199254740994 6 1 1 6 1");
     check("CASE WHEN true THEN 'x' ELSE 'y' END", "x x x x x x");
 }
@@ -318,6 +329,20 @@ fn json_get_gives_the_rows_own_child() {
             "{expression}"
         );
     }
+    let large = &[
+        r#"{"u":{"k":18446744073709551615,"n":null},"p":"k"}"#,
+        r#"{"u":[1,[2,"z"]],"p":"k"}"#,
+    ];
+    for expression in ["json_get(u, 'k')", "u->p"] {
+        assert_eq!(
+            values(expression, large),
+            "18446744073709551615 NULL",
+            "{expression}"
+        );
+    }
+    assert_eq!(values("json_get(u, 1, 1)", large), r#"NULL "z""#);
+    assert_eq!(values("u->p = 18446744073709551615", large), "true NULL");
+    assert_eq!(values("u->>p", large), r#""18446744073709551615" NULL"#);
     assert_eq!(values("json_get(u, 'k') = 5", lines), "true NULL NULL NULL");
     assert_eq!(
         values("json_get(u, 'k') = 'abc'", lines),

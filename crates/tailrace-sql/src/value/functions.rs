@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
 use super::convert::{self, text_of};
 use super::number::{Number, Operation};
 use super::{Builder, Value, Values, counts, data_type, is_value};
+use tailrace_model::json::{self, Kind, Step};
+
 use crate::error::type_name;
 use crate::types::Type;
 
@@ -26,6 +28,8 @@ pub(crate) enum Function {
     Value,
     /// Two numbers: 64-bit integers if both have an integer type, else an integer or a float as the operands are.
     Compute(Operation),
+    /// What stands in JSON text at the end of a path: keys and indices.
+    JsonGet,
     /// Two floats.
     Divide,
     /// A number with the other sign.
@@ -47,8 +51,9 @@ pub(crate) enum Function {
     ToText,
 }
 
-const ALL: [Function; 18] = [
+const ALL: [Function; 19] = [
     Function::Value,
+    Function::JsonGet,
     Function::Compute(Operation::Add),
     Function::Compute(Operation::Subtract),
     Function::Compute(Operation::Multiply),
@@ -83,6 +88,7 @@ impl Function {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Function::Value => "#value",
+            Function::JsonGet => "#json_get",
             Function::Compute(Operation::Add) => "#add",
             Function::Compute(Operation::Subtract) => "#subtract",
             Function::Compute(Operation::Multiply) => "#multiply",
@@ -107,7 +113,7 @@ impl Function {
         match self {
             Function::Compute(_) | Function::Divide | Function::Compare => count == 2,
             Function::Between => count == 3,
-            Function::In => count > 1,
+            Function::In | Function::JsonGet => count > 1,
             Function::Greatest | Function::Least => count > 0,
             _ => count == 1,
         }
@@ -157,6 +163,7 @@ impl ScalarUDFImpl for OfValues {
         Ok(match self.function {
             Function::Compute(_) | Function::Negate if are_integers(arguments) => DataType::Int64,
             Function::Value
+            | Function::JsonGet
             | Function::Compute(_)
             | Function::Negate
             | Function::Greatest
@@ -216,6 +223,7 @@ impl OfValues {
             Function::ToFloat64 => Ok(convert::to_float64(&Values::new(&all(0)?)?, rows)),
             Function::ToTimestamp => Ok(convert::to_timestamp(&Values::new(&all(0)?)?, rows)),
             Function::ToBoolean => Ok(convert::to_boolean(&Values::new(&all(0)?)?, rows)),
+            Function::JsonGet => Ok(json_get(&arguments, rows)),
             Function::Compute(operation) => {
                 let compute = |row| numbers(&arguments, row, operation);
                 Ok(collect(rows, ty, compute))
@@ -271,6 +279,41 @@ impl Argument<'_> {
     fn number(&self, row: usize) -> Option<Number> {
         self.get(row)?.number()
     }
+}
+
+/// The value in JSON text at the end of each row's path.
+fn json_get(arguments: &[Argument<'_>], rows: usize) -> ArrayRef {
+    let step = |argument: &Argument<'_>, row| match argument.get(row)? {
+        Value::Text(Kind::Integer, text) => text.parse().ok().map(Step::Index),
+        Value::Text(_, text) => Some(Step::Key(text.to_owned())),
+        Value::Number(number) => number.to_i64().map(Step::Index),
+        Value::Bool(_) => None,
+    };
+    let mut builder = Builder::new(rows);
+    for row in 0..rows {
+        let path: Option<Vec<Step>> = arguments[1..].iter().map(|it| step(it, row)).collect();
+        let root = match arguments[0].get(row) {
+            Some(Value::Text(_, text)) => json::parse_value(text),
+            _ => None,
+        };
+        let found = root
+            .zip(path)
+            .and_then(|(root, path)| json::get_path(root, &path));
+        match found {
+            Some(found) if found.kind == Kind::String => {
+                let text = json::unescaped(&found);
+                builder.push(text.as_deref().map(|text| Value::Text(Kind::String, text)));
+            }
+            Some(found) if found.kind == Kind::Bool => {
+                builder.push(Some(Value::Bool(found.text == "true")));
+            }
+            Some(found) if found.kind != Kind::Null => {
+                builder.push(Some(Value::Text(found.kind, found.text)));
+            }
+            _ => builder.push(None),
+        }
+    }
+    builder.finish()
 }
 
 fn are_integers(types: &[DataType]) -> bool {
