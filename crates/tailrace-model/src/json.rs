@@ -187,7 +187,7 @@ mod tests {
             "+Infinity",
             "nan",
             "Inf",
-            "Infinit",
+            "Infin",
             "NaNa",
             "-Infinity0",
             "{NaN:1}",
