@@ -30,7 +30,8 @@ pub(crate) struct PartPlan<'a> {
     pub(crate) candidates: [Candidates; FIELDS],
     /// An event's name, or the ids or flags of a trace, may be lifted.
     pub(crate) has_rare: bool,
-    /// The query computes `body`: whatever comes of it, the raw record does not take its place.
+    /// The query computes `body`, or what the output's `fields:` make the body: whatever comes of it, the raw record does
+    /// not take its place.
     computes_body: bool,
     /// The first column of each name.
     first: HashMap<&'a str, u32>,
@@ -68,14 +69,14 @@ pub(crate) struct Candidates {
 
 impl<'a> PartPlan<'a> {
     pub(crate) fn new(part: &Part<'a>, mapping: &Mapping, prefixes: &mut Prefixes) -> PartPlan<'a> {
+        let body = mapping.body.as_deref().unwrap_or(BODY);
+        let is_computed_body =
+            |column: &Column<'_>| column.index == Index::Row && column.name == body;
         let mut plan = PartPlan {
             columns: Vec::with_capacity(part.columns.len()),
             candidates: Default::default(),
             has_rare: false,
-            computes_body: part
-                .columns
-                .iter()
-                .any(|column| column.index == Index::Row && column.name == BODY),
+            computes_body: part.columns.iter().any(is_computed_body),
             first: HashMap::with_capacity(part.columns.len()),
             overflow: part.overflow,
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tailrace_model::{reserved::BODY_KEYS, time};
 use tailrace_otlp::{ConsoleConfig, ConsoleEncoder, NdjsonConfig, NdjsonEncoder, Request};
 
-use crate::reference::{Json, is_original, overflow, present, read_json};
+use crate::reference::{Json, is_original, overflow, present, raw, read_json};
 use crate::table::{Known, KnownColumn, KnownPart, LEN, OBSERVED_NS, Table, Type, table};
 
 proptest! {
@@ -71,7 +71,7 @@ fn expected(table: &Table, part: usize, row: usize, record: usize) -> Vec<(Strin
         columns.any(|(known, value)| known == **name && *value != Known::Null)
     };
     let body = BODY_KEYS.iter().find(has_value);
-    if let Some(raw) = table.raw.as_ref().and_then(|raw| raw[record].clone()) {
+    if let Some(raw) = raw(table, part, record, "body") {
         let name = match body {
             None if !has("body") => Some("body"),
             None => Some("log.record.original"),

@@ -117,7 +117,8 @@ fn log_record(
             None => counts.unparsable_fields += 1,
         }
     }
-    let raw = table.raw.as_ref().and_then(|raw| raw[record].clone());
+    let body = mapping.body.as_deref().unwrap_or("body");
+    let raw = raw(table, part, record, body);
     let mut original = None;
     match find(&mapping.body, &reserved::BODY_KEYS) {
         Some((name, value)) => {
@@ -148,6 +149,15 @@ fn log_record(
         });
     }
     out
+}
+
+/// The raw text of a record; none where the query computes a column of this name, which is the body whatever it holds.
+pub(crate) fn raw(table: &Table, part: usize, record: usize, body: &str) -> Option<String> {
+    let mut columns = table.parts[part].columns.iter();
+    if columns.any(|column| column.by_row && column.name == body) {
+        return None;
+    }
+    table.raw.as_ref().and_then(|raw| raw[record].clone())
 }
 
 /// Whether the raw text of a record is sent beside its body, which the column of this name holds: it is malformed, and the
