@@ -106,6 +106,7 @@ impl PipelinePlan {
             except: star.except.clone(),
             kept: keys_with_a_meaning(config),
             columns_max: config.limits.columns,
+            ..scan::Star::default()
         });
         let scan = scan::Config {
             columns: scan_columns,

@@ -3,6 +3,7 @@
 //! Takes values row by row in any order of columns, gives arrays. A slot that is never set is NULL. Never reorders,
 //! never allocates per row.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -41,6 +42,8 @@ pub(crate) struct Column {
 
 #[derive(Debug)]
 enum Values {
+    /// Of an open column that few rows have: those rows, in the order in which they were set.
+    Sparse(Vec<SparseCell>),
     Open(Views),
     Text(Views),
     Int64(Vec<i64>),
@@ -48,6 +51,18 @@ enum Values {
     Boolean(Vec<bool>),
     Timestamp(Vec<i64>),
 }
+
+/// A value of a sparse column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SparseCell {
+    pub(crate) row: u32,
+    pub(crate) kind: Kind,
+    /// Of a JSON null it means nothing.
+    pub(crate) view: View,
+}
+
+/// A sparse column becomes an array if one row in so many has a value.
+const SPARSE_SHARE: usize = 4;
 
 /// How many rows a column grows by at least.
 const GROWTH: usize = 128;
@@ -71,6 +86,45 @@ impl Column {
         }
     }
 
+    /// An open column that costs what its values cost, however many rows have none.
+    pub(crate) fn sparse(rows: usize) -> Column {
+        Column {
+            values: Values::Sparse(Vec::new()),
+            states: Vec::new(),
+            rows,
+            is_struct: false,
+        }
+    }
+
+    /// Whether it is made to have few values.
+    #[inline]
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.values, Values::Sparse(_))
+    }
+
+    /// Its values, if it is sparse and has so few that an array would be larger.
+    pub(crate) fn take_sparse(&mut self) -> Option<Vec<SparseCell>> {
+        match &mut self.values {
+            Values::Sparse(cells) if cells.len() * SPARSE_SHARE < self.rows => Some(take(cells)),
+            _ => None,
+        }
+    }
+
+    /// Makes an open column with a slot for each row of a sparse one.
+    fn densify(&mut self) {
+        if let Values::Sparse(cells) = &mut self.values {
+            let cells = take(cells);
+            self.values = Values::Open(Views::new(self.rows));
+            self.reach(self.rows);
+            for cell in cells {
+                self.states[cell.row as usize] = state(cell.kind);
+                if let (Values::Open(views), true) = (&mut self.values, cell.kind != Kind::Null) {
+                    views.set(cell.row as usize, cell.view);
+                }
+            }
+        }
+    }
+
     /// Makes room for the rows before `end`.
     #[inline]
     fn reach(&mut self, end: usize) {
@@ -83,6 +137,7 @@ impl Column {
     fn grow(&mut self, len: usize) {
         self.states.resize(len, 0);
         match &mut self.values {
+            Values::Sparse(_) => {}
             Values::Open(views) | Values::Text(views) => views.grow(len),
             Values::Int64(values) | Values::Timestamp(values) => values.resize(len, 0),
             Values::Float64(values) => values.resize(len, 0.0),
@@ -93,12 +148,22 @@ impl Column {
     /// Sets a row. False if the value does not fit the column's type: then it stays NULL.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, cell: &Cell<'_>, offset_s: i32) -> bool {
+        if let Values::Sparse(cells) = &mut self.values {
+            let (kind, view) = (cell.kind, cell.view);
+            cells.push(SparseCell {
+                row: row as u32,
+                kind,
+                view,
+            });
+            return true;
+        }
         self.reach(row + 1);
         if cell.kind == Kind::Null {
             self.states[row] = state(Kind::Null);
             return true;
         }
         let fits = match &mut self.values {
+            Values::Sparse(_) => false,
             Values::Open(views) | Values::Text(views) => {
                 views.set(row, cell.view);
                 true
@@ -122,7 +187,7 @@ impl Column {
     #[inline]
     pub(crate) fn ty(&self) -> Type {
         match self.values {
-            Values::Open(_) => Type::Open,
+            Values::Open(_) | Values::Sparse(_) => Type::Open,
             Values::Text(_) => Type::Text,
             Values::Int64(_) => Type::Int64,
             Values::Float64(_) => Type::Float64,
@@ -143,7 +208,17 @@ impl Column {
         self.states[row] = state(Kind::Integer);
     }
 
-    /// The slots of a column of text for the rows before `end`: its views, and the states beside them.
+    /// The view in a row of a column of text.
+    pub(crate) fn view(&self, row: usize) -> Option<View> {
+        let is_set = self.states.get(row).is_some_and(|&it| it > state(Kind::Null));
+        match &self.values {
+            Values::Open(views) | Values::Text(views) if is_set => Some(views.get(row)),
+            _ => None,
+        }
+    }
+
+    /// The slots of a column of text for the rows before `end`: its views, and the states beside them. A sparse column has
+    /// none.
     #[inline]
     pub(crate) fn text_slots(&mut self, end: usize) -> Option<(&mut Views, &mut [u8])> {
         self.reach(end);
@@ -164,11 +239,15 @@ impl Column {
 
     /// Whether any row holds a value, JSON null included.
     pub(crate) fn has_values(&self) -> bool {
-        self.states.iter().fold(0, |all, &state| all | state) != 0
+        match &self.values {
+            Values::Sparse(cells) => !cells.is_empty(),
+            _ => self.states.iter().fold(0, |all, &state| all | state) != 0,
+        }
     }
 
     /// The array and, of an open column, the kinds.
     pub(crate) fn finish(mut self, buffers: &Finished) -> (ArrayRef, Option<UInt8Array>) {
+        self.densify();
         self.reach(self.rows);
         let nulls = nulls_below(&self.states, state(Kind::Null) + 1);
         match self.values {
@@ -185,6 +264,7 @@ impl Column {
                 Arc::new(buffers.array(views, nulls)) as ArrayRef,
                 Some(kinds(self.states)),
             ),
+            Values::Sparse(_) => unreachable!("it was made an open column"),
             Values::Text(views) => (Arc::new(buffers.array(views, nulls)), None),
             Values::Int64(values) => (
                 Arc::new(Int64Array::new(ScalarBuffer::from(values), nulls)),
@@ -210,6 +290,7 @@ impl Column {
         mut self,
         buffers: &Finished,
     ) -> Option<(StringViewArray, UInt8Array)> {
+        self.densify();
         self.reach(self.rows);
         let Values::Open(views) = self.values else {
             return None;

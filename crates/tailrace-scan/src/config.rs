@@ -92,6 +92,9 @@ pub struct Star {
     /// How many different keys, not counting those, become columns in the life of a scanner; members with further keys go
     /// to [`Scanned::overflow`](crate::Scanned::overflow).
     pub columns_max: usize,
+    /// How many slots the columns of one batch may have together: columns times rows. What is met once they are used up is
+    /// kept as single values, which join [`Scanned::overflow`](crate::Scanned::overflow) where few rows have one.
+    pub cells_max: usize,
 }
 
 impl Default for Star {
@@ -100,6 +103,7 @@ impl Default for Star {
             except: Vec::new(),
             kept: Vec::new(),
             columns_max: 512,
+            cells_max: 512 * 1024,
         }
     }
 }

@@ -100,6 +100,7 @@ impl Extractor {
             except,
             kept,
             columns_max,
+            ..
         } = config.star.clone().unwrap_or_default();
         let wanted = plan
             .keys

@@ -106,8 +106,9 @@ struct Values<'v, 'a> {
 
 impl Values<'_, '_> {
     fn column(&self, rows: &mut Rows<'_>, place: Place) {
-        match rows.column(place).ty() {
-            Type::Open | Type::Text => self.texts(rows, place),
+        let column = rows.column(place);
+        match column.ty() {
+            Type::Open | Type::Text if !column.is_sparse() => self.texts(rows, place),
             Type::Float64 | Type::Int64 => self.numbers(rows, place),
             _ => {
                 for pick in self.picks {

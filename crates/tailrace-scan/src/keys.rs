@@ -42,6 +42,8 @@ pub(crate) struct Keys {
     kept: usize,
     /// The keys of `SELECT *` that have a column, in order of first appearance.
     columns: Vec<Arc<str>>,
+    /// Of each of them whether it is one that always has a column.
+    are_placed: Vec<bool>,
     /// How many of them there may be, not counting keys that always have one; `None` if not all keys are wanted.
     columns_max: Option<usize>,
     /// How many of `columns` are those of keys that always have one.
@@ -74,6 +76,7 @@ impl Keys {
             entries: Vec::new(),
             kept: 0,
             columns: Vec::new(),
+            are_placed: Vec::new(),
             columns_max,
             placed: 0,
         };
@@ -109,6 +112,11 @@ impl Keys {
     /// The keys of `SELECT *` that have a column, in order of first appearance.
     pub(crate) fn star_columns(&self) -> &[Arc<str>] {
         &self.columns
+    }
+
+    /// Whether the key of the column with this number always has one.
+    pub(crate) fn has_place(&self, column: u32) -> bool {
+        self.are_placed[column as usize]
     }
 
     /// A known key's name.
@@ -187,6 +195,7 @@ impl Keys {
         }
         self.placed += usize::from(has_place);
         self.columns.push(name.into());
+        self.are_placed.push(has_place);
         Star::Column(self.columns.len() as u32 - 1)
     }
 

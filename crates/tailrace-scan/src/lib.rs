@@ -45,6 +45,7 @@ mod convert;
 mod overflow;
 mod reserved;
 mod rows;
+mod star_columns;
 mod token;
 
 #[cfg(test)]

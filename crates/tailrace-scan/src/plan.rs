@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     /// A record is malformed if anything in it is not JSON, not only what is read.
     pub(crate) judges_all: bool,
     pub(crate) offset_s: i32,
+    /// How many slots the columns of `SELECT *` may have together in one batch.
+    pub(crate) star_cells_max: usize,
 }
 
 impl Plan {
@@ -94,6 +96,7 @@ impl Plan {
             reserved,
             judges_all: judges_all || whole.is_some_and(|whole| whole.judges_all),
             offset_s: config.offset_s,
+            star_cells_max: config.star.as_ref().map_or(0, |star| star.cells_max),
         }
     }
 }

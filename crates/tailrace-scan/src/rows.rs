@@ -19,6 +19,7 @@ use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
 use crate::plan::{CANDIDATES, Plan, Target};
 use crate::scanned::{Scanned, StarColumn, Stats};
+use crate::star_columns::StarColumns;
 use crate::text::{Buffers, RecordText, Side, SideText};
 use crate::token;
 use crate::walker::Sink;
@@ -30,7 +31,7 @@ pub(crate) struct Rows<'p> {
     pub(crate) rows: usize,
     pub(crate) columns: Vec<Column>,
     /// By number of the key's column, made when the key is first met in the batch.
-    pub(crate) star: Vec<Option<Column>>,
+    star: StarColumns,
     overflow: Option<Column>,
     raw: Option<Column>,
     malformed: Option<Vec<bool>>,
@@ -54,7 +55,7 @@ impl<'p> Rows<'p> {
             plan,
             rows,
             columns: plan.types.iter().map(|&ty| Column::new(ty, rows)).collect(),
-            star: Vec::new(),
+            star: StarColumns::new(rows, plan.star_cells_max),
             overflow: None,
             raw: None,
             malformed: None,
@@ -100,7 +101,7 @@ impl<'p> Rows<'p> {
     pub(crate) fn column(&mut self, place: Place) -> &mut Column {
         match place {
             Place::Column(number) => &mut self.columns[number],
-            Place::Star(number) => self.star_column(number),
+            Place::Star(number) => self.star.get_mut(number),
         }
     }
 
@@ -124,7 +125,7 @@ impl<'p> Rows<'p> {
         let offset_s = self.plan.offset_s;
         let column = match place {
             Place::Column(number) => &mut self.columns[number],
-            Place::Star(number) => star_column(&mut self.star, number, self.rows),
+            Place::Star(number) => self.star.get_mut(number),
         };
         let cell = Cell {
             kind: Kind::String,
@@ -148,37 +149,64 @@ impl<'p> Rows<'p> {
         Some(text)
     }
 
-    /// The column of a key of `SELECT *`.
-    pub(crate) fn star_column(&mut self, number: u32) -> &mut Column {
-        star_column(&mut self.star, number, self.rows)
-    }
-
     /// Ends an object's row: its overflow.
     pub(crate) fn finish_object(&mut self, row: usize, overflow: &mut Overflow) {
-        if overflow.is_empty() {
-            return;
+        if !overflow.is_empty() {
+            overflow.finish(|object| self.set_overflow(row, object));
         }
-        overflow.finish(|object| {
-            let written = self.side.append(|out| {
-                out.extend_from_slice(object);
-                Some(())
-            });
-            if let Some((text, ())) = written {
-                let cell = Cell {
-                    kind: Kind::String,
-                    text: self.side.text(text),
-                    view: self.side.view(text),
-                };
-                self.overflow
-                    .get_or_insert_with(|| Column::new(Type::Text, self.rows))
-                    .set(row, &cell, 0);
-            }
+    }
+
+    fn set_overflow(&mut self, row: usize, object: &[u8]) {
+        let written = self.side.append(|out| {
+            out.extend_from_slice(object);
+            Some(())
         });
+        if let Some((text, ())) = written {
+            let cell = Cell {
+                kind: Kind::String,
+                text: self.side.text(text),
+                view: self.side.view(text),
+            };
+            self.overflow
+                .get_or_insert_with(|| Column::new(Type::Text, self.rows))
+                .set(row, &cell, 0);
+        }
+    }
+
+    /// Moves the values of sparse columns into the overflow of their rows.
+    fn spill(&mut self, buffers: &Buffers, keys: &Keys) {
+        let mut cells = self.star.take_sparse(|number| keys.has_place(number));
+        cells.sort_unstable_by_key(|(number, cell)| (cell.row, *number));
+        let mut object = Vec::new();
+        for of_row in cells.chunk_by(|(_, a), (_, b)| a.row == b.row) {
+            object.clear();
+            for (number, cell) in of_row {
+                object.push(if object.is_empty() { b'{' } else { b',' });
+                json::write_string(&keys.star_columns()[*number as usize], &mut object);
+                object.push(b':');
+                let write = |text: &str| match cell.kind {
+                    Kind::String => json::write_string(text, &mut object),
+                    Kind::Null => object.extend_from_slice(b"null"),
+                    _ => object.extend_from_slice(text.as_bytes()),
+                };
+                buffers.with_text(cell.view, &self.side, write);
+            }
+            let row = of_row[0].1.row as usize;
+            match self.overflow.as_ref().and_then(|overflow| overflow.view(row)) {
+                Some(rest) => buffers.with_text(rest, &self.side, |rest| {
+                    object.push(b',');
+                    object.extend_from_slice(&rest.as_bytes()[1..]);
+                }),
+                None => object.push(b'}'),
+            }
+            self.set_overflow(row, &object);
+        }
     }
 
     /// The batch.
-    pub(crate) fn finish(self, buffers: &Buffers, keys: &Keys) -> Scanned {
+    pub(crate) fn finish(mut self, buffers: &Buffers, keys: &Keys) -> Scanned {
         let stats = self.stats;
+        self.spill(buffers, keys);
         let buffers = buffers.finish(self.side);
         let (columns, kinds): (Vec<ArrayRef>, _) = self
             .columns
@@ -192,18 +220,15 @@ impl<'p> Rows<'p> {
             &options,
         )
         .expect("every column has one slot per record and the type that the schema was made from");
-        let star = self
-            .star
-            .into_iter()
-            .zip(keys.star_columns())
-            .filter_map(|(column, key)| {
-                let (values, kinds) = column.filter(Column::has_values)?.finish_open(&buffers)?;
-                Some(StarColumn {
-                    key: Arc::clone(key),
-                    values,
-                    kinds,
-                })
-            });
+        let star = self.star.into_columns().zip(keys.star_columns());
+        let star = star.filter_map(|(column, key)| {
+            let (values, kinds) = column.filter(Column::has_values)?.finish_open(&buffers)?;
+            Some(StarColumn {
+                key: Arc::clone(key),
+                values,
+                kinds,
+            })
+        });
         let text = |column: Option<Column>| -> Option<StringViewArray> {
             column.and_then(|it| it.finish_text(&buffers))
         };
@@ -218,14 +243,6 @@ impl<'p> Rows<'p> {
             stats,
         }
     }
-}
-
-fn star_column(columns: &mut Vec<Option<Column>>, number: u32, rows: usize) -> &mut Column {
-    let number = number as usize;
-    if columns.len() <= number {
-        columns.resize_with(number + 1, || None);
-    }
-    columns[number].get_or_insert_with(|| Column::new(Type::Open, rows))
 }
 
 /// One column.
@@ -346,7 +363,7 @@ impl<'r, 'p> Row<'r, 'p> {
         }
         if let (Star::Column(number), Some(value)) = (star, value) {
             let cell = value.cell(&self.record, &self.rows.side);
-            star_column(&mut self.rows.star, number, self.rows.rows).set(self.row, &cell, 0);
+            self.rows.star.get_mut(number).set(self.row, &cell, 0);
         }
     }
 

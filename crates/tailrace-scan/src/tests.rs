@@ -284,6 +284,7 @@ pub(crate) fn star_config(columns_max: usize) -> Config {
             except: vec!["b".into(), "message".into()],
             kept: vec!["level".into(), "nested".into()],
             columns_max,
+            ..Star::default()
         }),
         ..Config::default()
     }

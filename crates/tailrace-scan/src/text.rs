@@ -30,7 +30,7 @@ use crate::records::{Record, Records};
 
 mod view;
 
-use view::words;
+use view::{Seen, words};
 pub(crate) use view::{Slot, View, Views};
 
 /// The buffers of one batch: the caller's and the repaired text.
@@ -226,6 +226,22 @@ impl Buffers {
             bytes: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// Gives `read` the text of a view of this batch, whose side buffer is `side`.
+    pub(crate) fn with_text<T>(&self, view: View, side: &Side, read: impl FnOnce(&str) -> T) -> T {
+        let inline;
+        let bytes = match view.seen() {
+            Seen::Inline(text, len) => {
+                inline = text;
+                &inline[..len]
+            }
+            Seen::Part { buffer, start, len } => {
+                let buffer = self.buffers.get(buffer).map_or(&side.bytes[..], |it| it);
+                &buffer[start..start + len]
+            }
+        };
+        read(std::str::from_utf8(bytes).expect("views are made of valid text"))
     }
 
     /// What the arrays of a batch refer to.

@@ -1,11 +1,14 @@
 //! Every instruction set, every alignment, every way to part records into batches: all equal the reference.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
+use tailrace_model::json::{self, Kind};
 
 use super::generate::{self, KEYS};
 use super::{Batch, ISAS, check_scan, key, path_config, plain, rich_config, star_config, texts_of};
 use crate::naive::{Naive, Plain};
-use crate::{Config, Needle, Needles, Records, Scanner, Stats, Type};
+use crate::{Config, Needle, Needles, Records, Scanner, Star, Stats, Type};
 
 fn configs() -> [Config; 6] {
     let everything = Config {
@@ -132,6 +135,34 @@ proptest! {
         }
     }
 
+    /// However few slots the columns may have, no member is lost or changed.
+    #[test]
+    fn members_beyond_the_budget_overflow(batch in generate::batch(), cells_max in 0..40_usize, kept in any::<u64>()) {
+        let config = |cells_max| {
+            let star = star_config(512).star.map(|star| Star { cells_max, ..star });
+            Config { star, first: vec![0], ..star_config(512) }
+        };
+        let records = batch.records();
+        let expect = plain(&Scanner::new(config(usize::MAX)).scan(&records));
+        let mut scanner = Scanner::new(config(cells_max));
+        let scanned = plain(&scanner.scan(&records));
+        for row in 0..batch.records.len() {
+            prop_assert_eq!(members(&scanned, row), members(&expect, row), "row {}", row);
+            for key in ["level", "nested"] {
+                prop_assert_eq!(of_column(&scanned, key, row), of_column(&expect, key, row), "row {}: {}", row, key);
+            }
+        }
+        prop_assert_eq!(&scanned.raw, &expect.raw);
+        prop_assert_eq!(scanned.stats, expect.stats);
+        // The second phase has the same budget.
+        let first = scanner.first(&records, None);
+        let rows: Vec<u32> = (0..batch.records.len() as u32).filter(|row| kept >> (row % 64) & 1 == 1).collect();
+        let second = plain(&scanner.second(&records, &first, &rows));
+        for (row, &record) in rows.iter().enumerate() {
+            prop_assert_eq!(members(&second, row), members(&expect, record as usize));
+        }
+    }
+
     #[test]
     fn alignment_does_not_matter(lines in proptest::collection::vec(generate::line(), 1..6)) {
         let config = Config { star: star_config(512).star, ..rich_config(&["a", "message"]) };
@@ -144,4 +175,32 @@ proptest! {
             }
         }
     }
+}
+
+/// All members of a row that `SELECT *` gives, with their kinds and texts, in columns or not.
+fn members(scanned: &Plain, row: usize) -> BTreeMap<String, (u8, Vec<u8>)> {
+    let columns = scanned.star.iter().filter_map(|(key, _)| {
+        let (text, kind) = of_column(scanned, key, row)?;
+        Some((key.clone(), (kind, text.unwrap_or_default().into_bytes())))
+    });
+    let overflow = scanned.overflow[row].iter().flatten().map(|(key, text)| {
+        let value = json::parse_value(text).expect("what overflows is JSON");
+        let mut plain = value.text.as_bytes().to_vec();
+        if value.escaped {
+            plain.clear();
+            json::unescape(value.text, &mut plain);
+        }
+        if value.kind == Kind::Null {
+            plain.clear();
+        }
+        (key.clone(), (value.kind as u8, plain))
+    });
+    columns.chain(overflow).collect()
+}
+
+/// The text and the kind that a column of `SELECT *` has in a row.
+fn of_column(scanned: &Plain, key: &str, row: usize) -> Option<(Option<String>, u8)> {
+    let (_, cells) = scanned.star.iter().find(|(name, _)| name == key)?;
+    let (text, kind) = cells[row].clone();
+    Some((text, kind?))
 }

@@ -11,6 +11,18 @@ const INLINE_BYTES_MAX: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct View(u128);
 
+/// What a view refers to.
+pub(super) enum Seen {
+    /// A text of so many bytes, in the view itself.
+    Inline([u8; INLINE_BYTES_MAX], usize),
+    /// A part of a buffer.
+    Part {
+        buffer: usize,
+        start: usize,
+        len: usize,
+    },
+}
+
 /// What of a text's first four bytes and of the eight behind them a view of a text of so many bytes holds, and whether
 /// it refers to the buffer.
 #[repr(align(32))]
@@ -93,6 +105,24 @@ impl View {
         (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text.as_bytes()))
     }
 
+    /// What it is a view of.
+    pub(super) fn seen(&self) -> Seen {
+        let bytes = self.0.to_le_bytes();
+        let [len, _, buffer, offset] =
+            [0, 4, 8, 12].map(|at| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        let len = len as usize;
+        if len > INLINE_BYTES_MAX {
+            return Seen::Part {
+                buffer: buffer as usize,
+                start: offset as usize,
+                len,
+            };
+        }
+        let mut text = [0; INLINE_BYTES_MAX];
+        text.copy_from_slice(&bytes[4..]);
+        Seen::Inline(text, len)
+    }
+
     fn short(text: &[u8]) -> View {
         let mut block = [0; 16];
         block[4..4 + text.len()].copy_from_slice(text);
@@ -139,6 +169,11 @@ impl Views {
 
     pub(super) fn into_inner(self) -> Vec<u128> {
         self.0
+    }
+
+    /// The view in a slot.
+    pub(crate) fn get(&self, row: usize) -> View {
+        View(self.0[row])
     }
 
     /// Puts a view into a slot.
