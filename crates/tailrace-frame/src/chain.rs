@@ -68,6 +68,15 @@ impl Chains {
         self.by_stream.get_or_insert_default()
     }
 
+    /// The payloads of each open chain.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.all().iter().map(|chain| &chain.content)
+    }
+
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        self.all_mut().iter_mut().map(|chain| &mut chain.content)
+    }
+
     /// The lowest offset of a source that is held.
     pub(crate) fn held_from(&self, source: u32) -> Option<u64> {
         let pieces = self.all().iter().flat_map(|chain| &chain.pieces);

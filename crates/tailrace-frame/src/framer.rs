@@ -39,6 +39,8 @@ pub struct Framer {
     chains: Chains,
     /// Open multi-line records, if lines are joined; every one starts before `carry`.
     joins: Option<Box<Joins>>,
+    /// How many bytes of each text were taken out by [`Framer::stow`], in its order.
+    stowed: Option<Vec<u32>>,
 }
 
 /// A line, or as much of it as is known to be too long.
@@ -113,6 +115,7 @@ impl Framer {
             skipping: mid_line,
             chains: Chains::default(),
             joins,
+            stowed: None,
         }
     }
 
@@ -193,23 +196,23 @@ impl Framer {
     ///
     /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
-        self.push_lines(bytes, memchr_iter(b'\n', bytes), buffer, base, out);
+        self.push_lines(bytes, memchr_iter(b'\n', bytes), (buffer, base), usize::MAX, out);
     }
 
-    /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known.
+    /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known. It ends behind the line with which
+    /// `out` has `records_max` records; returns how many bytes it took.
     pub fn push_lines(
         &mut self,
         bytes: &[u8],
         mut newlines: impl Iterator<Item = usize>,
-        buffer: u32,
-        base: u32,
+        (buffer, base): (u32, u32),
+        records_max: usize,
         out: &mut Frames,
-    ) {
+    ) -> usize {
         let origin = self.offset;
         out.begin_push();
-        out.stats.bytes += bytes.len() as u64;
         if self.joins.is_some() {
-            return self.push_joined(bytes, newlines, buffer, base, out);
+            return self.push_joined(bytes, newlines, (buffer, base), records_max, out);
         }
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, newlines.next(), out)
@@ -225,11 +228,22 @@ impl Framer {
             };
             self.line(&line, out);
             start = newline + 1;
+            if out.records.len() >= records_max {
+                return self.took(start, out);
+            }
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
         }
-        self.offset = origin + bytes.len() as u64;
+        self.took(bytes.len(), out)
+    }
+
+    /// So many bytes of a push are framed.
+    #[inline]
+    fn took(&mut self, bytes: usize, out: &mut Frames) -> usize {
+        self.offset += bytes as u64;
+        out.stats.bytes += bytes as u64;
+        bytes
     }
 
     /// [`Framer::push`] where lines are joined. A function of its own, so that others pay nothing.
@@ -238,10 +252,10 @@ impl Framer {
         &mut self,
         bytes: &[u8],
         mut newlines: impl Iterator<Item = usize>,
-        buffer: u32,
-        base: u32,
+        (buffer, base): (u32, u32),
+        records_max: usize,
         out: &mut Frames,
-    ) {
+    ) -> usize {
         let origin = self.offset;
         if let Some(joins) = &mut self.joins {
             joins.begin(out);
@@ -262,14 +276,19 @@ impl Framer {
             self.line(&line, out);
             self.settle(line.end, chunk, out);
             start = newline + 1;
+            if out.records.len() >= records_max {
+                break;
+            }
         }
-        if start < bytes.len() {
+        let is_full = out.records.len() >= records_max && start > 0;
+        let taken = if is_full { start } else { bytes.len() };
+        if start < taken {
             self.hold(&bytes[start..], origin + start as u64, chunk, out);
         }
         if let Some(joins) = &mut self.joins {
             joins.keep(chunk, out);
         }
-        self.offset = origin + bytes.len() as u64;
+        self.took(taken, out)
     }
 
     /// Passes over the next bytes of the source without making records of them. What was held becomes records first;
@@ -326,8 +345,56 @@ impl Framer {
     /// The lowest offset of a byte that is held: of a line that has not ended, or of a chain or join that is not complete.
     /// All bytes before it are in pieces and skips that were given out.
     pub fn unsettled_from(&self) -> Option<u64> {
-        let line = (!self.carry.is_empty()).then(|| self.offset - self.carry.len() as u64);
+        let stowed = self.stowed.iter().flatten().next();
+        let carried = stowed.map_or(self.carry.len() as u64, |&len| u64::from(len));
+        let line = (carried > 0).then(|| self.offset - carried);
         self.held_from(self.source).or(line)
+    }
+
+    /// How many bytes of records that are not complete lie in memory.
+    pub fn held_bytes(&self) -> usize {
+        let joins = self.joins.iter().flat_map(|joins| joins.texts());
+        let texts = self.chains.texts().chain(joins);
+        self.carry.len() + texts.map(Vec::len).sum::<usize>()
+    }
+
+    /// Takes these bytes out of memory, for a source that is not framed for a while. Until [`Framer::restore`] brings them
+    /// back, only what asks for offsets may be called.
+    #[must_use]
+    pub fn stow(&mut self) -> Vec<u8> {
+        debug_assert!(self.stowed.is_none(), "stowed twice");
+        let mut bytes = Vec::with_capacity(self.held_bytes());
+        let mut lens = Vec::new();
+        self.for_each_text(|text| {
+            lens.push(text.len() as u32);
+            bytes.append(text);
+            *text = Vec::new();
+        });
+        self.stowed = Some(lens);
+        bytes
+    }
+
+    /// Brings back what [`Framer::stow`] gave.
+    ///
+    /// # Panics
+    /// If it is shorter.
+    pub fn restore(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        let mut lens = self.stowed.take().into_iter().flatten();
+        self.for_each_text(|text| {
+            let len = lens.next().unwrap_or(0) as usize;
+            let (of_text, behind) = rest.split_at(len);
+            text.extend_from_slice(of_text);
+            rest = behind;
+        });
+    }
+
+    /// All bytes of records that are not complete, always in the same order, that of a line first.
+    fn for_each_text(&mut self, mut each: impl FnMut(&mut Vec<u8>)) {
+        each(&mut self.carry);
+        self.chains.texts_mut().for_each(&mut each);
+        let joins = self.joins.iter_mut().flat_map(|joins| joins.texts_mut());
+        joins.for_each(each);
     }
 
     /// The offset of the byte that is expected next.

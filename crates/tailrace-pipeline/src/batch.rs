@@ -27,6 +27,20 @@ pub(crate) struct RawBatch {
     pub read_at: Instant,
 }
 
+impl RawBatch {
+    /// Cuts the batch before this byte of its buffer: `events` are those that have not been dealt with. Gives the credit of
+    /// what stands before it.
+    pub(crate) fn cut(
+        &mut self,
+        at: usize,
+        events: impl Iterator<Item = SourceEvent>,
+    ) -> Option<Reserved> {
+        self.events = events.map(|event| event.moved(at)).collect();
+        self.bytes = self.bytes.slice(at..);
+        self.credit.as_mut().map(|credit| credit.split(at as u64))
+    }
+}
+
 /// Something that happened to a source.
 #[derive(Debug)]
 pub(crate) enum SourceEvent {
@@ -75,6 +89,20 @@ pub(crate) enum SourceEvent {
     },
 }
 
+impl SourceEvent {
+    /// The same event where so many bytes before its chunk are gone.
+    fn moved(self, by: usize) -> Self {
+        match self {
+            Self::Chunk { slot, start, end } => Self::Chunk {
+                slot,
+                start: start.max(by) - by,
+                end: end - by,
+            },
+            other => other,
+        }
+    }
+}
+
 /// Batches of one input between its reader and the workers, in order.
 #[derive(Debug)]
 pub(crate) struct BatchQueue {
@@ -99,6 +127,14 @@ impl BatchQueue {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(batch);
+    }
+
+    /// Puts back what is left of the oldest batch.
+    pub(crate) fn put_back(&self, batch: RawBatch) {
+        self.batches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_front(batch);
     }
 
     /// Takes the oldest batch.

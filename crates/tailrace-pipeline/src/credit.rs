@@ -194,6 +194,16 @@ impl Reserved {
         self.release(back);
     }
 
+    /// Splits off so many bytes, or as many as there are.
+    pub(crate) fn split(&mut self, bytes: u64) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self {
+            credit: Arc::clone(&self.credit),
+            bytes,
+        }
+    }
+
     fn release(&mut self, bytes: u64) {
         if bytes > 0 {
             self.bytes -= bytes;

@@ -3,6 +3,7 @@
 //! worker frames under the lane's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
 //! of the work, it does without.
 
+mod held;
 mod part;
 mod sources;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::facts::{Facts, FactsConfig};
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
 use crate::watermark::{Reading, Slot, Span, Tracker};
+pub(crate) use held::Held;
 pub(crate) use part::common;
 use sources::{Head, LaneSource, Sources};
 
@@ -37,6 +39,9 @@ pub(crate) struct Lane {
     sources: Mutex<Sources>,
     orders: Arc<Orders<Ready>>,
     whose: Whose,
+    /// How many records a framed batch has at most, but for the last lines' more: what is made of them takes memory by the
+    /// record, however short they are.
+    records_max: usize,
 }
 
 /// Whose records a lane frames.
@@ -96,6 +101,8 @@ impl Lane {
         tracker: Arc<Tracker>,
         orders: Arc<Orders<Ready>>,
         bytes_waiting_max: u64,
+        records_max: usize,
+        held: Held,
     ) -> Self {
         let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
@@ -104,8 +111,9 @@ impl Lane {
             frame,
             facts,
             tracker,
-            sources: Mutex::default(),
+            sources: Mutex::new(Sources::new(held)),
             orders,
+            records_max,
         }
     }
 
@@ -145,38 +153,51 @@ impl Lane {
     /// Forgets all sources: nothing of them is to be framed any more.
     pub(crate) fn forget_sources(&self) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        *sources = Sources::default();
+        sources.clear();
     }
 
-    /// Frames the oldest batch that waits; `None` if there is none. `sweeper` finds the newlines of its buffer, `memory` is
-    /// taken for the records.
-    pub(crate) fn frame_next(&self, sweeper: Sweeper<'_>, memory: &mut Frames) -> Option<Framed> {
+    /// Frames the oldest batch that waits, or as much of it as may be one framed batch, and says whether some of it is
+    /// left; `None` if there is none. `sweeper` finds the newlines of its buffer, `memory` is taken for the records.
+    pub(crate) fn frame_next(
+        &self,
+        sweeper: Sweeper<'_>,
+        memory: &mut Frames,
+    ) -> Option<(Framed, bool)> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
         let frames = std::mem::take(memory);
-        Some(self.frame(&mut sources, batch, sweeper, frames))
+        let (framed, rest) = self.frame(&mut sources, batch, sweeper, frames);
+        let is_cut = rest.is_some();
+        if let Some(rest) = rest {
+            self.queue.put_back(rest);
+        }
+        Some((framed, is_cut))
     }
 
     fn frame(
         &self,
         sources: &mut Sources,
-        batch: RawBatch,
+        mut batch: RawBatch,
         sweeper: Sweeper<'_>,
         frames: Frames,
-    ) -> Framed {
-        drop(batch.room);
-        let mut sweep = sweeper.over(&batch.bytes);
+    ) -> (Framed, Option<RawBatch>) {
+        batch.room = None;
+        let bytes = batch.bytes.clone();
+        let mut sweep = sweeper.over(&bytes);
         let mut framed = Framed {
             frames,
-            credit: batch.credit,
             observed_ns: batch.observed_ns,
             ..Framed::default()
         };
         framed.places.read_at(batch.read_at);
+        let mut events = std::mem::take(&mut batch.events).into_iter();
+        let mut cut = None;
         let mut heads: Vec<Head> = Vec::new();
         let mut finished = Vec::new();
-        for event in batch.events {
+        while cut.is_none()
+            && let Some(event) = events.next()
+        {
             let slot = match event {
                 SourceEvent::Opened {
                     slot,
@@ -221,7 +242,9 @@ impl Lane {
             match event {
                 SourceEvent::Chunk { start, end, .. } => {
                     self.facts.refresh(&mut source.facts);
-                    source.push(&batch.bytes, start..end, &mut sweep, &mut framed.frames);
+                    let max = self.records_max;
+                    let framed = source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
+                    cut = (framed < end).then_some((slot, framed, end));
                 }
                 SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),
                 _ => {}
@@ -229,7 +252,17 @@ impl Lane {
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
         }
-        framed.hits = sweep.finish();
+        sources.limit_held();
+        // Of a batch that is cut it is not swept what the next one sweeps again.
+        framed.hits = if cut.is_none() { sweep.finish() } else { None };
+        framed.credit = match cut {
+            Some((slot, start, end)) => {
+                let left = std::iter::once(SourceEvent::Chunk { slot, start, end });
+                batch.cut(start, left.chain(events))
+            }
+            None => batch.credit.take(),
+        };
+        let rest = cut.map(|_| batch);
         framed.merge_spans();
         self.register(&mut framed, &heads);
         for slot in finished {
@@ -237,8 +270,8 @@ impl Lane {
             self.tracker.finish(slot);
         }
         let side = Bytes::from(std::mem::take(&mut framed.frames.side));
-        framed.buffers = vec![batch.bytes, side];
-        framed
+        framed.buffers = vec![bytes, side];
+        (framed, rest)
     }
 }
 

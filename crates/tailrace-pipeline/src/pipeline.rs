@@ -25,7 +25,7 @@ use crate::fault::Faults;
 use crate::health::Health;
 use crate::jobs::{Job, Jobs};
 use crate::kubernetes::{self, Awaiting, NodePods};
-use crate::lane::{Framed, Lane};
+use crate::lane::{Framed, Held, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::order::Orders;
@@ -101,6 +101,9 @@ pub(crate) struct Built {
 
 /// What a pipeline may have in flight at least, however many there are.
 const QUEUE_BYTES_MIN: u64 = 512 * 1024;
+/// Which share of what may be in flight unfinished records may take in memory, all inputs together; more is moved to a file.
+const UNFINISHED_SHARE: u64 = 4;
+const UNFINISHED_BYTES_MIN: u64 = 512 * 1024;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
 
@@ -166,6 +169,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     // One batch is filled while another one is in flight.
     let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
     let replay_bytes_max = plan.config.limits.replay;
+    let held_bytes_max = (queue_bytes / UNFINISHED_SHARE / inputs as u64).max(UNFINISHED_BYTES_MIN);
+    let held_bytes_max = usize::try_from(held_bytes_max).unwrap_or(usize::MAX);
     let writes_lines =
         |kind: &OutputKind| matches!(kind, OutputKind::Stdout(_) | OutputKind::File(_));
     let outputs = || plan.config.outputs.iter();
@@ -180,6 +185,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             Arc::clone(&orders[n]),
             // One may wait for a worker while the reader fills another one.
             batch_bytes_max,
+            plan.records_max(),
+            Held::new(held_bytes_max, around.data_dir.to_owned()),
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();

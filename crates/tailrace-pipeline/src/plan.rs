@@ -131,6 +131,19 @@ impl PipelinePlan {
         })
     }
 
+    /// How many records a framed batch may have: what each takes, in tables and as a row of all columns, is bounded by it,
+    /// however short the records are.
+    pub(crate) fn records_max(&self) -> usize {
+        /// More is no gain: it is 1 MiB of lines of 32 bytes.
+        const RECORDS_MAX: usize = 32 * 1024;
+        /// Slots of 17 bytes of all columns that have one for every row.
+        const CELLS_MAX: usize = 768 * 1024;
+        let outputs = self.query.branches().iter().map(|branch| branch.outputs.len());
+        let kept = self.scan.star.as_ref().map_or(0, |star| star.kept.len());
+        let columns = self.columns.len().max(outputs.sum()) + kept;
+        (CELLS_MAX / columns.max(1)).clamp(1, RECORDS_MAX)
+    }
+
     /// Whether another plan does the same to the same logs, wherever it is written down.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let Self {

@@ -76,7 +76,11 @@ pub(crate) fn run(shared: &Shared, number: usize) {
             let look_at_all = !pipeline.columns_seen.told();
             let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
             let lane = &pipeline.lanes[job.lane];
-            if let Some(mut framed) = lane.frame_next(sweeper, &mut memory) {
+            if let Some((mut framed, is_cut)) = lane.frame_next(sweeper, &mut memory) {
+                if is_cut {
+                    // Another worker may go on with what is left.
+                    jobs.push(job);
+                }
                 worker.process(pipeline, &mut framed, look_at_all, &mut around);
                 pipeline.pass_turns(&mut framed);
                 memory = framed.take_memory();

@@ -116,6 +116,15 @@ impl Joins {
         self.by_stream.iter().any(Join::is_open)
     }
 
+    /// The bytes of each open join; between two pushes they are no ranges.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.by_stream.iter().map(|join| &join.content)
+    }
+
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        self.by_stream.iter_mut().map(|join| &mut join.content)
+    }
+
     /// The lowest offset of a source that is held.
     pub(crate) fn held_from(&self, source: u32) -> Option<u64> {
         let pieces = self.by_stream.iter().flat_map(|join| &join.pieces);

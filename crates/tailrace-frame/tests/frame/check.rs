@@ -72,6 +72,16 @@ pub(crate) fn frame(
             settled,
             "the first byte not given out"
         );
+        // Out of memory and back, every other time.
+        if number % 2 == 1 {
+            let held = framer.held_bytes();
+            let stowed = framer.stow();
+            assert_eq!((stowed.len(), framer.held_bytes()), (held, 0));
+            let from = framer.unsettled_from().unwrap_or(framer.offset());
+            assert_eq!(from, settled, "what is stowed is not given out");
+            framer.restore(&stowed);
+            assert_eq!(framer.held_bytes(), held);
+        }
     }
     framer.finish(&mut frames);
     outcome.take(&mut frames, None, &mut stats);

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use tailrace_frame::{Framer, Frames};
 use tailrace_scan::Sweep;
+use tracing::warn;
 
+use super::held::Held;
 use crate::facts::CurrentFacts;
 use crate::watermark::Slot;
 
@@ -16,8 +18,20 @@ use crate::watermark::Slot;
 pub(super) type Head = (Slot, u64, Option<u64>);
 
 /// The sources of one lane.
-#[derive(Debug, Default)]
-pub(super) struct Sources(HashMap<Slot, Box<LaneSource>>);
+#[derive(Debug)]
+pub(super) struct Sources {
+    by_slot: HashMap<Slot, Box<LaneSource>>,
+    /// Bytes of unfinished records that all of them hold in memory.
+    held_bytes: usize,
+    held: Held,
+    /// How many batches were framed.
+    batches: u64,
+    /// The file was of no use: said once.
+    is_held_in_memory: bool,
+}
+
+/// What is less is not worth a place in a file.
+const STOWED_BYTES_MIN: usize = 4 * 1024;
 
 /// One source of a lane.
 #[derive(Debug)]
@@ -30,6 +44,12 @@ pub(super) struct LaneSource {
     /// The later source whose framer may hold bytes of this one.
     held_by: Option<Slot>,
     ended: bool,
+    /// What the framer holds in memory.
+    held_bytes: usize,
+    /// Where what it held was written.
+    stowed: Option<Range<u64>>,
+    /// The batch that it was last in.
+    batch: u64,
 }
 
 impl LaneSource {
@@ -41,40 +61,140 @@ impl LaneSource {
             holds: Vec::new(),
             held_by: None,
             ended: false,
+            held_bytes: 0,
+            stowed: None,
+            batch: 0,
         }
     }
 
-    /// Frames the next bytes, a range of the chunk buffer, or passes over them where its pod is left out.
+    /// Frames the next bytes, a range of the chunk buffer, or passes over them where its pod is left out. Ends behind the
+    /// line with which there are `records_max` records; gives the place of the first byte that was not framed.
     pub(super) fn push(
         &mut self,
         buffer: &[u8],
         chunk: Range<usize>,
         sweep: &mut Sweep<'_>,
+        records_max: usize,
         frames: &mut Frames,
-    ) {
+    ) -> usize {
         let base = u32::try_from(chunk.start).expect("chunk buffers are below 4 GiB");
         let bytes = &buffer[chunk.clone()];
         if self.facts.excluded.is_some() {
-            return self.framer.pass_over(bytes, frames);
+            self.framer.pass_over(bytes, frames);
+            return chunk.end;
         }
         sweep.skip_to(chunk.start);
         let newlines = std::iter::from_fn(|| sweep.next_before(chunk.end));
         let newlines = newlines.map(|newline| newline - chunk.start);
-        self.framer.push_lines(bytes, newlines, 0, base, frames);
+        let framer = &mut self.framer;
+        chunk.start + framer.push_lines(bytes, newlines, (0, base), records_max, frames)
     }
 }
 
 impl Sources {
+    pub(super) fn new(held: Held) -> Self {
+        Self {
+            by_slot: HashMap::new(),
+            held_bytes: 0,
+            held,
+            batches: 0,
+            is_held_in_memory: false,
+        }
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        let slots: Vec<Slot> = self.by_slot.keys().copied().collect();
+        slots.into_iter().for_each(|slot| self.remove(slot));
+    }
+
     pub(super) fn insert(&mut self, slot: Slot, source: LaneSource) {
-        self.0.insert(slot, Box::new(source));
+        self.remove(slot);
+        self.by_slot.insert(slot, Box::new(source));
     }
 
     pub(super) fn remove(&mut self, slot: Slot) {
-        self.0.remove(&slot);
+        if let Some(source) = self.by_slot.remove(&slot) {
+            self.held_bytes -= source.held_bytes;
+            if let Some(place) = source.stowed {
+                self.held.free(place);
+            }
+        }
     }
 
+    /// The source, with all that its framer holds in memory.
+    ///
+    /// # Panics
+    /// If that cannot be read: it is not acknowledged, and the next run reads it from the log again.
     pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut LaneSource> {
-        self.0.get_mut(&slot).map(Box::as_mut)
+        let source = self.by_slot.get_mut(&slot)?;
+        source.batch = self.batches;
+        if let Some(place) = source.stowed.take() {
+            let bytes = self.held.read(place);
+            let bytes = bytes.expect("the beginning of an unfinished line was written to the data directory and cannot be read again");
+            source.framer.restore(&bytes);
+        }
+        Some(source)
+    }
+
+    /// Notes what a source holds now.
+    fn weigh(&mut self, slot: Slot) {
+        if let Some(source) = self.by_slot.get_mut(&slot) {
+            let now = source.framer.held_bytes();
+            self.held_bytes = self.held_bytes - source.held_bytes + now;
+            source.held_bytes = now;
+        }
+    }
+
+    /// A batch is framed: moves what sources hold out of memory, if it is too much, those that were idle for longest first.
+    pub(super) fn limit_held(&mut self) {
+        self.batches += 1;
+        if self.held_bytes <= self.held.bytes_max() {
+            return;
+        }
+        let of_source = |(&slot, source): (&Slot, &Box<LaneSource>)| {
+            (source.held_bytes >= STOWED_BYTES_MIN).then_some((source.batch, slot))
+        };
+        let mut candidates: Vec<_> = self.by_slot.iter().filter_map(of_source).collect();
+        candidates.sort_unstable();
+        for (_, slot) in candidates {
+            if self.held_bytes <= self.held.bytes_max() / 2 || !self.stow(slot) {
+                return;
+            }
+        }
+    }
+
+    /// How many times something was written.
+    #[cfg(test)]
+    pub(super) fn stowed(&self) -> u64 {
+        self.held.writes()
+    }
+
+    /// Whether it could be written.
+    fn stow(&mut self, slot: Slot) -> bool {
+        let Some(source) = self.by_slot.get_mut(&slot) else {
+            return true;
+        };
+        let bytes = source.framer.stow();
+        match self.held.write(&bytes) {
+            Ok(place) => source.stowed = Some(place),
+            Err(error) => {
+                source.framer.restore(&bytes);
+                if !self.is_held_in_memory {
+                    warn!(
+                        %error,
+                        bytes = self.held_bytes,
+                        "unfinished lines take more memory than planned: they cannot be moved to a file in data_dir; \
+                         make room there or check its permissions"
+                    );
+                }
+                self.is_held_in_memory = true;
+                return false;
+            }
+        }
+        self.is_held_in_memory = false;
+        self.weigh(slot);
+        true
     }
 
     /// A source goes on where an earlier one ended. What ends in `head`, which an earlier run read, is not made again.
@@ -85,16 +205,20 @@ impl Sources {
         head: &[u8],
         frames: &mut Frames,
     ) {
-        let Some(mut source) = self.0.remove(&slot) else {
+        // What they hold is in memory then.
+        for slot in [slot, earlier] {
+            let _ = self.get_mut(slot);
+        }
+        let Some(mut source) = self.by_slot.remove(&slot) else {
             return;
         };
-        if let Some(before) = self.0.get_mut(&earlier) {
+        if let Some(before) = self.by_slot.get_mut(&earlier) {
             source.framer.continue_from(&mut before.framer);
             let mut held = std::mem::take(&mut before.holds);
             held.push(earlier);
             held.retain(|held| source.framer.held_from(held.0).is_some());
             for held in &held {
-                if let Some(before) = self.0.get_mut(held) {
+                if let Some(before) = self.by_slot.get_mut(held) {
                     before.held_by = Some(slot);
                 }
             }
@@ -103,18 +227,20 @@ impl Sources {
                 source.framer.skip_settled(head, frames);
             }
         }
-        self.0.insert(slot, source);
+        self.by_slot.insert(slot, source);
+        self.weigh(earlier);
+        self.weigh(slot);
     }
 
     /// The source whose framer holds what is held of a source: itself, or a later one.
     pub(super) fn holder(&self, slot: Slot) -> Slot {
-        let source = self.0.get(&slot);
+        let source = self.by_slot.get(&slot);
         source.and_then(|source| source.held_by).unwrap_or(slot)
     }
 
     /// Nothing follows in a source: gives out what its framer holds.
     pub(super) fn finish(&mut self, slot: Slot, frames: &mut Frames) {
-        if let Some(source) = self.0.get_mut(&slot) {
+        if let Some(source) = self.get_mut(slot) {
             source.framer.finish(frames);
             source.ended = true;
         }
@@ -122,7 +248,8 @@ impl Sources {
 
     /// The heads that a push or the end of a source may have moved. Forgets what has ended and is not held.
     pub(super) fn heads(&mut self, slot: Slot, heads: &mut Vec<Head>) {
-        let Some(source) = self.0.get_mut(&slot) else {
+        self.weigh(slot);
+        let Some(source) = self.by_slot.get_mut(&slot) else {
             return;
         };
         for earlier in std::mem::take(&mut source.holds) {
@@ -130,10 +257,10 @@ impl Sources {
                 continue;
             };
             heads.push(head);
-            let is_held = self.0[&slot].framer.held_from(earlier.0).is_some();
-            if is_held && let Some(source) = self.0.get_mut(&slot) {
+            let is_held = self.by_slot[&slot].framer.held_from(earlier.0).is_some();
+            if is_held && let Some(source) = self.by_slot.get_mut(&slot) {
                 source.holds.push(earlier);
-            } else if let Some(before) = self.0.get_mut(&earlier) {
+            } else if let Some(before) = self.by_slot.get_mut(&earlier) {
                 before.held_by = None;
                 self.forget_ended(earlier);
             }
@@ -148,17 +275,17 @@ impl Sources {
     }
 
     fn head(&self, slot: Slot) -> Option<Head> {
-        let source = self.0.get(&slot)?;
-        let by_later = source.held_by.and_then(|later| self.0.get(&later));
+        let source = self.by_slot.get(&slot)?;
+        let by_later = source.held_by.and_then(|later| self.by_slot.get(&later));
         let by_later = by_later.and_then(|later| later.framer.held_from(slot.0));
         let held = source.framer.unsettled_from().into_iter().chain(by_later);
         Some((slot, source.framer.offset(), held.min()))
     }
 
     fn forget_ended(&mut self, slot: Slot) {
-        let source = self.0.get(&slot);
+        let source = self.by_slot.get(&slot);
         if source.is_some_and(|source| source.ended && source.held_by.is_none()) {
-            self.0.remove(&slot);
+            self.remove(slot);
         }
     }
 }

@@ -29,7 +29,11 @@ fn scanner() -> Scanner {
     })
 }
 
-fn lane() -> Lane {
+fn lane(records_max: usize) -> Lane {
+    lane_with(records_max, Held::new(usize::MAX, PathBuf::new()))
+}
+
+fn lane_with(records_max: usize, held: Held) -> Lane {
     let facts = FactsConfig {
         resource: Vec::new(),
         encodings: Vec::new(),
@@ -42,6 +46,8 @@ fn lane() -> Lane {
         Arc::new(Tracker::new(1)),
         Orders::new([false].into_iter()),
         1 << 20,
+        records_max,
+        held,
     )
 }
 
@@ -95,14 +101,14 @@ fn frame(
     let mut used = Framed::default();
     Framer::new(&lane.frame, 0, false).push(b"{}\n\n{}\n", 0, 0, &mut used.frames);
     let mut memory = used.take_memory();
-    let framed = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
-    assert_eq!(lane.queue.room.used(), 0);
+    let (framed, is_cut) = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
+    assert_eq!((lane.queue.room.used(), is_cut), (0, false));
     framed
 }
 
 #[test]
 fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
-    let (lane, scanner) = (lane(), scanner());
+    let (lane, scanner) = (lane(usize::MAX), scanner());
     let ((earlier, a), (slot, mut b)) = (open(&lane), open(&lane));
     let [part, rest, other] = ["P one, ", "F two", "F three"]
         .map(|text| format!("2026-01-02T03:04:05.000000001Z stdout {text}\n"));
@@ -140,7 +146,7 @@ fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
 
 #[test]
 fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
-    let (lane, mut scanner) = (lane(), scanner());
+    let (lane, mut scanner) = (lane(usize::MAX), scanner());
     let ((first, a), (out, b), (last, c)) = (open(&lane), open(&lane), open(&lane));
     frame(&lane, &scanner, vec![a, b, c], &[]);
     let mut sources = lane.sources.lock().unwrap();
@@ -178,4 +184,108 @@ fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
         let found = scanner.first(&records, framed.hits.as_ref());
         assert_eq!(found.rows, Some(vec![30, 61]));
     }
+}
+
+#[test]
+fn a_batch_of_many_records_is_framed_in_parts() {
+    let text: String = (0..40).map(|i| format!("{{\"a\":{i}}}\n\n")).collect();
+    let (one, other) = text.split_at(text.len() / 3);
+    let whole = {
+        let (lane, scanner) = (lane(usize::MAX), scanner());
+        let ((first, a), (last, b)) = (open(&lane), open(&lane));
+        frame(&lane, &scanner, vec![a, b], &[(first, one), (last, other), (first, other)])
+    };
+    let contents = |framed: &Framed| -> Vec<Vec<u8>> {
+        let records = framed.frames.records.iter();
+        records.enumerate().map(|(at, _)| framed.line(at).to_vec()).collect()
+    };
+    for max in 1..50 {
+        let (lane, scanner) = (lane(max), scanner());
+        let credit = crate::credit::Credit::new(1 << 20, crate::credit::Shares::new(1));
+        let ((first, a), (last, b)) = (open(&lane), open(&lane));
+        let bytes = [one, other, other].concat();
+        let ends = [0, one.len(), text.len(), text.len() + other.len()];
+        let chunk = |(slot, n): (Slot, usize)| SourceEvent::Chunk {
+            slot,
+            start: ends[n],
+            end: ends[n + 1],
+        };
+        let chunks = [(first, 0), (last, 1), (first, 2)].map(chunk);
+        let len = bytes.len() as u64;
+        lane.queue.push(RawBatch {
+            bytes: bytes.into(),
+            events: [a, b].into_iter().chain(chunks).collect(),
+            credit: credit.reserve(len, || ()),
+            room: None,
+            observed_ns: 7,
+            read_at: Instant::now(),
+        });
+        let (mut records, mut spans, mut held) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            let sweeper = scanner.sweeper(true);
+            let (mut framed, is_cut) = lane.frame_next(sweeper, &mut Frames::default()).unwrap();
+            // A line that was begun before the chunk is one more.
+            assert!(framed.frames.records.len() <= max + 1 && framed.observed_ns == 7);
+            assert!(is_cut || framed.hits.is_some());
+            records.extend(contents(&framed));
+            for span in framed.spans.drain(..) {
+                extend_spans(&mut spans, span);
+            }
+            held.push(framed.credit.take().expect("a part has its share"));
+            if !is_cut {
+                break;
+            }
+        }
+        assert_eq!(records, contents(&whole));
+        assert!(held.len() >= records.len() / max, "{} of {}", held.len(), records.len());
+        spans.sort_unstable_by_key(|span| (span.slot, span.start));
+        let mut merged = Vec::new();
+        spans.into_iter().for_each(|span| extend_spans(&mut merged, span));
+        let same = |a: &Span, b: &Span| (a.start, a.end, a.records) == (b.start, b.end, b.records);
+        assert!(merged.iter().zip(&whole.spans).all(|(a, b)| same(a, b)));
+        assert_eq!(merged.len(), whole.spans.len());
+        assert_eq!(credit.used(), len);
+        drop(held);
+        assert_eq!(credit.used(), 0);
+    }
+}
+
+/// Lines, partial lines and traces that are finished many batches later, of several sources.
+#[test]
+fn what_is_held_in_a_file_is_what_was_held_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let part = |n: usize, what: &str| format!("2026-01-02T03:04:05Z stdout {what} {}\n", "x".repeat(n));
+    let pieces = |n: usize| {
+        let long = "y".repeat(9000 + n);
+        let (cri, end) = (part(6000 + n, "P"), part(5 + n, "F"));
+        [cri + &long[..5000], long[5000..].to_owned() + "\n" + &part(7000, "P"), end]
+    };
+    let run = |held: Held| {
+        let (lane, scanner) = (lane_with(usize::MAX, held), scanner());
+        let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..20).map(|_| open(&lane)).unzip();
+        let mut out = vec![frame(&lane, &scanner, opened, &[])];
+        for round in 0..3 {
+            for (n, &slot) in slots.iter().enumerate() {
+                let piece = &pieces(n)[round];
+                out.push(frame(&lane, &scanner, Vec::new(), &[(slot, piece)]));
+            }
+        }
+        let slot = slots[3];
+        let line = "z".repeat(50_000);
+        out.push(frame(&lane, &scanner, Vec::new(), &[(slot, &line)]));
+        out.push(frame(&lane, &scanner, vec![SourceEvent::Finished { slot }], &[]));
+        let described = |framed: &Framed| {
+            let lines = (0..framed.frames.records.len()).map(|at| framed.line(at).to_vec());
+            let heads: Vec<_> = framed.frames.records.iter().map(|it| (it.flags, it.time_ns)).collect();
+            (lines.collect::<Vec<_>>(), heads, framed.spans.clone(), framed.frames.skips.clone())
+        };
+        let stowed = lane.sources.lock().unwrap().stowed();
+        (out.iter().map(described).collect::<Vec<_>>(), stowed)
+    };
+    let (expect, none) = run(Held::new(usize::MAX, PathBuf::new()));
+    let (all, stowed) = run(Held::new(0, dir.path().to_owned()));
+    assert_eq!((none, stowed), (0, 20 + 20 + 1), "the last round leaves nothing");
+    assert_eq!(all, expect);
+    // Where there is no place for a file it stays in memory.
+    assert_eq!(run(Held::new(0, "/nonexistent".into())), (expect, 0));
 }

@@ -136,7 +136,7 @@ impl Bench {
             read_at: Instant::now(),
         });
         let sweeper = worker.transform.sweeper(&pipeline.plan, true);
-        lane.frame_next(sweeper, &mut Frames::default()).unwrap()
+        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
     }
 
     fn process(&self, worker: &mut Worker, mut framed: Framed) {
