@@ -204,6 +204,13 @@ impl File {
         self.size.saturating_sub(self.offset)
     }
 
+    /// Whether it is closed and all of it was read, up to the end of a line.
+    pub(crate) fn is_dormant(&self) -> bool {
+        let is_read = self.told && self.unread() == 0 && self.unended_turns == 0;
+        let is_plain = self.wanted && !self.gone && self.twin.is_none() && !self.alien;
+        is_read && is_plain && !self.is_open() && !self.queued && !self.paused && !self.overtook
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.handle.is_some()
     }

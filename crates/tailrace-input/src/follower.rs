@@ -259,6 +259,8 @@ pub struct Follower {
     ready: VecDeque<u32>,
     /// Open files that had nothing to read, longest first.
     idle: VecDeque<u32>,
+    /// Sources of closed files that may be forgotten until they grow.
+    dormant: Vec<SourceId>,
     open_files: usize,
     /// Files that lost their last name and have not been looked for.
     nameless: Vec<u32>,
@@ -333,6 +335,7 @@ impl Follower {
             next_source: 0,
             ready: VecDeque::new(),
             idle: VecDeque::new(),
+            dormant: Vec::new(),
             open_files: 0,
             nameless: Vec::new(),
             timers: Timers::default(),
@@ -452,6 +455,25 @@ impl Follower {
         let file = self.by_source.get(&source);
         let file = file.and_then(|&slot| self.files[slot as usize].as_ref());
         file.is_none_or(|file| file.offset >= file.size)
+    }
+
+    /// Takes the sources whose files were closed because they have not grown for a while.
+    pub fn take_dormant(&mut self) -> Vec<SourceId> {
+        std::mem::take(&mut self.dormant)
+    }
+
+    /// Ends a source whose file has not grown since it was closed: if it grows it goes on as a new source. The caller knows
+    /// that every byte is acknowledged and that nothing is held of an unfinished record. What is known of the file is
+    /// then as little as of one that was read by an earlier run.
+    pub fn put_to_rest(&mut self, source: SourceId) {
+        let Some(&slot) = self.by_source.get(&source) else {
+            return;
+        };
+        if self.files[slot as usize].as_deref().is_some_and(File::is_dormant) {
+            let mut events = Vec::new();
+            self.finish_source(slot, &mut events);
+            self.pending.append(&mut events);
+        }
     }
 
     /// Says that all outputs have settled every byte of `source` below `offset`. A finished source

@@ -55,6 +55,8 @@ pub(crate) struct Reader {
     finished: Vec<(SourceId, Slot)>,
     gauges: Gauges,
     quiet: Quiet,
+    /// Sources whose files were closed, and that were not yet put to rest.
+    dormant: Vec<SourceId>,
     /// A detached output cannot read again what was read now: it has to rejoin first.
     must_rejoin: bool,
     /// The threads of outputs that catch up, by output.
@@ -124,6 +126,8 @@ impl Source {
     }
 }
 
+/// How many events make a full batch, however few bytes come with them: a node may have a hundred thousand small files.
+const EVENTS_MAX: usize = 4096;
 /// How long a reader sleeps when nothing happens; whatever happens wakes it earlier.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
 
@@ -155,6 +159,7 @@ impl Reader {
                 metadata_error: None,
                 metadata_errors: 0,
             },
+            dormant: Vec::new(),
             must_rejoin: false,
             catching_up: HashMap::new(),
         }
@@ -203,7 +208,8 @@ impl Reader {
                 Source::Queue(queue) => queue.read(buffer.bytes_mut(), room, events),
             };
             self.note(&events[first_event..]);
-            if self.pipeline.stopping.load(Ordering::Relaxed) || buffer.len() >= bytes_max {
+            let is_full = buffer.len() >= bytes_max || events.len() >= EVENTS_MAX;
+            if is_full || self.pipeline.stopping.load(Ordering::Relaxed) {
                 return false;
             }
             if self.source.has_ended() {
@@ -545,6 +551,17 @@ impl Reader {
                     true
                 }
             });
+        if let Source::Files(follower) = source {
+            // What is dormant takes no memory here, nor in the tracker or the lane.
+            self.dormant.append(&mut follower.take_dormant());
+            self.dormant.retain(|dormant| match slots.get(dormant) {
+                Some(&slot) if pipeline.tracker.is_all_acknowledged(slot) => {
+                    follower.put_to_rest(*dormant);
+                    false
+                }
+                known => known.is_some(),
+            });
+        }
         self.gauges
             .set(pipeline, self.lane, source, self.awaiting.as_ref());
     }

@@ -320,6 +320,17 @@ impl Tracker {
         })
     }
 
+    /// Whether every byte that was read of a source is acknowledged for all outputs, and none is held of a record that is
+    /// not complete.
+    pub(crate) fn is_all_acknowledged(&self, slot: Slot) -> bool {
+        let sources = self.lock();
+        let Some(source) = sources.get(&slot) else {
+            return false;
+        };
+        let is_done = |view: &View| view.mark.watermark == source.read_to && view.head.held_from.is_none();
+        source.head.held_from.is_none() && source.views.iter().all(is_done)
+    }
+
     /// The path of a source.
     pub(crate) fn path(&self, slot: Slot) -> Option<PathBuf> {
         self.lock()

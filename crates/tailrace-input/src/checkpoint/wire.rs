@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -277,14 +278,32 @@ pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
 fn sealed(start: &str, body: &impl Serialize) -> (Vec<u8>, String) {
     let head =
         |checksum: &str| format!("{start}\"checksum\":\"{checksum}\",\"body\":").into_bytes();
+    // A vector that grows while it is written would take twice the memory.
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, body).expect("strings and integers are JSON");
     // The checksum is as long as any.
     let mut bytes = head(&zero());
     let at = bytes.len();
+    bytes.reserve_exact(counted.0 + 2);
     serde_json::to_writer(&mut bytes, body).expect("strings and integers are JSON");
     let checksum = checksum(VERSION, &bytes[at..]);
     bytes[..at].copy_from_slice(&head(&checksum));
     bytes.extend_from_slice(b"}\n");
     (bytes, checksum)
+}
+
+/// Counts what is written.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Base, Failure> {

@@ -262,7 +262,7 @@ impl Follower {
             }
         } else if file.is_open() {
             if quiet >= idle_close {
-                self.close(slot);
+                self.close_for_idleness(slot);
                 return false;
             }
             let due = file.active + idle_close;
@@ -389,17 +389,23 @@ impl Follower {
     /// A file renamed out of the globs is read and quiet: its source ends, it is still looked after.
     fn finish_renamed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         self.close(slot);
+        if let Some(file) = &mut self.files[slot as usize]
+            && file.told
+        {
+            file.flushed = true;
+            self.finish_source(slot, events);
+        }
+    }
+
+    /// The source of a file ends, the file is still looked after.
+    pub(super) fn finish_source(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        if !file.told {
-            return;
-        }
         events.push(FileEvent::Finished {
             source: file.source,
         });
         file.told = false;
-        file.flushed = true;
         file.paused = false;
         self.ended.insert(file.source, (file.inode, file.offset));
         self.generations.hold(file.inode, file.generation);
@@ -470,6 +476,15 @@ impl Follower {
         }
     }
 
+    fn close_for_idleness(&mut self, slot: u32) {
+        self.close(slot);
+        if let Some(file) = &self.files[slot as usize]
+            && file.is_dormant()
+        {
+            self.dormant.push(file.source);
+        }
+    }
+
     pub(super) fn close(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
             && file.is_open()
@@ -496,7 +511,7 @@ impl Follower {
             };
             file.idle_queued = false;
             if file.is_open() && !file.queued && !file.names.is_empty() && file.unread() == 0 {
-                self.close(slot);
+                self.close_for_idleness(slot);
                 return true;
             }
         }

@@ -37,6 +37,8 @@ enum Op {
     Restart,
     /// All that ended is settled.
     Settle,
+    /// Closed files of which all is settled are put to rest.
+    Rest,
     /// Compress a file that was rotated out of the globs.
     Compress {
         which: usize,
@@ -72,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Peek),
         1 => Just(Op::Restart),
         1 => Just(Op::Settle),
+        1 => Just(Op::Rest),
         1 => (0..9_usize).prop_map(|which| Op::Compress { which }),
         2 => (0..2000_usize, prop::collection::vec(meanwhile(), 0..6))
             .prop_map(|(lag, meanwhile)| Op::Kill { lag, meanwhile }),
@@ -226,6 +229,13 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
             Op::Read => rig.step(),
             Op::Peek => rig.peek(),
             Op::Settle => rig.settle(),
+            Op::Rest => {
+                rig.step();
+                for source in rig.follower.take_dormant() {
+                    rig.follower.put_to_rest(source);
+                }
+                rig.step();
+            }
             // A file born and renamed out of the globs while no agent runs is nobody's to find.
             Op::Restart => {
                 rig.follower.rescan();
