@@ -15,6 +15,7 @@
 mod diagnostic;
 mod interpolate;
 mod load;
+mod memory;
 mod merge;
 mod node;
 mod origins;
@@ -45,6 +46,7 @@ pub use crate::input::{
     Metadata, StartAt, StdinInput, StdinQueue, Timezone,
 };
 pub use crate::load::{Loaded, Places, load, load_with_files};
+pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
 pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
 pub use crate::output::{
     Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,

@@ -58,7 +58,9 @@ section! {
 section! {
     /// Bounds of the whole process.
     pub struct Limits {
-        /// Memory to plan with: buffers and workers are measured out of it.
+        /// What workers, batches, unfinished records and requests in flight may take together, beside the 40 MiB that the
+        /// process takes before it reads. Workers and buffers are measured out of it; a configuration that cannot fit is
+        /// refused with the sum.
         memory: Option<u64> = Size<{ 32 * MIB }, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
     }
 }
@@ -115,7 +117,8 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
         reader.report(pipelines.diagnostic("there is no pipeline").with_hint(hint));
         return None;
     }
-    only_one_stdin(&config, reader).then_some(config)
+    let is_sound = only_one_stdin(&config, reader) & crate::memory::check(&config, node, reader);
+    is_sound.then_some(config)
 }
 
 /// Two readers of one pipe would each get half of it.

@@ -113,11 +113,17 @@ impl Compressor {
                     .expect("zstd fails only where memory is exhausted, given room for the bound");
             }
         }
-        self.scratch.to_vec()
+        let compressed = self.scratch.to_vec();
+        self.scratch.clear();
+        self.scratch.shrink_to(BYTES_KEPT);
+        compressed
     }
 }
 
 /// One gzip member (RFC 1952).
+/// Memory kept for the next request.
+const BYTES_KEPT: usize = 6 << 20;
+
 fn gzip(context: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) {
     // Deflate, no flags, no time, no hints, unknown system.
     out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);

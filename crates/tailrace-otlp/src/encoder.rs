@@ -99,6 +99,8 @@ const SCOPE_NAME: &str = "tailrace";
 const RESOURCE_LOGS: u8 = bytes_tag(1);
 /// `scope_logs` of ResourceLogs.
 const SCOPE_LOGS: u8 = bytes_tag(2);
+/// Memory kept for the next LogRecord that does not fit.
+const CARRIED_BYTES_KEPT: usize = 64 * 1024;
 /// Closing the two lengths of a group can make it so much longer.
 const CLOSING_MAX: usize = 8;
 
@@ -190,6 +192,8 @@ impl Encoder {
                 self.emit(emit);
                 self.open_group(facts);
                 self.values.out.bytes(&self.carried);
+                self.carried.clear();
+                self.carried.shrink_to(CARRIED_BYTES_KEPT);
             }
             // Requests and records are far below 4 GiB.
             self.request.ends.push(self.values.out.len() as u32);

@@ -70,6 +70,9 @@ pub(crate) struct Open {
 /// How far [`Buffer::close`] moved the content: positive towards the end.
 pub(crate) type Shift = isize;
 
+/// Memory kept for the next request.
+const BYTES_KEPT: usize = 6 << 20;
+
 impl Buffer {
     /// Number of bytes written.
     #[inline]
@@ -96,7 +99,10 @@ impl Buffer {
     }
 
     /// Takes memory back for the next use.
-    pub(crate) fn restore(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn restore(&mut self, mut bytes: Vec<u8>) {
+        // More only a record needed that is longer than a request.
+        bytes.truncate(BYTES_KEPT);
+        bytes.shrink_to(BYTES_KEPT);
         self.bytes = bytes;
         self.at = 0;
     }
