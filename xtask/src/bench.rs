@@ -12,6 +12,7 @@ mod agents;
 mod chart;
 mod child;
 mod data;
+mod hostile;
 mod instructions;
 mod kubernetes;
 mod memory;

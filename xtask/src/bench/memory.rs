@@ -32,6 +32,12 @@ pub(crate) struct Args {
     /// The shape of the lines
     #[arg(long, default_value = "simple", requires = "memory")]
     shape: String,
+    /// Files that attack the memory instead
+    #[arg(long, requires = "memory")]
+    hostile: bool,
+    /// Mixtures of hostile files by chance, besides those with a name
+    #[arg(long, default_value_t = 10, requires = "hostile")]
+    mixtures: u64,
 }
 
 /// Lines of each of the many files.
@@ -50,6 +56,9 @@ pub(crate) fn run(
     args: &Args,
     is_public: bool,
 ) -> Result<()> {
+    if args.hostile {
+        return super::hostile::run(workspace, agents, args.mixtures, is_public);
+    }
     let tailrace = stripped(workspace, agents.binary.as_deref())?;
     let dir = scratch_dir(workspace)?;
     let known = LINE_BYTES.iter().find(|(shape, _)| *shape == args.shape);
