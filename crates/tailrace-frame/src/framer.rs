@@ -196,7 +196,13 @@ impl Framer {
     ///
     /// `base + bytes.len()` must fit a `u32`, and `buffer` must not be [`SIDE`].
     pub fn push(&mut self, bytes: &[u8], buffer: u32, base: u32, out: &mut Frames) {
-        self.push_lines(bytes, memchr_iter(b'\n', bytes), (buffer, base), usize::MAX, out);
+        self.push_lines(
+            bytes,
+            memchr_iter(b'\n', bytes),
+            (buffer, base),
+            usize::MAX,
+            out,
+        );
     }
 
     /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known. It ends behind the line with which

@@ -469,7 +469,10 @@ impl Follower {
         let Some(&slot) = self.by_source.get(&source) else {
             return;
         };
-        if self.files[slot as usize].as_deref().is_some_and(File::is_dormant) {
+        if self.files[slot as usize]
+            .as_deref()
+            .is_some_and(File::is_dormant)
+        {
             let mut events = Vec::new();
             self.finish_source(slot, &mut events);
             self.pending.append(&mut events);

@@ -243,7 +243,8 @@ impl Lane {
                 SourceEvent::Chunk { start, end, .. } => {
                     self.facts.refresh(&mut source.facts);
                     let max = self.records_max;
-                    let framed = source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
+                    let framed =
+                        source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
                     cut = (framed < end).then_some((slot, framed, end));
                 }
                 SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),

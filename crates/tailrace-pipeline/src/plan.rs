@@ -138,7 +138,11 @@ impl PipelinePlan {
         const RECORDS_MAX: usize = 32 * 1024;
         /// Slots of 17 bytes of all columns that have one for every row.
         const CELLS_MAX: usize = 768 * 1024;
-        let outputs = self.query.branches().iter().map(|branch| branch.outputs.len());
+        let outputs = self
+            .query
+            .branches()
+            .iter()
+            .map(|branch| branch.outputs.len());
         let kept = self.scan.star.as_ref().map_or(0, |star| star.kept.len());
         let columns = self.columns.len().max(outputs.sum()) + kept;
         (CELLS_MAX / columns.max(1)).clamp(1, RECORDS_MAX)

@@ -327,7 +327,8 @@ impl Tracker {
         let Some(source) = sources.get(&slot) else {
             return false;
         };
-        let is_done = |view: &View| view.mark.watermark == source.read_to && view.head.held_from.is_none();
+        let is_done =
+            |view: &View| view.mark.watermark == source.read_to && view.head.held_from.is_none();
         source.head.held_from.is_none() && source.views.iter().all(is_done)
     }
 

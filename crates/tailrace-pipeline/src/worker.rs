@@ -109,6 +109,8 @@ struct Worker {
     with_uids: bool,
     /// Whose records are compared with those at which a process died.
     scope: u64,
+    /// Of how many records what the query makes was not too large of late.
+    piece_max: u32,
 }
 
 impl Worker {
@@ -121,6 +123,7 @@ impl Worker {
             encodings: plan.encodings.iter().map(encoding).collect(),
             with_uids: uid::are_wanted(plan),
             scope: in_progress::scope_of(plan),
+            piece_max: u32::MAX,
         }
     }
 
@@ -153,9 +156,14 @@ impl Worker {
         hand_over(pipeline, framed, made);
     }
 
-    /// Transforms and encodes a batch.
-    fn make(&mut self, pipeline: &Pipeline, framed: &Framed, look_at_all: bool) -> Made {
-        let transformed = self.transform.run(&pipeline.plan, framed, look_at_all);
+    /// Transforms and encodes a batch; `None` if what its query computes is too large for one piece.
+    fn make(&mut self, pipeline: &Pipeline, framed: &Framed, look_at_all: bool) -> Option<Made> {
+        let records = framed.frames.records.len();
+        let transform = || self.transform.run(&pipeline.plan, framed, look_at_all);
+        let transformed = tailrace_sql::bounded(records, transform);
+        if tailrace_sql::is_exhausted() {
+            return None;
+        }
         let filtered = (framed.frames.records.len() - transformed.kept) as u64;
         let requests = match &transformed.columns {
             Some(columns) => {
@@ -184,11 +192,11 @@ impl Worker {
                 .failed
                 .report(&pipeline.plan, failures, framed.observed_ns);
         }
-        Made {
+        Some(Made {
             filtered,
             requests,
             crashed: Vec::new(),
-        }
+        })
     }
 
     /// Encodes the batch once for each encoding that an output wants.

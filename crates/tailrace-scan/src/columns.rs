@@ -210,7 +210,10 @@ impl Column {
 
     /// The view in a row of a column of text.
     pub(crate) fn view(&self, row: usize) -> Option<View> {
-        let is_set = self.states.get(row).is_some_and(|&it| it > state(Kind::Null));
+        let is_set = self
+            .states
+            .get(row)
+            .is_some_and(|&it| it > state(Kind::Null));
         match &self.values {
             Values::Open(views) | Values::Text(views) if is_set => Some(views.get(row)),
             _ => None,

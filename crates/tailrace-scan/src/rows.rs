@@ -192,7 +192,11 @@ impl<'p> Rows<'p> {
                 buffers.with_text(cell.view, &self.side, write);
             }
             let row = of_row[0].1.row as usize;
-            match self.overflow.as_ref().and_then(|overflow| overflow.view(row)) {
+            match self
+                .overflow
+                .as_ref()
+                .and_then(|overflow| overflow.view(row))
+            {
                 Some(rest) => buffers.with_text(rest, &self.side, |rest| {
                     object.push(b',');
                     object.extend_from_slice(&rest.as_bytes()[1..]);

@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
-use crate::guard::catching;
+use crate::guard::{budget, catching};
 use crate::plan::{Outputs, plan, table_schema};
 use crate::query::Prepared;
 use crate::row_wise::RowWise;
@@ -151,19 +151,20 @@ impl General {
         }
     }
 
+    /// What no record gives.
+    fn nothing(&self) -> Made {
+        let outputs = self.whole.outputs.iter();
+        Made {
+            records: Vec::new(),
+            computed: outputs.map(|(ty, _)| new_null_array(ty, 0)).collect(),
+            failed: Vec::new(),
+        }
+    }
+
     fn make(&mut self, batch: &RecordBatch, first: u32, failures: &mut Failures) -> Made {
         let count = batch.num_rows();
         if count == 0 {
-            return Made {
-                records: Vec::new(),
-                computed: self
-                    .whole
-                    .outputs
-                    .iter()
-                    .map(|(ty, _)| new_null_array(ty, 0))
-                    .collect(),
-                failed: Vec::new(),
-            };
+            return self.nothing();
         }
         let counted = counts::now();
         let error = match self.run(&self.whole, batch, first) {
@@ -171,6 +172,10 @@ impl General {
             Err(error) => error,
         };
         counts::set_back(counted);
+        if budget::is_over() {
+            // The batch is evaluated again in pieces.
+            return self.nothing();
+        }
         if count == 1 {
             return self.failed(batch, first, &error, failures);
         }

@@ -7,6 +7,7 @@
 //! never changes what a call returns.
 
 mod argument;
+pub(crate) mod budget;
 mod growth;
 mod size;
 
@@ -34,7 +35,7 @@ use datafusion::prelude::SessionContext;
 pub(crate) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What one call may build for several rows; above it, the batch is tried in halves.
-const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 thread_local! {
     /// Whether a panic on this thread is caught and becomes an error.
@@ -191,6 +192,7 @@ impl ScalarUDFImpl for Guard {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        budget::check()?;
         growth::check(self.name(), &mut args)?;
         // Not by way of `ScalarUDF`, which asserts in debug builds what `with_zone` mends.
         let (field, inner) = (Arc::clone(&args.return_field), self.inner.inner());

@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn workers_follow_memory_and_quota() {
         let mut config = config();
-        let workers = |config: &Config, memory, quota| workers_of(config, memory * MIB, &cgroup(quota, None));
+        let workers =
+            |config: &Config, memory, quota| workers_of(config, memory * MIB, &cgroup(quota, None));
         assert_eq!(workers(&config, 64, None), 2);
         assert_eq!(workers(&config, 64, Some(0.5)), 1);
         assert_eq!(workers(&config, 96, Some(8.0)), 3);

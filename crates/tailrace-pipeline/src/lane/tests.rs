@@ -193,11 +193,19 @@ fn a_batch_of_many_records_is_framed_in_parts() {
     let whole = {
         let (lane, scanner) = (lane(usize::MAX), scanner());
         let ((first, a), (last, b)) = (open(&lane), open(&lane));
-        frame(&lane, &scanner, vec![a, b], &[(first, one), (last, other), (first, other)])
+        frame(
+            &lane,
+            &scanner,
+            vec![a, b],
+            &[(first, one), (last, other), (first, other)],
+        )
     };
     let contents = |framed: &Framed| -> Vec<Vec<u8>> {
         let records = framed.frames.records.iter();
-        records.enumerate().map(|(at, _)| framed.line(at).to_vec()).collect()
+        records
+            .enumerate()
+            .map(|(at, _)| framed.line(at).to_vec())
+            .collect()
     };
     for max in 1..50 {
         let (lane, scanner) = (lane(max), scanner());
@@ -237,10 +245,17 @@ fn a_batch_of_many_records_is_framed_in_parts() {
             }
         }
         assert_eq!(records, contents(&whole));
-        assert!(held.len() >= records.len() / max, "{} of {}", held.len(), records.len());
+        assert!(
+            held.len() >= records.len() / max,
+            "{} of {}",
+            held.len(),
+            records.len()
+        );
         spans.sort_unstable_by_key(|span| (span.slot, span.start));
         let mut merged = Vec::new();
-        spans.into_iter().for_each(|span| extend_spans(&mut merged, span));
+        spans
+            .into_iter()
+            .for_each(|span| extend_spans(&mut merged, span));
         let same = |a: &Span, b: &Span| (a.start, a.end, a.records) == (b.start, b.end, b.records);
         assert!(merged.iter().zip(&whole.spans).all(|(a, b)| same(a, b)));
         assert_eq!(merged.len(), whole.spans.len());
@@ -254,11 +269,16 @@ fn a_batch_of_many_records_is_framed_in_parts() {
 #[test]
 fn what_is_held_in_a_file_is_what_was_held_in_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let part = |n: usize, what: &str| format!("2026-01-02T03:04:05Z stdout {what} {}\n", "x".repeat(n));
+    let part =
+        |n: usize, what: &str| format!("2026-01-02T03:04:05Z stdout {what} {}\n", "x".repeat(n));
     let pieces = |n: usize| {
         let long = "y".repeat(9000 + n);
         let (cri, end) = (part(6000 + n, "P"), part(5 + n, "F"));
-        [cri + &long[..5000], long[5000..].to_owned() + "\n" + &part(7000, "P"), end]
+        [
+            cri + &long[..5000],
+            long[5000..].to_owned() + "\n" + &part(7000, "P"),
+            end,
+        ]
     };
     let run = |held: Held| {
         let (lane, scanner) = (lane_with(usize::MAX, held), scanner());
@@ -273,18 +293,37 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
         let slot = slots[3];
         let line = "z".repeat(50_000);
         out.push(frame(&lane, &scanner, Vec::new(), &[(slot, &line)]));
-        out.push(frame(&lane, &scanner, vec![SourceEvent::Finished { slot }], &[]));
+        out.push(frame(
+            &lane,
+            &scanner,
+            vec![SourceEvent::Finished { slot }],
+            &[],
+        ));
         let described = |framed: &Framed| {
             let lines = (0..framed.frames.records.len()).map(|at| framed.line(at).to_vec());
-            let heads: Vec<_> = framed.frames.records.iter().map(|it| (it.flags, it.time_ns)).collect();
-            (lines.collect::<Vec<_>>(), heads, framed.spans.clone(), framed.frames.skips.clone())
+            let heads: Vec<_> = framed
+                .frames
+                .records
+                .iter()
+                .map(|it| (it.flags, it.time_ns))
+                .collect();
+            (
+                lines.collect::<Vec<_>>(),
+                heads,
+                framed.spans.clone(),
+                framed.frames.skips.clone(),
+            )
         };
         let stowed = lane.sources.lock().unwrap().stowed();
         (out.iter().map(described).collect::<Vec<_>>(), stowed)
     };
     let (expect, none) = run(Held::new(usize::MAX, PathBuf::new()));
     let (all, stowed) = run(Held::new(0, dir.path().to_owned()));
-    assert_eq!((none, stowed), (0, 20 + 20 + 1), "the last round leaves nothing");
+    assert_eq!(
+        (none, stowed),
+        (0, 20 + 20 + 1),
+        "the last round leaves nothing"
+    );
     assert_eq!(all, expect);
     // Where there is no place for a file it stays in memory.
     assert_eq!(run(Held::new(0, "/nonexistent".into())), (expect, 0));

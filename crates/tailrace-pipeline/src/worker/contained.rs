@@ -1,5 +1,5 @@
-//! Contains panics and deaths: a batch is processed in the groups that earlier deaths make of it, and a group that
-//! panics in halves, until the record at fault is left. Takes a framed batch, gives what it was made into, and the
+//! Contains panics, deaths and size: a batch is processed in the groups that earlier deaths make of it, and a group that
+//! panics, or whose query makes too much of it, in halves, until the record at fault is left. Takes a framed batch, gives what it was made into, and the
 //! records that are to be set aside. Never sets them aside itself.
 
 use std::ops::Range;
@@ -71,7 +71,7 @@ impl Worker {
         failpoints: &Failpoints,
         all: &mut Made,
     ) {
-        let mut left = vec![records];
+        let mut left = pieces(&records, self.piece_max);
         while let Some(records) = left.pop() {
             let is_whole = records.len() == framed.frames.records.len();
             let part = (!is_whole).then(|| framed.part(records.clone()));
@@ -80,12 +80,21 @@ impl Worker {
                 failpoints.look_at(batch);
                 self.make(pipeline, batch, look_at_all)
             });
+            let middle = records.start + (records.end - records.start) / 2;
             match made {
-                Ok(made) => all.add(made, records.start),
+                Ok(Some(made)) => {
+                    all.add(made, records.start);
+                    // What the next records are made into may be smaller.
+                    self.piece_max = self.piece_max.saturating_add(self.piece_max / 8 + 1);
+                }
+                // Of a single record nothing is too large.
+                Ok(None) => {
+                    self.piece_max = (middle - records.start).max(1);
+                    left.extend([middle..records.end, records.start..middle]);
+                }
                 Err(panic) => {
                     // What the panic left half done must not be built upon.
                     *self = Self::new(&pipeline.plan, self.input);
-                    let middle = records.start + (records.end - records.start) / 2;
                     if middle == records.start {
                         all.crashed
                             .push(Crashed::panicked(framed, records.start, &panic));
@@ -117,4 +126,11 @@ impl Made {
         let requests: usize = requests.map(EncodedRequest::held_bytes).sum();
         requests + self.crashed.iter().map(Crashed::held_bytes).sum::<usize>()
     }
+}
+
+/// So many records at a time, the first ones last.
+fn pieces(records: &Range<u32>, piece_max: u32) -> Vec<Range<u32>> {
+    let starts = records.clone().step_by(piece_max as usize);
+    let piece = |start: u32| start..start.saturating_add(piece_max).min(records.end);
+    starts.rev().map(piece).collect()
 }

@@ -252,6 +252,38 @@ fn an_output_that_was_detached_keeps_the_order_too() {
 }
 
 #[test]
+fn what_a_query_makes_of_a_batch_is_made_in_pieces() {
+    // 100 KB of each record, and of one in ten a value too large for any.
+    let query = "SELECT n, repeat('x', CASE WHEN n % 10 = 3 THEN 20000000 ELSE 100000 END) AS r FROM logs WHERE n <> 7";
+    let mut bench = Bench::new(&format!("transform: \"{query}\""));
+    let mut worker = bench.worker();
+    for batch in [0..300, 300..301, 301..500] {
+        let framed = bench.frame(&worker, &lines(batch));
+        bench.process(&mut worker, framed);
+    }
+    assert!((2..200).contains(&worker.piece_max), "{}", worker.piece_max);
+    bench.drain();
+    let expect: Vec<u64> = (0..500).filter(|n| *n != 7).collect();
+    assert_eq!(bench.written("one"), expect);
+    let text = fs::read_to_string(bench.dir.path().join("one")).unwrap();
+    let x = "x".repeat(100_000);
+    for (line, n) in text.lines().zip(expect) {
+        let r = if n % 10 == 3 {
+            "".into()
+        } else {
+            format!(",\"r\":\"{x}\"")
+        };
+        let whole = format!("{{\"n\":{n}{r}}}");
+        assert!(
+            line == whole || line == format!("{{\"n\":{n},\"r\":null}}"),
+            "{n}"
+        );
+    }
+    let failed = bench.pipeline().metrics.failed_rows.get();
+    assert_eq!(failed, 50, "each is counted once");
+}
+
+#[test]
 fn a_panic_costs_the_record_and_nothing_else() {
     let mut bench = Bench::new("transform: SELECT n FROM logs WHERE n % 10 <> 0");
     let mut worker = bench.worker();

@@ -108,8 +108,8 @@ impl View {
     /// What it is a view of.
     pub(super) fn seen(&self) -> Seen {
         let bytes = self.0.to_le_bytes();
-        let [len, _, buffer, offset] =
-            [0, 4, 8, 12].map(|at| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        let [len, _, buffer, offset] = [0, 4, 8, 12]
+            .map(|at| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
         let len = len as usize;
         if len > INLINE_BYTES_MAX {
             return Seen::Part {

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX};
+use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
 
 /// Whether no value exceeds [`VALUE_BYTES_MAX`], and several together [`BATCH_BYTES_MAX`].
 ///
@@ -29,13 +29,14 @@ fn check_array(name: &str, array: &dyn Array) -> Result<()> {
         let mut columns = fields.columns().iter();
         return columns.try_for_each(|column| check_array(name, column.as_ref()));
     }
+    let bytes = bound(array);
     let (largest, all) = match views(array) {
         // Many views may be of the same bytes, so the buffers say nothing.
         Some(views) => views.iter().fold((0, 0_usize), |(largest, all), &view| {
             let length = view as u32;
             (length.max(largest), all.saturating_add(length as usize))
         }),
-        None if bound(array) <= VALUE_BYTES_MAX => return Ok(()),
+        None if bytes <= VALUE_BYTES_MAX => return budget::spend(bytes, array.len()),
         None => sizes(array).iter().fold((0, 0), |(largest, all), &size| {
             let size32 = u32::try_from(size).unwrap_or(u32::MAX);
             (size32.max(largest), usize::saturating_add(all, size))
@@ -43,9 +44,11 @@ fn check_array(name: &str, array: &dyn Array) -> Result<()> {
     };
     too_large(name, largest as usize)?;
     if all > BATCH_BYTES_MAX && array.len() > 1 {
+        // Whoever can cut the batch does it; else the evaluator tries halves.
+        budget::spend(usize::MAX, 1)?;
         return exec_err!("`{name}` makes {all} bytes for one batch");
     }
-    Ok(())
+    budget::spend(all, array.len())
 }
 
 /// The views of an array of views; the low 32 bits of each are a length.

@@ -57,7 +57,11 @@ pub(super) fn cases() -> Vec<Case> {
         case("a million keys", Shape::Sparse(1_000_000), 10 * MIB),
         Case {
             columns: 10_000,
-            ..case("one of 10,000 keys, `limits.columns: 10000`", Shape::Sparse(10_000), 10 * MIB)
+            ..case(
+                "one of 10,000 keys, `limits.columns: 10000`",
+                Shape::Sparse(10_000),
+                10 * MIB,
+            )
         },
         case("`a`", Shape::Line(b"a\n"), 10 * MIB),
         case("`{}`", Shape::Line(b"{}\n"), 10 * MIB),
@@ -67,9 +71,24 @@ pub(super) fn cases() -> Vec<Case> {
         case("a line of 100 MiB", Shape::Long(b'x', 100 * MIB), 100 * MIB),
         case("lines of 900 KB", Shape::Long(b'z', 900_000), 20 * MIB),
         case("objects 2,000 deep", Shape::Deep(2_000), 20 * MIB),
-        many("500 unfinished lines of 1 MiB", Shape::Unfinished(MIB - 10), MIB, 500),
-        many("500 records in parts without end", Shape::Endless, 900_000, 500),
-        many("100,000 files of one line", Shape::Line(b"{\"a\":1}\n"), 8, 100_000),
+        many(
+            "500 unfinished lines of 1 MiB",
+            Shape::Unfinished(MIB - 10),
+            MIB,
+            500,
+        ),
+        many(
+            "500 records in parts without end",
+            Shape::Endless,
+            900_000,
+            500,
+        ),
+        many(
+            "100,000 files of one line",
+            Shape::Line(b"{\"a\":1}\n"),
+            8,
+            100_000,
+        ),
     ]
 }
 
@@ -146,7 +165,9 @@ impl Shape {
                     let (open, close) = ("{\"a\":".repeat(levels), "}".repeat(levels));
                     writeln!(line, "{open}1{close}")?;
                 }
-                Self::Endless => writeln!(line, "2026-01-02T03:04:05Z stdout P {}", "p".repeat(16_000))?,
+                Self::Endless => {
+                    writeln!(line, "2026-01-02T03:04:05Z stdout P {}", "p".repeat(16_000))?
+                }
                 Self::Unfinished(len) => line.resize(len, b'u'),
             }
             out.write_all(&line)?;
