@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::interpolate::{Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
@@ -47,8 +47,15 @@ impl<'a> Reader<'a> {
         (unique, self.files)
     }
 
+    /// Complains. Of more complaints than anybody reads the last are left out; one more than that tells that there are.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() > DIAGNOSTICS_MAX
     }
 
     /// The key path of the value being read, such as `pipelines.app.batch`.
@@ -288,6 +295,9 @@ impl<'a> Reader<'a> {
             return;
         };
         for entry in entries {
+            if self.is_full() {
+                return;
+            }
             if keys.contains(&entry.key.as_str()) || entry.key.starts_with("x-") {
                 continue;
             }
@@ -296,7 +306,7 @@ impl<'a> Reader<'a> {
             } else {
                 format!(" in {}", self.path())
             };
-            let message = format!("unknown key `{}`{place}", entry.key);
+            let message = format!("unknown key {}{place}", quoted(&entry.key));
             let hint = match nearest(&entry.key, keys) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!("the keys here are {}", listed(keys)),
@@ -402,8 +412,15 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
+/// A longer text is no slip in a name.
+const NAME_BYTES_MAX: usize = 128;
+
 /// The name that was probably meant: at most a third of its characters away, or different only in case.
 pub(crate) fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+    // No name is so long, and the distance to a long text takes long.
+    if text.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let text = text.to_lowercase();
     let distance = |name: &str| strsim::osa_distance(&text, &name.to_lowercase());
     let (name, far) = names

@@ -127,6 +127,9 @@ impl Agent {
             source,
         };
         let dir = DataDir::open(&config.data_dir).map_err(data_dir)?;
+        if let Some(warning) = dir.warning() {
+            warn!("{warning}");
+        }
         let (checkpointer, restored) = checkpointer::Idle::load(dir, &plans)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

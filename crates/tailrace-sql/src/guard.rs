@@ -7,6 +7,7 @@
 //! never changes what a call returns.
 
 mod argument;
+pub(crate) mod budget;
 mod growth;
 mod size;
 
@@ -196,6 +197,9 @@ impl ScalarUDFImpl for Guard {
         let (field, inner) = (Arc::clone(&args.return_field), self.inner.inner());
         let made = catching(self.name(), || inner.invoke_with_args(args))?;
         size::check(self.name(), &made)?;
+        if budget::is_limited() {
+            budget::spend(self.name(), size::made_bytes(&made))?;
+        }
         with_zone(made, field.data_type())
     }
 
@@ -283,6 +287,9 @@ impl ScalarUDFImpl for Checked {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.swap_remove(0);
         size::check("||", &value)?;
+        if budget::is_limited() {
+            budget::spend("||", size::made_bytes(&value))?;
+        }
         Ok(value)
     }
 }

@@ -148,6 +148,11 @@ impl Query {
         Evaluator::new(self)
     }
 
+    /// What its constants made while it was planned, in bytes: no less than they take in the plan.
+    pub fn constant_bytes(&self) -> usize {
+        self.constant_bytes
+    }
+
     pub(crate) fn prepared(&self) -> &[Prepared] {
         &self.prepared
     }
@@ -207,5 +212,6 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         pushdown,
         warnings,
         prepared,
+        constant_bytes: session.constant_bytes(),
     })
 }

@@ -11,6 +11,7 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument::Argument;
+use super::budget;
 use super::size::{self, PLACE_BYTES};
 use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -60,11 +61,17 @@ pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
             Some(Bound::AtMost(bytes)) if bytes > TRANSIENT_BYTES_MAX => {
                 return exec_err!("`{name}` may take {bytes} bytes for one value");
             }
-            Some(Bound::AtMost(bytes)) => bytes,
+            Some(Bound::AtMost(bytes)) => {
+                budget::spend_transient(name, bytes)?;
+                bytes
+            }
             Some(Bound::Steps(steps)) if steps > STEPS_MAX => {
                 return exec_err!("`{name}` may take {steps} steps for one value");
             }
-            Some(Bound::Steps(_)) => 0,
+            Some(Bound::Steps(steps)) => {
+                budget::spend_transient(name, steps)?;
+                0
+            }
         };
         all = all.saturating_add(bytes);
     }

@@ -24,6 +24,14 @@ pub(super) fn check(name: &str, made: &ColumnarValue) -> Result<()> {
     }
 }
 
+/// What a call built takes, in bytes.
+pub(super) fn made_bytes(made: &ColumnarValue) -> usize {
+    match made {
+        ColumnarValue::Array(array) => array.get_array_memory_size(),
+        ColumnarValue::Scalar(scalar) => scalar.size(),
+    }
+}
+
 fn check_array(name: &str, array: &dyn Array) -> Result<()> {
     if let Some(fields) = array.as_struct_opt() {
         let mut columns = fields.columns().iter();
