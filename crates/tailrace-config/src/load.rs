@@ -193,15 +193,13 @@ fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
         );
         return Err(Diagnostic::about_file(path, message));
     }
-    *bytes_left = bytes_left
-        .checked_sub(bytes.len() as u64)
-        .ok_or_else(|| {
-            let message = format!(
-                "all configuration files together are larger than {} MiB",
-                ALL_BYTES_MAX >> 20
-            );
-            Diagnostic::about_file(path, message)
-        })?;
+    *bytes_left = bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+        let message = format!(
+            "all configuration files together are larger than {} MiB",
+            ALL_BYTES_MAX >> 20
+        );
+        Diagnostic::about_file(path, message)
+    })?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(path, text)),
         Err(error) => {

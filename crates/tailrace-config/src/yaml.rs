@@ -19,8 +19,8 @@ use crate::source::{Position, Source};
 const DEPTH_MAX: usize = 48;
 const COPIED_NODES_MAX: usize = 20_000;
 const COPIED_BYTES_MAX: usize = 1 << 20;
-/// Values in one file beyond this are refused: each takes some hundred bytes.
-const NODES_MAX: usize = 50_000;
+/// Keys and values in one file beyond this are refused: each takes some hundred bytes.
+const NODES_MAX: usize = 100_000;
 
 /// Parses one file. The tree is `None` where nothing could be made of the text; an empty file is an
 /// empty mapping.
@@ -135,7 +135,8 @@ impl Builder<'_> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             let position = self.position(span.start);
-            let message = format!("more than {NODES_MAX} values: this is not a configuration file");
+            let message =
+                format!("more than {NODES_MAX} keys and values: this is not a configuration file");
             self.report(&position, 1, message, None);
             return false;
         }
@@ -425,11 +426,7 @@ fn lift_to_key(node: &mut Node, key: &str, key_position: &Position) {
 }
 
 /// A node in the place of a key: what the mapping waits for next, and what is wrong with the key.
-fn key_of(
-    node: Node,
-    entries: &[Entry],
-    keys: &mut HashSet<String>,
-) -> (Key, Option<Diagnostic>) {
+fn key_of(node: Node, entries: &[Entry], keys: &mut HashSet<String>) -> (Key, Option<Diagnostic>) {
     let Value::Scalar(scalar) = &node.value else {
         return (Key::Refused, Some(node.diagnostic("a key must be a text")));
     };

@@ -3,7 +3,8 @@
 //! Takes paths, gives open files. Never follows a link in the last part of a path, never waits for the other end of a
 //! pipe, and never opens a device: a file of the agent is a regular file. Where others may write to its directory, it
 //! must also belong to this user, to root or to the owner of the directory, and have one name only. What is made is
-//! made with a fixed mode, [`FILE_MODE`] or [`DIR_MODE`], whatever the umask allows beyond it.
+//! made with a fixed mode, [`FILE_MODE`] or [`DIR_MODE`], whatever the umask allows beyond it. Files that others provide
+//! may be links, and are read up to a bound.
 
 mod dir;
 
@@ -64,6 +65,30 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a file that somebody else provides, such as a certificate: a regular file of at most so many bytes. Links are
+/// followed.
+///
+/// # Errors
+/// It cannot be read, is larger, or is no regular file.
+pub fn read_provided(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(refused("it is not a regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(refused(format!("it is larger than {bytes_max} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
 /// Why a file could not be opened, where what stands there says more than the system does.
 fn explained(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
@@ -77,7 +102,9 @@ fn check(path: &Path, meta: &Metadata) -> io::Result<()> {
     if !meta.is_file() {
         return Err(not_a_file(meta));
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let dir = fs::metadata(parent.unwrap_or(Path::new(".")))?;
     if !dir::is_shared(dir.mode()) {
         return Ok(());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::{Access, DIR_MODE, FILE_MODE, access, create, create_dir, open, read};
+use crate::{Access, DIR_MODE, FILE_MODE, access, create, create_dir, open, read, read_provided};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
@@ -77,6 +77,20 @@ fn a_new_file_takes_the_place_of_whatever_stands_there() {
 }
 
 #[test]
+fn what_others_provide_is_read_up_to_a_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("file"), "12345").unwrap();
+    symlink(at("file"), at("link")).unwrap();
+    fifo(&at("pipe"));
+    assert_eq!(read_provided(&at("link"), 5).unwrap(), b"12345");
+    assert!(read_provided(&at("link"), 4).is_err());
+    for path in [at("pipe"), dir.path().to_owned(), "/dev/zero".into()] {
+        assert!(read_provided(&path, 1 << 20).is_err(), "{}", path.display());
+    }
+}
+
+#[test]
 fn where_others_may_write_a_second_name_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
@@ -85,7 +99,11 @@ fn where_others_may_write_a_second_name_is_refused() {
     fs::hard_link(at("victim"), at("state/lock")).unwrap();
     let opens = || ways().map(|mut way| open(&at("state/lock"), &mut way).is_ok());
     set_mode(&at("state"), 0o755);
-    assert_eq!(opens(), [true; 4], "a backup made of hard links harms nobody");
+    assert_eq!(
+        opens(),
+        [true; 4],
+        "a backup made of hard links harms nobody"
+    );
     for shared in [0o777, 0o1777, 0o775] {
         set_mode(&at("state"), shared);
         assert_eq!(opens(), [false; 4], "{shared:o}");
@@ -140,7 +158,10 @@ fn a_directory_of_the_agent_is_closed_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("queue/app");
     create_dir(&path).unwrap();
-    assert_eq!((mode(&path), mode(path.parent().unwrap())), (DIR_MODE, DIR_MODE));
+    assert_eq!(
+        (mode(&path), mode(path.parent().unwrap())),
+        (DIR_MODE, DIR_MODE)
+    );
     for (before, after) in [(0o777, 0o755), (0o2770, 0o2750), (0o750, 0o750)] {
         set_mode(&path, before);
         create_dir(&path).unwrap();

@@ -291,13 +291,21 @@ mod tests {
     fn a_directory_to_which_everybody_may_write_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        for (mode, is_refused) in [(0o777, true), (0o1777, true), (0o775, false), (0o700, false)] {
+        for (mode, is_refused) in [
+            (0o777, true),
+            (0o1777, true),
+            (0o775, false),
+            (0o700, false),
+        ] {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
             match DataDir::open(dir.path()) {
                 Ok(data) => assert!(!is_refused && data.warning().is_none(), "{mode:o}"),
                 Err(error) => {
                     let text = error.to_string();
-                    assert!(is_refused && text.contains("chmod go-w"), "{mode:o}: {text}");
+                    assert!(
+                        is_refused && text.contains("chmod go-w"),
+                        "{mode:o}: {text}"
+                    );
                 }
             }
         }

@@ -33,6 +33,7 @@ pub struct Query {
     pushdown: Option<Pushdown>,
     warnings: Vec<Warning>,
     prepared: Vec<Prepared>,
+    constant_bytes: usize,
 }
 
 /// One SELECT of the query; several are joined by UNION ALL.

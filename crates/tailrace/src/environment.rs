@@ -87,7 +87,10 @@ fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
     let error = tailrace_files::open(&lock, OpenOptions::new().read(true)).err()?;
     let is_refused = error.kind() == ErrorKind::InvalidInput;
     let message = format!("data_dir: {} cannot be used: {error}", lock.display());
-    is_refused.then_some((message, "somebody else made it: look who may write to data_dir"))
+    is_refused.then_some((
+        message,
+        "somebody else made it: look who may write to data_dir",
+    ))
 }
 
 /// Whether the agent of this data directory has the port: it gives it back when it is started again.

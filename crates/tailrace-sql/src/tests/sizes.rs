@@ -203,3 +203,44 @@ fn lists_that_become_rows_are_bounded_too() {
     let failed = ["2: v=NULL u=AB", "failed: 1"];
     assert_eq!(rows, made.chain(failed).collect::<Vec<_>>());
 }
+
+fn compiled(sql: &str) -> Result<Query, String> {
+    Query::compile(sql, &Options::default()).map_err(|error| error.message)
+}
+
+#[test]
+fn the_constants_of_a_query_are_bounded_together() {
+    let many = |count: usize, expression: &str| {
+        let columns =
+            (0..count).map(|n| format!("{} AS c{n}", expression.replace('#', &n.to_string())));
+        format!(
+            "SELECT {} FROM logs",
+            columns.collect::<Vec<_>>().join(", ")
+        )
+    };
+    for (count, expression) in [
+        (1, "repeat('a', 16000000)"),
+        (3, "repeat('a', 16000000 + #)"),
+        (2, "array_length(range(0, 2000000))"),
+        (2, "levenshtein(repeat('a', 8000), repeat('b', 800#))"),
+        (2000, "upper('abc#')"),
+    ] {
+        let query = compiled(&many(count, expression)).expect(expression);
+        assert!(query.constant_bytes() > count, "{expression}");
+    }
+    for expression in [
+        "repeat('a', 16000000 + #)",
+        "length(repeat('a', 16000000 + #))",
+        "array_length(range(0, 2000000))",
+        "levenshtein(repeat('a', 8000), repeat('b', 80#))",
+        "[repeat('a', 15000000), repeat('b', 15000000), repeat('c', 15000000), repeat('d', 15000000)]",
+        "msg || (repeat('a', 15000000) || repeat('b', #))",
+        "CASE WHEN level = 'a' THEN repeat('a', 16000000 + #) END",
+    ] {
+        let message = compiled(&many(40, expression)).expect_err(expression);
+        assert!(
+            message.contains("the constants of this query"),
+            "{expression}: {message}"
+        );
+    }
+}
