@@ -435,14 +435,6 @@ impl<R: Request> Gate<R> {
         Effect::Kept
     }
 
-    /// A piece that cannot be rejected now waits; the others go on.
-    pub(crate) fn park(&mut self, mut piece: Piece<R>, now: Instant) -> Duration {
-        let delay = self.backoff.spread(self.patience.hold);
-        piece.not_before = Some(now + delay);
-        self.pieces.push_back(piece);
-        delay
-    }
-
     /// Whether nothing is suspected.
     pub(crate) fn is_open(&self) -> bool {
         let is_suspect = |piece: &Piece<R>| piece.suspect;

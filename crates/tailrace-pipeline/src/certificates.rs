@@ -21,7 +21,7 @@ impl Certificates {
             .iter()
             .flat_map(tailrace_config::Output::files);
         // What is larger is refused when it is opened.
-        let content = |path| tailrace_files::read_provided(path, 1 << 20).ok();
+        let content = |path: &std::path::PathBuf| tailrace_files::read_provided(path, 1 << 20).ok();
         let contents: Vec<Option<Vec<u8>>> = files.map(content).collect();
         Self(KEY.hash_one(contents))
     }

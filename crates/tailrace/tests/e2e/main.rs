@@ -19,4 +19,5 @@ mod queue;
 mod real_collector;
 mod refused;
 mod reload;
+mod safe_mode;
 mod torture;
