@@ -431,7 +431,9 @@ impl<R: Request> Gate<R> {
         if refusal == Refusal::Request || piece.strikes >= STRIKES {
             return Effect::Reject(piece);
         }
-        self.park(piece, now);
+        // It needs the same evidence again, a hold apart.
+        piece.not_before = Some(now + self.backoff.spread(self.patience.hold));
+        self.pieces.push_back(piece);
         Effect::Kept
     }
 

@@ -14,7 +14,7 @@ fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
 
 /// A server that nobody can reach, and one worker more than safe mode has.
 fn config(bench: &Bench, endpoint: &str) {
-    let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\n";
+    let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\nshutdown: {grace: 100ms}\n";
     bench.pipeline(endpoint, "json", more);
 }
 

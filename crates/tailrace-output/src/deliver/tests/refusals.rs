@@ -345,16 +345,16 @@ async fn what_cannot_be_set_aside_waits_and_holds_nobody_up() {
 /// are known to be refused.
 #[tokio::test(start_paused = true)]
 async fn what_waits_to_be_set_aside_needs_no_evidence_again() {
-    let poison = [0, 13, 21];
+    let poison = [0, 20, 40];
     let server = poisoned(&poison, refused);
     let book = Arc::<Mutex<Book>>::default();
     book.lock().unwrap().dead_letter_full = 500;
     let diary = Diary::default();
-    let all = check_with(&server, FOUR, requests(8, 4), &diary, &book);
+    let all = check_with(&server, FOUR, requests(50, 1), &diary, &book);
     tokio::time::timeout(HOUR, all).await.unwrap();
     let book = book.lock().unwrap().clone();
     assert_eq!(sorted(book.rejected), poison);
-    assert_eq!(sorted(book.delivered), without(32, &poison));
+    assert_eq!(sorted(book.delivered), without(50, &poison));
     let sent_alone = |n: &u32| {
         server
             .seen()
