@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use tailrace_testkit::Collector;
+use tailrace_testkit::{Answer, Collector, Record};
 
 use crate::support::{Bench, append, until};
 
@@ -54,14 +54,15 @@ fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
 
 fn distinct(collector: &Collector) -> usize {
     let records = collector.records();
-    let bodies = records.iter().map(|record| {
-        let body = record.log.body.as_ref();
-        match body.and_then(|body| body.value.as_ref()) {
-            Some(Value::StringValue(text)) => text.clone(),
-            other => panic!("not a string: {other:?}"),
-        }
-    });
-    bodies.collect::<BTreeSet<_>>().len()
+    records.iter().map(body).collect::<BTreeSet<_>>().len()
+}
+
+fn body(record: &Record) -> String {
+    let body = record.log.body.as_ref();
+    match body.and_then(|body| body.value.as_ref()) {
+        Some(Value::StringValue(text)) => text.clone(),
+        other => panic!("not a string: {other:?}"),
+    }
 }
 
 fn arrive(collector: &Collector, count: usize) {
@@ -135,4 +136,37 @@ fn a_first_start_that_would_leave_something_out_each_time_is_refused() {
         text.contains(&data) && text.contains("set data_dir"),
         "{text}"
     );
+}
+
+/// Records that the server refuses wait while the disk of the dead-letter file is full; the others arrive meanwhile,
+/// and those that wait are set aside when there is room, though nothing new comes that could be compared with them.
+#[test]
+fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let Some(disk) = Disk::mount(&bench.path("data/dead-letter")) else {
+        return;
+    };
+    let is_poison = |record: &Record| body(record).ends_with("00");
+    collector.answer_if(
+        move |records| records.iter().any(is_poison),
+        Answer::status(400).message("cannot be"),
+    );
+    disk.fill();
+    bench.pipeline(&collector.endpoint(), "json", "");
+    // A line a batch at the end, so that no poison is left without a neighbour.
+    append(&bench.log("a.log"), &lines(1..5000));
+    let agent = bench.start();
+    agent.says("cannot be set aside and wait");
+    let poison = 49;
+    for end in 5001..5020 {
+        append(&bench.log("a.log"), &lines(end..end + 1));
+    }
+    arrive(&collector, 4999 - poison + 19);
+    let letters = bench.path("data/dead-letter/app.ndjson");
+    let set_aside = || std::fs::read_to_string(&letters).map_or(0, |text| text.lines().count());
+    assert_eq!(set_aside(), 0);
+    std::fs::remove_file(bench.path("data/dead-letter/filler")).unwrap();
+    until(|| set_aside() == poison, || agent.own_log());
+    agent.says("the output holds no longer");
+    assert_eq!(agent.terminate().code(), Some(0), "all is settled");
 }

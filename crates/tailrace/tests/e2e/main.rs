@@ -8,6 +8,7 @@ mod agent;
 mod bad_input;
 mod command_line;
 mod crash;
+mod data_dir;
 mod detach;
 mod disk;
 mod health;
