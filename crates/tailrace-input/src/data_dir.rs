@@ -267,8 +267,11 @@ mod tests {
             rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
         };
         let link = |path: &Path| std::os::unix::fs::symlink(&victim, path).unwrap();
-        let ways: [(&str, &dyn Fn(&Path)); 2] = [("link", &link), ("named pipe", &fifo)];
-        for (what, make) in ways {
+        for what in ["link", "named pipe"] {
+            let make = |path: &Path| match what {
+                "link" => link(path),
+                _ => fifo(path),
+            };
             let data = tempfile::tempdir().unwrap();
             make(&data.path().join("lock"));
             let error = DataDir::open(data.path()).unwrap_err();
