@@ -12,12 +12,17 @@ use crate::origins::Origins;
 use crate::section::{Choice, Section, Variants};
 use crate::source::{Position, Source};
 
+/// Length of all texts together in which `${...}` put something in.
+const EXPANDED_BYTES_MAX: usize = 16 << 20;
+
 /// The state of one reading.
 pub(crate) struct Reader<'a> {
     env: Environment<'a>,
     diagnostics: Vec<Diagnostic>,
     /// Files that `${file:...}` asked for.
     files: Vec<PathBuf>,
+    /// Length of all texts in which something was put in.
+    expanded_bytes: usize,
     /// The keys that lead to the value being read.
     path: Vec<String>,
 }
@@ -28,6 +33,7 @@ impl<'a> Reader<'a> {
             env,
             diagnostics: Vec::new(),
             files: Vec::new(),
+            expanded_bytes: 0,
             path: Vec::new(),
         }
     }
@@ -171,6 +177,9 @@ impl<'a> Reader<'a> {
         let Value::Scalar(scalar) = &node.value else {
             return false;
         };
+        if self.expanded_bytes > EXPANDED_BYTES_MAX {
+            return false;
+        }
         scalar.text.contains('$')
             && resolve(scalar, self.env, &mut Vec::new())
                 .is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
@@ -188,7 +197,22 @@ impl<'a> Reader<'a> {
             self.expected(node, expected, None);
             return None;
         }
+        if self.expanded_bytes > EXPANDED_BYTES_MAX {
+            return None;
+        }
         match resolve(scalar, self.env, &mut self.files) {
+            Ok(resolved) if resolved.expanded => {
+                self.expanded_bytes += resolved.text.len();
+                if self.expanded_bytes > EXPANDED_BYTES_MAX {
+                    let what = format!(
+                        "what `${{...}}` puts in makes more than {} MiB altogether",
+                        EXPANDED_BYTES_MAX >> 20
+                    );
+                    self.report(node.diagnostic(what));
+                    return None;
+                }
+                Some(resolved)
+            }
             Ok(resolved) => Some(resolved),
             Err(problem) => {
                 let (line, column) = scalar.origins.place(&scalar.text, problem.offset);

@@ -204,6 +204,31 @@ fn pipelines_and_files_have_a_greatest_number() {
     assert!(said, "{refused:?}");
 }
 
+/// A file of 1 MiB, put in again and again.
+#[test]
+fn what_is_put_in_is_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let big = directory.path().join("big");
+    fs::write(&big, "x".repeat(1 << 20)).unwrap();
+    let reference = format!("${{file:{}}}", big.display());
+    let refused = |resource: &str| {
+        let diagnostics =
+            answer(format!("{PIPELINE}resource:\n{resource}").as_bytes()).unwrap_err();
+        assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+        diagnostics[0].message.clone()
+    };
+    let again = reference.repeat(10_000);
+    for text in [again.clone(), format!("${{NONE:-{again}}}")] {
+        let message = refused(&format!("  a: '{text}'\n"));
+        assert!(message.contains("expands to more than 4 MiB"), "{message}");
+    }
+    let keys: String = (0..10_000)
+        .map(|n| format!("  k{n}: '{reference}'\n"))
+        .collect();
+    let message = refused(&keys);
+    assert!(message.contains("more than 16 MiB altogether"), "{message}");
+}
+
 #[test]
 fn a_file_without_an_end_is_refused() {
     let diagnostics = load(&["/dev/zero".into()], &|_| None).unwrap_err();
