@@ -1,3 +1,5 @@
+//! Links, pipes, second names, strangers and modes.
+
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::fs::{self, OpenOptions, Permissions};

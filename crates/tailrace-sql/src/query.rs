@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::DataFusionError;
 
 use self::draft::{Draft, Planner, star_of, unify_types};
-use self::list::{list, unify_names};
+use self::list::{Item, list, unify_names};
 use crate::analyse::Analysis;
 use crate::error::{Error, Place, Places, Warning, planner_message};
 use crate::evaluate::Evaluator;
@@ -159,9 +159,24 @@ impl Query {
     }
 }
 
+/// SELECTs of one query; planning takes time that grows with the square of either.
+const SELECTS_MAX: usize = 500;
+/// Outputs that they compute, all together.
+const COMPUTED_MAX: usize = 1000;
+
+/// Refuses a query with more of something than can be planned in seconds.
+fn at_most(max: usize, count: usize, what: &str) -> Result<(), Error> {
+    if count <= max {
+        return Ok(());
+    }
+    let error = Place::START.error(format!("the query has {count} {what}, more than {max}"));
+    Err(error.with_hint("split it into several pipelines"))
+}
+
 fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     let places = Places::new(sql);
     let parts = parse(sql, &places)?;
+    at_most(SELECTS_MAX, parts.len(), "SELECTs")?;
     let internal = |error: DataFusionError| {
         Place::START
             .error(planner_message(&error))
@@ -175,6 +190,9 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         part.table.clone_into(&mut analysis.table);
         lists.push(list(&mut analysis, part)?);
     }
+    let items = lists.iter().flat_map(|list| &list.items);
+    let computed = items.filter(|item| matches!(item, Item::Computed { .. }));
+    at_most(COMPUTED_MAX, computed.count(), "computed outputs")?;
     unify_names(&mut lists)?;
     let mut branches = Vec::with_capacity(parts.len());
     for (part, list) in parts.into_iter().zip(lists) {
