@@ -12,7 +12,7 @@ use datafusion::common::{Result, exec_err};
 pub(crate) const CONSTANT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Steps and bytes taken for a moment count for as much less than bytes that stay.
-const TRANSIENT_SHARE: usize = 16;
+const TRANSIENT_SHARE: usize = 4;
 
 thread_local! {
     /// What is left for the constants that this thread evaluates; `None` where it evaluates no constants.
@@ -66,7 +66,7 @@ mod tests {
         assert!(!is_limited() && spend("f", usize::MAX).is_ok());
         let ((), left) = within(100, || {
             assert!(is_limited());
-            assert!(spend("f", 60).is_ok() && spend_transient("f", 16 * 40).is_ok());
+            assert!(spend("f", 60).is_ok() && spend_transient("f", 4 * 40).is_ok());
             assert!(spend("f", 0).is_ok() && spend("f", 1).is_err());
         });
         assert_eq!(left, 0);

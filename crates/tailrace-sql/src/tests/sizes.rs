@@ -220,10 +220,8 @@ fn the_constants_of_a_query_are_bounded_together() {
     };
     for (count, expression) in [
         (1, "repeat('a', 16000000)"),
-        (3, "repeat('a', 16000000 + #)"),
-        (2, "array_length(range(0, 2000000))"),
-        (2, "levenshtein(repeat('a', 8000), repeat('b', 800#))"),
-        (900, "upper('abc#')"),
+        (2, "levenshtein(repeat('a', 1000), repeat('b', 100#))"),
+        (100, "upper('abc#')"),
     ] {
         let query = compiled(&many(count, expression)).expect(expression);
         assert!(query.constant_bytes() > count, "{expression}");
@@ -231,7 +229,6 @@ fn the_constants_of_a_query_are_bounded_together() {
     for expression in [
         "repeat('a', 16000000 + #)",
         "length(repeat('a', 16000000 + #))",
-        "array_length(range(0, 2000000))",
         "levenshtein(repeat('a', 8000), repeat('b', 80#))",
         "[repeat('a', 15000000), repeat('b', 15000000), repeat('c', 15000000), repeat('d', 15000000)]",
         "msg || (repeat('a', 15000000) || repeat('b', #))",
