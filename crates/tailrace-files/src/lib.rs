@@ -2,8 +2,8 @@
 //!
 //! Takes paths, gives open files. Never follows a link in the last part of a path, never waits for the other end of a
 //! pipe, and never opens a device: a file of the agent is a regular file. Where others may write to its directory, it
-//! must also belong to this user, to root or to the owner of the directory, and have one name only. What is made is
-//! made with a fixed mode, [`FILE_MODE`] or [`DIR_MODE`], whatever the umask allows beyond it. Files that others provide
+//! must also belong to this user, to root or to the owner of the directory, and have one name if it is written to. What is
+//! made is made with a fixed mode, [`FILE_MODE`] or [`DIR_MODE`], whatever the umask allows beyond it. Files that others provide
 //! may be links, and are read up to a bound.
 
 mod dir;
@@ -28,6 +28,19 @@ pub const DIR_MODE: u32 = 0o700;
 /// # Errors
 /// It cannot be opened, or what stands there cannot be a file of the agent.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open_as(path, options, Links::One)
+}
+
+/// How many names a file may have where others may write to its directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    /// What is written to it must not change a file elsewhere.
+    One,
+    /// It is only read. The agent itself leaves a second name if it dies while it replaces a file.
+    Any,
+}
+
+fn open_as(path: &Path, options: &mut OpenOptions, links: Links) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // Flags of open(2) fit in the type that it takes.
     let opened = options
@@ -35,7 +48,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         .custom_flags(flags.bits() as i32)
         .open(path);
     let file = opened.map_err(|error| explained(path, error))?;
-    check(path, &file.metadata()?)?;
+    check(path, &file.metadata()?, links)?;
     Ok(file)
 }
 
@@ -61,7 +74,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// It cannot be read, or what stands there cannot be a file of the agent.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
+    open_as(path, OpenOptions::new().read(true), Links::Any)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -98,7 +111,7 @@ fn explained(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Whether what was opened can be a file of the agent.
-fn check(path: &Path, meta: &Metadata) -> io::Result<()> {
+fn check(path: &Path, meta: &Metadata, links: Links) -> io::Result<()> {
     if !meta.is_file() {
         return Err(not_a_file(meta));
     }
@@ -116,7 +129,7 @@ fn check(path: &Path, meta: &Metadata) -> io::Result<()> {
             meta.uid()
         )));
     }
-    if meta.nlink() > 1 {
+    if links == Links::One && meta.nlink() > 1 {
         return Err(refused(
             "it has a second name (a hard link), and others may write to its directory: remove it, or let only its \
              owner write there"

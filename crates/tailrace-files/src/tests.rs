@@ -109,6 +109,7 @@ fn where_others_may_write_a_second_name_is_refused() {
     for shared in [0o777, 0o1777, 0o775] {
         set_mode(&at("state"), shared);
         assert_eq!(opens(), [false; 4], "{shared:o}");
+        assert_eq!(read(&at("state/lock")).unwrap(), b"precious", "only read");
     }
     fs::remove_file(at("victim")).unwrap();
     assert_eq!(opens(), [true; 4]);

@@ -347,6 +347,23 @@ fn a_pipe_or_link_in_place_of_a_file_is_corrupt_and_put_aside() {
 }
 
 #[test]
+fn a_death_while_the_file_is_replaced_costs_nothing_where_a_group_may_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_temp, dir) = dir();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o775)).unwrap();
+    store(&sample(), &dir).unwrap();
+    let dies = |_: &Path| {
+        Err(crate::error::Kind::Locked {
+            path: "here".into(),
+        })
+    };
+    assert!(dir.replace(NAME, PREVIOUS, b"new", dies).is_err());
+    let loaded = Checkpoint::load(&dir).unwrap();
+    assert_eq!((loaded.origin, loaded.warning), (Origin::Loaded, None));
+    assert_eq!(loaded.checkpoint, sample());
+}
+
+#[test]
 fn two_corrupt_files_mean_reading_again_with_a_warning() {
     let (temp, data) = dir();
     store(&sample(), &data).unwrap();
