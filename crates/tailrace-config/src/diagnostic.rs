@@ -6,6 +6,11 @@ use std::path::PathBuf;
 
 use crate::source::Position;
 
+/// More diagnostics than this are not made: nobody reads them, and a hostile file could ask for millions.
+pub(crate) const DIAGNOSTICS_MAX: usize = 100;
+/// A longer line is not shown, so that many diagnostics of one line stay small.
+const LINE_BYTES_MAX: usize = 4096;
+
 /// One thing that is wrong with the configuration.
 ///
 /// `Display` writes, without a newline at the end:
@@ -28,7 +33,8 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do next.
     pub hint: Option<String>,
-    /// The text of the line, where there is one that may be shown. A line is cut before a secret.
+    /// The text of the line, where there is one that may be shown and is not longer than any that a person writes. A line
+    /// is cut before a secret.
     pub snippet: Option<String>,
     /// How many characters the carets mark, at least 1.
     pub length: usize,
@@ -37,7 +43,9 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A diagnostic at a position, marking `length` characters of its line.
     pub fn new(position: &Position, length: usize, message: impl Into<String>) -> Diagnostic {
-        let snippet = (position.line() > 0).then(|| position.line_text().to_owned());
+        let line = Some(position.line_text()).filter(|_| position.line() > 0);
+        let line = line.filter(|line| line.len() <= LINE_BYTES_MAX);
+        let snippet = line.map(str::to_owned);
         Diagnostic {
             file: position.file().to_owned(),
             line: position.line(),

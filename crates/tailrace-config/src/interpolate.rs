@@ -85,6 +85,9 @@ pub(crate) fn resolve(
                 .origins
                 .push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
             resolved.text.push_str(&value);
+            if resolved.text.len() > EXPANDED_BYTES_MAX {
+                return Err(problem(too_long()));
+            }
             resolved.expanded = true;
             at = dollar + 2 + length + 1;
         } else {
@@ -95,6 +98,14 @@ pub(crate) fn resolve(
     copy(&mut resolved, scalar, at, text.len());
     resolved.secret = files.len() > asked_before;
     Ok(resolved)
+}
+
+/// A text that becomes longer is a mistake: a file, or a variable, put in again and again.
+const EXPANDED_BYTES_MAX: usize = 4 << 20;
+
+fn too_long() -> Complaint {
+    let message = format!("expands to more than {} MiB", EXPANDED_BYTES_MAX >> 20);
+    (message, None)
 }
 
 const ESCAPE_HINT: &str = "write `$$` for a dollar sign that is meant as such";
@@ -211,6 +222,9 @@ fn expand_default(
             .and_then(|inner| Some((inner, closing(inner)?)));
         if let Some((inner, length)) = inner {
             expanded.push_str(&expand(&inner[..length], env, files, depth + 1)?);
+            if expanded.len() > EXPANDED_BYTES_MAX {
+                return Err(too_long());
+            }
             rest = &inner[length + 1..];
         } else {
             expanded.push('$');

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::interpolate::plain_error;
 use crate::merge::merge;
 use crate::node::{Node, Value};
@@ -17,6 +18,10 @@ use crate::yaml;
 
 /// A larger configuration file is a mistake.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+/// More configuration files are a mistake, such as a directory of something else.
+const FILES_MAX: usize = 100;
+/// All of them together.
+const ALL_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
 
 /// A configuration and the files it was made of.
 #[derive(Debug)]
@@ -65,9 +70,15 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
     }
+    if files.len() > FILES_MAX {
+        let message = format!("{} configuration files, more than {FILES_MAX}", files.len());
+        diagnostics.push(Diagnostic::about_file(&files[FILES_MAX], message));
+        files.truncate(FILES_MAX);
+    }
     let order = files.clone();
+    let mut bytes_left = ALL_BYTES_MAX;
     for file in files {
-        let tree = match read(&file) {
+        let tree = match read(&file, &mut bytes_left) {
             Ok(source) => yaml::parse(&source, &mut diagnostics),
             Err(diagnostic) => {
                 diagnostics.push(diagnostic);
@@ -108,6 +119,16 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
             .unwrap_or(order.len())
     };
     diagnostics.sort_by_key(|diagnostic| (place(diagnostic), diagnostic.line, diagnostic.column));
+    if diagnostics.len() > DIAGNOSTICS_MAX {
+        diagnostics.truncate(DIAGNOSTICS_MAX);
+        if let Some(last) = diagnostics.last_mut() {
+            let more = "there is more that is wrong, which is not shown";
+            last.hint = Some(match last.hint.take() {
+                Some(hint) => format!("{hint}; {more}"),
+                None => more.to_owned(),
+            });
+        }
+    }
     let config = match config {
         Some(config) if diagnostics.is_empty() => Ok(config),
         _ => Err(diagnostics),
@@ -151,7 +172,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     Ok(files)
 }
 
-fn read(path: &Path) -> Result<Arc<Source>, Diagnostic> {
+fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
     let unreadable = |error| cannot_read(path, &error);
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
@@ -160,14 +181,25 @@ fn read(path: &Path) -> Result<Arc<Source>, Diagnostic> {
             "this is a directory, not a file",
         ));
     }
-    if metadata.len() > FILE_BYTES_MAX {
+    // Pipes and devices have no size: what counts is what comes.
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         let message = format!(
             "larger than {} MiB: this is not a configuration file",
             FILE_BYTES_MAX >> 20
         );
         return Err(Diagnostic::about_file(path, message));
     }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    *bytes_left = bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+        let message = format!(
+            "all configuration files together are larger than {} MiB",
+            ALL_BYTES_MAX >> 20
+        );
+        Diagnostic::about_file(path, message)
+    })?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(path, text)),
         Err(error) => {

@@ -210,7 +210,7 @@ section! {
 section! {
     /// Appends records to a file, one JSON object per line.
     pub struct FileOutput {
-        /// The file. It is created where it does not exist.
+        /// The file. It is created where it does not exist, with mode 0640, and its directories with mode 0750.
         path: PathBuf = FilePath, required("/var/tmp/records.ndjson");
     }
 }

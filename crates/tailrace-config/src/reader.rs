@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::interpolate::{Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
@@ -12,12 +12,17 @@ use crate::origins::Origins;
 use crate::section::{Choice, Section, Variants};
 use crate::source::{Position, Source};
 
+/// Length of all texts together in which `${...}` put something in.
+const EXPANDED_BYTES_MAX: usize = 16 << 20;
+
 /// The state of one reading.
 pub(crate) struct Reader<'a> {
     env: Environment<'a>,
     diagnostics: Vec<Diagnostic>,
     /// Files that `${file:...}` asked for.
     files: Vec<PathBuf>,
+    /// Length of all texts in which something was put in.
+    expanded_bytes: usize,
     /// The keys that lead to the value being read.
     path: Vec<String>,
 }
@@ -28,6 +33,7 @@ impl<'a> Reader<'a> {
             env,
             diagnostics: Vec::new(),
             files: Vec::new(),
+            expanded_bytes: 0,
             path: Vec::new(),
         }
     }
@@ -47,8 +53,15 @@ impl<'a> Reader<'a> {
         (unique, self.files)
     }
 
+    /// Complains. Of more complaints than anybody reads the last are left out; one more than that tells that there are.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() > DIAGNOSTICS_MAX
     }
 
     /// The key path of the value being read, such as `pipelines.app.batch`.
@@ -164,6 +177,9 @@ impl<'a> Reader<'a> {
         let Value::Scalar(scalar) = &node.value else {
             return false;
         };
+        if self.expanded_bytes > EXPANDED_BYTES_MAX {
+            return false;
+        }
         scalar.text.contains('$')
             && resolve(scalar, self.env, &mut Vec::new())
                 .is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
@@ -181,7 +197,22 @@ impl<'a> Reader<'a> {
             self.expected(node, expected, None);
             return None;
         }
+        if self.expanded_bytes > EXPANDED_BYTES_MAX {
+            return None;
+        }
         match resolve(scalar, self.env, &mut self.files) {
+            Ok(resolved) if resolved.expanded => {
+                self.expanded_bytes += resolved.text.len();
+                if self.expanded_bytes > EXPANDED_BYTES_MAX {
+                    let what = format!(
+                        "what `${{...}}` puts in makes more than {} MiB altogether",
+                        EXPANDED_BYTES_MAX >> 20
+                    );
+                    self.report(node.diagnostic(what));
+                    return None;
+                }
+                Some(resolved)
+            }
             Ok(resolved) => Some(resolved),
             Err(problem) => {
                 let (line, column) = scalar.origins.place(&scalar.text, problem.offset);
@@ -288,6 +319,9 @@ impl<'a> Reader<'a> {
             return;
         };
         for entry in entries {
+            if self.is_full() {
+                return;
+            }
             if keys.contains(&entry.key.as_str()) || entry.key.starts_with("x-") {
                 continue;
             }
@@ -296,7 +330,7 @@ impl<'a> Reader<'a> {
             } else {
                 format!(" in {}", self.path())
             };
-            let message = format!("unknown key `{}`{place}", entry.key);
+            let message = format!("unknown key {}{place}", quoted(&entry.key));
             let hint = match nearest(&entry.key, keys) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!("the keys here are {}", listed(keys)),
@@ -402,8 +436,15 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
+/// A longer text is no slip in a name.
+const NAME_BYTES_MAX: usize = 128;
+
 /// The name that was probably meant: at most a third of its characters away, or different only in case.
 pub(crate) fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+    // No name is so long, and the distance to a long text takes long.
+    if text.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let text = text.to_lowercase();
     let distance = |name: &str| strsim::osa_distance(&text, &name.to_lowercase());
     let (name, far) = names

@@ -67,6 +67,9 @@ section! {
 
 section_defaults!(Admin, Shutdown, Limits);
 
+/// Each pipeline has buffers and threads of its own.
+const PIPELINES_MAX: usize = 1000;
+
 /// The version of the format that this build reads.
 const VERSION: u64 = 1;
 
@@ -115,6 +118,15 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
             "add one, such as `pipelines: {app: {input: {type: stdin}, output: {type: stdout}}}`"
                 .to_owned();
         reader.report(pipelines.diagnostic("there is no pipeline").with_hint(hint));
+        return None;
+    }
+    if config.pipelines.len() > PIPELINES_MAX {
+        let message = format!(
+            "{} pipelines, more than {PIPELINES_MAX}",
+            config.pipelines.len()
+        );
+        let hint = "one pipeline can have many inputs: put together those that do the same";
+        reader.report(pipelines.diagnostic(message).with_hint(hint.to_owned()));
         return None;
     }
     let is_sound = only_one_stdin(&config, reader) & crate::memory::check(&config, node, reader);

@@ -5,12 +5,12 @@
 //! Aliases can make a small file huge (the "billion laughs"): what they copy is counted, and beyond
 //! [`COPIED_NODES_MAX`] nodes or [`COPIED_BYTES_MAX`] bytes the file is refused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::node::{Entry, Node, Scalar, Value};
 use crate::origins::{Origins, trace};
 use crate::source::{Position, Source};
@@ -19,6 +19,8 @@ use crate::source::{Position, Source};
 const DEPTH_MAX: usize = 48;
 const COPIED_NODES_MAX: usize = 20_000;
 const COPIED_BYTES_MAX: usize = 1 << 20;
+/// Keys and values in one file beyond this are refused: each takes some hundred bytes.
+const NODES_MAX: usize = 100_000;
 
 /// Parses one file. The tree is `None` where nothing could be made of the text; an empty file is an
 /// empty mapping.
@@ -37,6 +39,7 @@ pub(crate) fn parse(source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> 
         anchors: HashMap::new(),
         root: None,
         documents: 0,
+        nodes: 0,
         copied_nodes: 0,
         copied_bytes: 0,
     };
@@ -69,6 +72,7 @@ struct Builder<'a> {
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
     documents: usize,
+    nodes: usize,
     copied_nodes: usize,
     copied_bytes: usize,
 }
@@ -84,6 +88,8 @@ enum OpenKind {
     Sequence(Vec<Node>),
     Mapping {
         entries: Vec<Entry>,
+        /// Their keys.
+        keys: HashSet<String>,
         merges: Vec<Node>,
         key: Key,
     },
@@ -126,6 +132,14 @@ impl Builder<'_> {
     }
 
     fn take_event(&mut self, event: Event<'_>, span: Span) -> bool {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            let position = self.position(span.start);
+            let message =
+                format!("more than {NODES_MAX} keys and values: this is not a configuration file");
+            self.report(&position, 1, message, None);
+            return false;
+        }
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -151,6 +165,7 @@ impl Builder<'_> {
             Event::MappingStart(anchor, tag) => {
                 let kind = OpenKind::Mapping {
                     entries: Vec::new(),
+                    keys: HashSet::new(),
                     merges: Vec::new(),
                     key: Key::Missing,
                 };
@@ -241,11 +256,14 @@ impl Builder<'_> {
         let value = match open.kind {
             OpenKind::Sequence(items) => Value::Sequence(items),
             OpenKind::Mapping {
-                entries, merges, ..
+                entries,
+                keys,
+                merges,
+                ..
             } => {
-                let mut entries = entries;
+                let (mut entries, mut keys) = (entries, keys);
                 for merged in merges {
-                    self.merge_key(&mut entries, merged);
+                    self.merge_key((&mut entries, &mut keys), merged);
                 }
                 Value::Mapping(entries)
             }
@@ -273,13 +291,15 @@ impl Builder<'_> {
             OpenKind::Sequence(items) => items.push(node),
             OpenKind::Mapping {
                 entries,
+                keys,
                 merges,
                 key,
             } => match std::mem::replace(key, Key::Missing) {
                 Key::Missing => {
-                    let (next, complaint) = key_of(node, entries);
+                    let (next, complaint) = key_of(node, entries, keys);
                     *key = next;
                     self.diagnostics.extend(complaint);
+                    return self.diagnostics.len() <= DIAGNOSTICS_MAX;
                 }
                 Key::Plain { text, position } => {
                     let mut node = node;
@@ -328,11 +348,15 @@ impl Builder<'_> {
     }
 
     /// `<<: *a` or `<<: [*a, *b]`: adds the entries that are not there yet.
-    fn merge_key(&mut self, entries: &mut Vec<Entry>, merged: Node) {
+    fn merge_key(
+        &mut self,
+        (entries, keys): (&mut Vec<Entry>, &mut HashSet<String>),
+        merged: Node,
+    ) {
         match merged.value {
             Value::Mapping(more) => {
                 for entry in more {
-                    if !entries.iter().any(|present| present.key == entry.key) {
+                    if keys.insert(entry.key.clone()) {
                         entries.push(entry);
                     }
                 }
@@ -343,7 +367,7 @@ impl Builder<'_> {
                     .all(|item| matches!(item.value, Value::Mapping(_))) =>
             {
                 for item in items {
-                    self.merge_key(entries, item);
+                    self.merge_key((entries, keys), item);
                 }
             }
             _ => {
@@ -402,16 +426,17 @@ fn lift_to_key(node: &mut Node, key: &str, key_position: &Position) {
 }
 
 /// A node in the place of a key: what the mapping waits for next, and what is wrong with the key.
-fn key_of(node: Node, entries: &[Entry]) -> (Key, Option<Diagnostic>) {
+fn key_of(node: Node, entries: &[Entry], keys: &mut HashSet<String>) -> (Key, Option<Diagnostic>) {
     let Value::Scalar(scalar) = &node.value else {
         return (Key::Refused, Some(node.diagnostic("a key must be a text")));
     };
     if scalar.plain && scalar.text == "<<" {
         return (Key::Merge, None);
     }
-    if let Some(first) = entries.iter().find(|entry| entry.key == scalar.text) {
+    if !keys.insert(scalar.text.clone()) {
         let message = format!("key `{}` is here a second time", scalar.text);
-        let hint = format!("the first one is at {}", first.key_position);
+        let first = entries.iter().find(|entry| entry.key == scalar.text);
+        let hint = first.map(|first| format!("the first one is at {}", first.key_position));
         return (Key::Refused, Some(node.diagnostic(message).with_hint(hint)));
     }
     (

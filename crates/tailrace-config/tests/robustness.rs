@@ -125,6 +125,119 @@ fn aliases_cannot_blow_up() {
     assert!(diagnostics[0].line < 7, "{}", diagnostics[0]);
 }
 
+const PIPELINE: &str =
+    "pipelines:\n  app:\n    input: {type: stdin}\n    output: {type: discard}\n";
+
+/// Each of these took time or memory that grows with the square of its size.
+#[test]
+fn a_hostile_file_is_refused_with_few_diagnostics() {
+    let many = |count: usize, line: &str| -> String {
+        (0..count)
+            .map(|n| line.replace('#', &n.to_string()))
+            .collect()
+    };
+    for text in [
+        many(40_000, "unknown_#: #\n"),
+        many(40_000, "a: #\n"),
+        format!("admin: {{{}}}\n", many(40_000, "u#: #, ")),
+        format!("admin: {{{}}}\n", many(40_000, "a: #, ")),
+        format!(
+            "x-a: &a {{{}}}\nadmin:\n  <<: *a\n{}",
+            many(9_000, "k#: 1, "),
+            many(9_000, "  u#: 1\n")
+        ),
+        many(40_000, "? [#]\n: 1\n"),
+        format!("? {}\n: 1\n", "k".repeat(3 << 20)),
+        format!(
+            "admin: {{{}: 1}}\n",
+            "\"k\"".replace('k', &"k".repeat(1 << 20))
+        ),
+        format!("x-a: [{}]\n", many(300_000, "#, ")),
+        many(300_000, "x-#:\n"),
+    ] {
+        let diagnostics = answer(format!("{PIPELINE}{text}").as_bytes()).unwrap_err();
+        assert!((1..=100).contains(&diagnostics.len()));
+        let shown: usize = diagnostics.iter().map(|d| d.to_string().len()).sum();
+        assert!(
+            shown < 100_000,
+            "{shown}: {:.100}",
+            diagnostics[0].to_string()
+        );
+        if diagnostics.len() == 100 {
+            let last = diagnostics[99].to_string();
+            assert!(last.contains("there is more that is wrong"), "{last}");
+        }
+    }
+    let resource = many(40_000, "  k#: v\n");
+    let sound = answer(format!("{PIPELINE}resource:\n{resource}").as_bytes()).unwrap();
+    assert_eq!(sound.resource.len(), 40_000);
+}
+
+#[test]
+fn pipelines_and_files_have_a_greatest_number() {
+    let pipeline = |n: usize| {
+        format!("  p{n}: {{input: {{type: file, include: [/x]}}, output: {{type: discard}}}}\n")
+    };
+    let pipelines = |count| (0..count).map(pipeline).collect::<String>();
+    let config = answer(format!("pipelines:\n{}", pipelines(1000)).as_bytes()).unwrap();
+    assert_eq!(config.pipelines.len(), 1000);
+    let refused = answer(format!("pipelines:\n{}", pipelines(1001)).as_bytes()).unwrap_err();
+    assert_eq!(refused[0].message, "1001 pipelines, more than 1000");
+
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("0.yaml"), PIPELINE).unwrap();
+    for n in 1..=100 {
+        fs::write(directory.path().join(format!("{n}.yaml")), "").unwrap();
+    }
+    let refused = load(&[directory.path().to_owned()], &|_| None).unwrap_err();
+    assert_eq!(refused[0].message, "101 configuration files, more than 100");
+    let directory = tempfile::tempdir().unwrap();
+    for n in 0..5 {
+        let path = directory.path().join(format!("{n}.yaml"));
+        fs::write(path, "#".repeat(4 << 20)).unwrap();
+    }
+    let refused = load(&[directory.path().to_owned()], &|_| None).unwrap_err();
+    let what = "together are larger than 16 MiB";
+    let said = refused
+        .iter()
+        .any(|diagnostic| diagnostic.message.contains(what));
+    assert!(said, "{refused:?}");
+}
+
+/// A file of 1 MiB, put in again and again.
+#[test]
+fn what_is_put_in_is_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let big = directory.path().join("big");
+    fs::write(&big, "x".repeat(1 << 20)).unwrap();
+    let reference = format!("${{file:{}}}", big.display());
+    let refused = |resource: &str| {
+        let diagnostics =
+            answer(format!("{PIPELINE}resource:\n{resource}").as_bytes()).unwrap_err();
+        assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+        diagnostics[0].message.clone()
+    };
+    let again = reference.repeat(10_000);
+    for text in [again.clone(), format!("${{NONE:-{again}}}")] {
+        let message = refused(&format!("  a: '{text}'\n"));
+        assert!(message.contains("expands to more than 4 MiB"), "{message}");
+    }
+    let keys: String = (0..10_000)
+        .map(|n| format!("  k{n}: '{reference}'\n"))
+        .collect();
+    let message = refused(&keys);
+    assert!(message.contains("more than 16 MiB altogether"), "{message}");
+}
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let diagnostics = load(&["/dev/zero".into()], &|_| None).unwrap_err();
+    assert_eq!(
+        diagnostics[0].message,
+        "larger than 4 MiB: this is not a configuration file"
+    );
+}
+
 #[test]
 fn a_file_that_is_too_large_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,15 +3,18 @@
 //! Takes a path, gives a directory that exists and is held by this process alone; it need not be writable now. Never
 //! waits for the lock: two agents on one checkpoint would each undo what the other wrote, so the
 //! second one must not start. The lock is `flock` on the directory and on a file of its own: it goes with the
-//! process, however that ends.
+//! process, however that ends. A directory to which everybody may write is refused: whoever may replace its files
+//! decides what is read and what is not. Its files are opened by `tailrace-files`, which follows no link and waits for no
+//! pipe.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use tailrace_files::{Access, DIR_MODE};
 
 use crate::error::{Error, Kind};
 
@@ -22,17 +25,18 @@ pub struct DataDir {
     /// The directory itself, where it can be locked, and the file `lock` in it, where it can be made: a full
     /// or read-only disk may not have it. One of them at least.
     _locks: Vec<File>,
+    warning: Option<String>,
 }
 
 impl DataDir {
     /// Makes the directory if it is not there (mode 0700) and locks it.
     ///
     /// # Errors
-    /// It cannot be made or written, or another agent holds it ([`Error::is_locked`]).
+    /// It cannot be made or written, everybody may write to it, or another agent holds it ([`Error::is_locked`]).
     pub fn open(path: &Path) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            .mode(DIR_MODE)
             .create(path)
             .map_err(|source| Kind::DataDirCreate {
                 path: path.to_owned(),
@@ -42,23 +46,23 @@ impl DataDir {
             path: path.to_owned(),
             source,
         };
+        let warning = check_access(path)?;
         let mut locks = Vec::new();
         // Some network filesystems lock no directory.
         let dir = File::open(path).map_err(not_writable)?;
         if lock(&dir, path)?.is_ok() {
             locks.push(dir);
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path.join("lock"))
+        let name = path.join("lock");
+        let mut written = OpenOptions::new();
+        written.create(true).truncate(false).write(true);
+        let file = tailrace_files::open(&name, &mut written).or_else(|error| match error.kind() {
             // A disk that is read-only is no reason not to deliver.
-            .or_else(|error| match error.kind() {
-                io::ErrorKind::ReadOnlyFilesystem => File::open(path.join("lock")).map_err(|_| error),
-                _ => Err(error),
-            });
+            io::ErrorKind::ReadOnlyFilesystem => {
+                tailrace_files::open(&name, OpenOptions::new().read(true)).map_err(|_| error)
+            }
+            _ => Err(error),
+        });
         match file {
             Ok(mut file) => {
                 lock(&file, path)?.map_err(not_writable)?;
@@ -71,11 +75,15 @@ impl DataDir {
             }
             // What cannot be written now is told when the checkpoint is, and tried again.
             Err(error) if is_full_or_read_only(&error) && !locks.is_empty() => {}
+            Err(source) if source.kind() == io::ErrorKind::InvalidInput => {
+                return Err(Kind::StateFile { path: name, source }.into());
+            }
             Err(error) => return Err(not_writable(error).into()),
         }
         Ok(Self {
             path: path.to_owned(),
             _locks: locks,
+            warning,
         })
     }
 
@@ -85,12 +93,19 @@ impl DataDir {
         &self.path
     }
 
+    /// What to tell the user, if anything is wrong with it: lowercase, no full stop.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
     /// The same directory as somebody else would hold it, for tests.
     #[cfg(test)]
     pub(crate) fn again(&self) -> Self {
         Self {
             path: self.path.clone(),
             _locks: Vec::new(),
+            warning: None,
         }
     }
 
@@ -110,13 +125,7 @@ impl DataDir {
             path: temporary.clone(),
             source,
         };
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&temporary)
-            .map_err(write)?;
+        let mut file = tailrace_files::create(&temporary).map_err(write)?;
         file.write_all(bytes).map_err(write)?;
         file.sync_all().map_err(write)?;
         drop(file);
@@ -149,6 +158,25 @@ impl DataDir {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(_) => rename(target, previous),
         }
+    }
+}
+
+/// Refuses a directory to which everybody may write. Gives a warning where that is not its user's choice.
+fn check_access(path: &Path) -> Result<Option<String>, Kind> {
+    let access = tailrace_files::access(path).map_err(|source| Kind::DataDirWrite {
+        path: path.to_owned(),
+        source,
+    })?;
+    match access {
+        Access::Limited => Ok(None),
+        Access::Everybody => Err(Kind::DataDirOpen {
+            path: path.to_owned(),
+        }),
+        Access::EverybodyByMount => Ok(Some(format!(
+            "data_dir {} is the root of a mount to which everybody who can reach it may write: whoever replaces files \
+             there decides what is read and sent; mount it with mode 0700",
+            path.display()
+        ))),
     }
 }
 
@@ -225,7 +253,65 @@ mod tests {
         let lock_is_a_directory = dir.path().join("d");
         fs::create_dir_all(lock_is_a_directory.join("lock")).unwrap();
         let error = DataDir::open(&lock_is_a_directory).unwrap_err();
-        assert!(error.to_string().contains("not writable"), "{error}");
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("a directory"), "{error}: {cause}");
+    }
+
+    #[test]
+    fn what_others_put_into_the_directory_is_neither_written_to_nor_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let fifo = |path: &Path| {
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+        };
+        let link = |path: &Path| std::os::unix::fs::symlink(&victim, path).unwrap();
+        for what in ["link", "named pipe"] {
+            let make = |path: &Path| match what {
+                "link" => link(path),
+                _ => fifo(path),
+            };
+            let data = tempfile::tempdir().unwrap();
+            make(&data.path().join("lock"));
+            let error = DataDir::open(data.path()).unwrap_err();
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(cause.contains(what), "{error}: {cause}");
+            fs::remove_file(data.path().join("lock")).unwrap();
+            for name in ["f.tmp", "previous.tmp", "f.prev", "f"] {
+                let data = DataDir::open(data.path()).unwrap();
+                let _ = fs::remove_file(data.path().join(name));
+                make(&data.path().join(name));
+                data.replace("f", "f.prev", b"mine", |_| Ok(())).unwrap();
+                let meta = fs::symlink_metadata(data.path().join("f")).unwrap();
+                assert!(meta.is_file(), "{what} {name}");
+            }
+        }
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_directory_to_which_everybody_may_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        for (mode, is_refused) in [
+            (0o777, true),
+            (0o1777, true),
+            (0o775, false),
+            (0o700, false),
+        ] {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+            match DataDir::open(dir.path()) {
+                Ok(data) => assert!(!is_refused && data.warning().is_none(), "{mode:o}"),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(
+                        is_refused && text.contains("chmod go-w"),
+                        "{mode:o}: {text}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

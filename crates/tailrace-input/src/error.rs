@@ -65,6 +65,17 @@ pub(crate) enum Kind {
         source: io::Error,
     },
     #[error(
+        "everybody may write to data_dir {path}, and whoever replaces files there decides what is read and sent: \
+         `chmod go-w {path}`, or set `data_dir` to a directory of its own"
+    )]
+    DataDirOpen { path: PathBuf },
+    #[error("{path} cannot be used as a file of the agent")]
+    StateFile {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
         "data_dir {path} is in use by another tailrace agent; give each agent its own `data_dir`"
     )]
     Locked { path: PathBuf },

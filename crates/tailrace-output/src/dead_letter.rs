@@ -8,9 +8,8 @@
 //! A record is in the file, synced, before [`DeadLetters::add`] returns. A line that a crash cut off is
 //! closed before the next one is added, and passed over by readers. It never decides what is bad.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -132,15 +131,11 @@ impl DeadLetters {
     /// Adds as many of the first records as there is room for, and gives how many that are.
     fn append(&self, letters: &[DeadLetter]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut dir = DirBuilder::new();
-        dir.recursive(true).mode(0o700).create(folder)?;
+        tailrace_files::create_dir(folder)?;
         let is_new = !self.path.exists();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .mode(0o600)
-            .open(&self.path)?;
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).append(true);
+        let mut file = tailrace_files::open(&self.path, &mut options)?;
         let before = file.metadata()?.len();
         let mut lines = Vec::new();
         if before > 0 {
@@ -184,7 +179,7 @@ impl DeadLetters {
 ///
 /// The file cannot be read.
 pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetter, Vec<u8>>>> {
-    let file = match File::open(path) {
+    let file = match tailrace_files::open(path, OpenOptions::new().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -213,12 +208,7 @@ pub fn write_dead_letters(path: &Path, letters: &[Result<DeadLetter, Vec<u8>>]) 
         }
     }
     let temporary = path.with_extension("tmp");
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(&temporary)?;
+    let mut file = tailrace_files::create(&temporary)?;
     for letter in letters {
         match letter {
             Ok(letter) => serde_json::to_writer(&mut file, letter)?,

@@ -2,6 +2,8 @@
 //! says, and resolves each request with what became of it. It never skips one, gives up only what it
 //! was told to, and reads no clock but tokio's, so that paused-time tests hold.
 
+mod waiting;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,7 @@ use crate::gate::{Effect, Gate, Piece, Refusal, Step};
 use crate::outcome::{Answered, Outcome};
 use crate::search::Search;
 use crate::{Encoding, Observer, Output, Payload, Request};
+use waiting::Waiting;
 
 /// A request that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,11 +111,15 @@ pub(crate) async fn run<W: Way, R: Request>(
         on_wire: JoinSet::new(),
         observer,
         reason: String::new(),
+        waiting: Waiting::new(),
+        told_at: None,
         held: false,
     };
     let mut closed = false;
-    while !(closed && drive.gate.is_empty()) {
+    while !(closed && drive.gate.is_empty() && drive.waiting.len() == 0) {
         let now = Instant::now();
+        drive.set_aside(now);
+        let due = drive.waiting.due();
         match drive.gate.next(now, !requests.is_empty()) {
             Step::Send(piece) => drive.send(piece),
             Step::Take => match requests.recv().await {
@@ -129,6 +136,7 @@ pub(crate) async fn run<W: Way, R: Request>(
                         None => closed = true,
                     },
                     () = sleep_until(until.unwrap_or(now)), if until.is_some() => {}
+                    () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
                     else => debug_assert!(closed, "a wait that nothing ends"),
                 }
             }
@@ -145,6 +153,10 @@ struct Drive<'a, W, R> {
     observer: &'a dyn Observer,
     /// What the last refusal said.
     reason: String,
+    /// What is to be set aside and cannot be yet.
+    waiting: Waiting<R>,
+    /// When the observer was told last that there is such.
+    told_at: Option<Instant>,
     /// The observer was told that the output holds.
     held: bool,
 }
@@ -252,12 +264,27 @@ impl<W: Way, R: Request> Drive<'_, W, R> {
         match effect {
             Effect::Kept => {}
             Effect::Reject(mut piece) => {
-                if let Err(reason) = piece.request.reject(&self.reason) {
-                    let delay = self.gate.park(piece, now);
-                    self.held = true;
-                    self.observer.holding(&reason, delay);
+                if let Err(problem) = piece.request.reject(&self.reason) {
+                    self.waiting.push(piece.request, self.reason.clone(), now);
+                    self.tell_waiting(&problem, now);
                 }
             }
+        }
+    }
+
+    /// Tries again to set aside what waits for it.
+    fn set_aside(&mut self, now: Instant) {
+        if let Some(problem) = self.waiting.retry(now) {
+            self.tell_waiting(&problem, now);
+        }
+    }
+
+    fn tell_waiting(&mut self, problem: &str, now: Instant) {
+        self.held = true;
+        let is_due = |told_at: Instant| now >= told_at + self.way.patience().hold;
+        if self.told_at.is_none_or(is_due) {
+            self.told_at = Some(now);
+            self.observer.waiting(problem, self.waiting.len());
         }
     }
 
@@ -267,8 +294,9 @@ impl<W: Way, R: Request> Drive<'_, W, R> {
     }
 
     fn look_at_gate(&mut self) {
-        if self.held && self.gate.is_open() {
+        if self.held && self.gate.is_open() && self.waiting.len() == 0 {
             self.held = false;
+            self.told_at = None;
             self.observer.released();
         }
     }

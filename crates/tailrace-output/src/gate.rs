@@ -431,16 +431,10 @@ impl<R: Request> Gate<R> {
         if refusal == Refusal::Request || piece.strikes >= STRIKES {
             return Effect::Reject(piece);
         }
-        self.park(piece, now);
-        Effect::Kept
-    }
-
-    /// A piece that cannot be rejected now waits; the others go on.
-    pub(crate) fn park(&mut self, mut piece: Piece<R>, now: Instant) -> Duration {
-        let delay = self.backoff.spread(self.patience.hold);
-        piece.not_before = Some(now + delay);
+        // It needs the same evidence again, a hold apart.
+        piece.not_before = Some(now + self.backoff.spread(self.patience.hold));
         self.pieces.push_back(piece);
-        delay
+        Effect::Kept
     }
 
     /// Whether nothing is suspected.

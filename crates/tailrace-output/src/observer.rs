@@ -23,6 +23,11 @@ pub trait Observer: Send + Sync {
         let _ = (reason, delay);
     }
 
+    /// So many records that the other side will never take cannot be set aside, and wait until they can be.
+    fn waiting(&self, problem: &str, records: usize) {
+        let _ = (problem, records);
+    }
+
     /// What was refused before is accepted, rejected or given up.
     fn released(&self) {}
 

@@ -31,6 +31,7 @@ use crate::pipeline::{self, Built, Opened, Pipeline, Surroundings};
 use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::PipelinePlan;
 use crate::reload::Reload;
+use crate::safe_mode::SafeMode;
 use crate::worker;
 
 /// Where an agent is in its life.
@@ -54,9 +55,25 @@ pub struct Agent {
     pub(crate) faults: Faults,
     pub(crate) grace: Duration,
     workers: Vec<JoinHandle<()>>,
+    workers_share: Arc<worker::Shared>,
+    safe_mode: Arc<SafeMode>,
+    not_run: NotRun,
+    /// Outside of safe mode.
+    sizes: Sizes,
     phase: watch::Sender<Phase>,
     /// How many inputs are read.
     reading: Arc<watch::Sender<usize>>,
+}
+
+/// An agent that was started and is dropped before it runs: something else kept the process from starting.
+struct NotRun(Option<Arc<SafeMode>>);
+
+impl Drop for NotRun {
+    fn drop(&mut self) {
+        if let Some(safe_mode) = &self.0 {
+            safe_mode.ended();
+        }
+    }
 }
 
 /// A pipeline that runs.
@@ -76,6 +93,7 @@ pub(crate) struct Around {
     data_dir: PathBuf,
     /// What all pipelines together may have in flight.
     queue_bytes: u64,
+    safe_mode: Arc<SafeMode>,
     built: u64,
 }
 
@@ -107,6 +125,7 @@ pub struct View {
     pipelines: Pipelines,
     phase: watch::Receiver<Phase>,
     checkpoint: CheckpointStatus,
+    safe_mode: Arc<SafeMode>,
 }
 
 impl Agent {
@@ -127,6 +146,26 @@ impl Agent {
             source,
         };
         let dir = DataDir::open(&config.data_dir).map_err(data_dir)?;
+        if let Some(warning) = dir.warning() {
+            warn!("{warning}");
+        }
+        // Before anything is loaded: that may be what ends the process.
+        let safe_mode = Arc::new(SafeMode::begin(dir.path(), Instant::now()));
+        let started = Self::start_in(dir, config, plans, (sizes, &safe_mode), registry);
+        if started.is_err() {
+            safe_mode.ended();
+        }
+        started
+    }
+
+    fn start_in(
+        dir: DataDir,
+        config: &Config,
+        plans: Vec<PipelinePlan>,
+        (sizes, safe_mode): (Sizes, &Arc<SafeMode>),
+        registry: &mut Registry,
+    ) -> Result<Self, Error> {
+        let now = safe_mode.sizes(sizes);
         let (checkpointer, restored) = checkpointer::Idle::load(dir, &plans)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -136,12 +175,14 @@ impl Agent {
             .map_err(|source| Kind::Thread { source })?;
         let faults = Faults::new();
         let metrics = Metrics::register(registry);
+        metrics.set_safe_mode(safe_mode.is_active());
         let mut around = Around {
             jobs: Arc::new(Jobs::default()),
             metrics: metrics.clone(),
             fingerprint_key: restored.fingerprint_key,
             data_dir: config.data_dir.clone(),
-            queue_bytes: sizes.queue_bytes,
+            queue_bytes: now.queue_bytes,
+            safe_mode: Arc::clone(safe_mode),
             built: 0,
         };
         let share = around.share(plans.len());
@@ -154,10 +195,21 @@ impl Agent {
             pipelines.add(Arc::clone(&pipeline.pipeline));
             built.push((pipeline, certificates));
         }
+        let workers_share = Arc::new(worker::Shared {
+            jobs: Arc::clone(&around.jobs),
+            pipelines: pipelines.clone(),
+            faults: faults.clone(),
+            failpoints: Failpoints::from(|name| std::env::var_os(name)),
+            in_progress: InProgress::open(&around.data_dir),
+        });
         let mut agent = Self {
-            checkpointer: checkpointer.start(pipelines.clone(), metrics)?,
+            checkpointer: checkpointer.start(pipelines.clone(), metrics, Arc::clone(safe_mode))?,
             around,
             pipelines,
+            workers_share,
+            safe_mode: Arc::clone(safe_mode),
+            not_run: NotRun(Some(Arc::clone(safe_mode))),
+            sizes,
             running: Vec::new(),
             workers: Vec::new(),
             phase: watch::Sender::new(Phase::Running),
@@ -166,23 +218,17 @@ impl Agent {
             faults,
             runtime,
         };
-        agent.start_workers(sizes.workers)?;
+        agent.start_workers(now.workers)?;
         for (built, certificates) in built {
             agent.start_reading(built, certificates)?;
         }
         Ok(agent)
     }
 
+    /// Starts workers until there are so many.
     fn start_workers(&mut self, workers: usize) -> Result<(), Error> {
-        let shared = Arc::new(worker::Shared {
-            jobs: Arc::clone(&self.around.jobs),
-            pipelines: self.pipelines.clone(),
-            faults: self.faults.clone(),
-            failpoints: Failpoints::from(|name| std::env::var_os(name)),
-            in_progress: InProgress::open(&self.around.data_dir),
-        });
-        for number in 0..workers {
-            let shared = Arc::clone(&shared);
+        for number in self.workers.len()..workers {
+            let shared = Arc::clone(&self.workers_share);
             let run = move || worker::run(&shared, number);
             self.workers.push(thread("tailrace-work", run)?);
         }
@@ -217,12 +263,26 @@ impl Agent {
         Ok(())
     }
 
+    /// From now on the agent takes what the machine affords.
+    fn leave_safe_mode(&mut self) {
+        self.around.queue_bytes = self.sizes.queue_bytes;
+        let share = self.around.share(self.running.len());
+        for running in &self.running {
+            running.pipeline.resize(share);
+        }
+        self.around.metrics.set_safe_mode(false);
+        if let Err(error) = self.start_workers(self.sizes.workers) {
+            warn!(%error, "no more workers can be started");
+        }
+    }
+
     /// A view of the running agent, for the admin endpoint and for progress.
     pub fn view(&self) -> View {
         View {
             pipelines: self.pipelines.clone(),
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
+            safe_mode: Arc::clone(&self.safe_mode),
         }
     }
 
@@ -235,6 +295,7 @@ impl Agent {
         stop: impl Future<Output = ()>,
         mut reloads: mpsc::Receiver<Reload>,
     ) -> Summary {
+        self.not_run.0 = None;
         let mut stop = std::pin::pin!(stop);
         let stopped = loop {
             let mut reading = self.reading.subscribe();
@@ -244,11 +305,13 @@ impl Agent {
                     () = self.faults.first() => Next::End { stopped: true },
                     _ = reading.wait_for(|&inputs| inputs == 0) => Next::End { stopped: false },
                     Some(reload) = reloads.recv() => Next::Reload(reload),
+                    () = self.safe_mode.left() => Next::LeaveSafeMode,
                 }
             });
             match next {
                 Next::End { stopped } => break stopped,
                 Next::Reload(reload) => self.go_over(reload),
+                Next::LeaveSafeMode => self.leave_safe_mode(),
             }
         };
         drop(reloads);
@@ -274,12 +337,17 @@ impl Agent {
         self.runtime.shutdown_background();
         self.checkpointer.finish();
         self.phase.send_replace(Phase::Stopped);
+        let fault = self.faults.any();
+        if !fault {
+            self.safe_mode.ended();
+        }
         let view = View {
             pipelines: self.pipelines,
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
+            safe_mode: self.safe_mode,
         };
-        view.summary(self.faults.any())
+        view.summary(fault)
     }
 
     /// Ends the readers and lets the workers finish what was read.
@@ -307,6 +375,7 @@ enum Next {
         stopped: bool,
     },
     Reload(Reload),
+    LeaveSafeMode,
 }
 
 impl Around {
@@ -334,6 +403,7 @@ impl Around {
             fingerprint_key: self.fingerprint_key,
             first_start: resumed.first_start,
             data_dir: &self.data_dir,
+            safe_mode: &self.safe_mode,
             handed_over: resumed.handed_over,
             resume: resumed.resume,
         };
@@ -381,6 +451,11 @@ impl View {
         pipelines
             .flat_map(|pipeline| pipeline.health.denied(&pipeline.plan.name))
             .collect()
+    }
+
+    /// How many starts in a row ended without progress, if the agent is in safe mode because of them.
+    pub fn safe_mode(&self) -> Option<u32> {
+        self.safe_mode.deaths()
     }
 
     /// Why the checkpoint could not be written the last time, if so.

@@ -227,7 +227,7 @@ impl CatchUp {
                 missed.is_finished = true;
                 events.push(SourceEvent::Finished { slot });
             }
-            if buffer.len() >= pipeline.batch_bytes_max {
+            if buffer.len() >= pipeline.batch_bytes_max() {
                 break;
             }
         }
@@ -300,7 +300,7 @@ impl CatchUp {
                 });
             }
         }
-        let room = pipeline.batch_bytes_max.saturating_sub(buffer.len());
+        let room = pipeline.batch_bytes_max().saturating_sub(buffer.len());
         let unread = behind.shared_to.saturating_sub(file.offset());
         let want = usize::try_from(unread).unwrap_or(usize::MAX).min(room);
         if want > 0 {

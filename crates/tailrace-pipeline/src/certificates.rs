@@ -20,7 +20,9 @@ impl Certificates {
             .outputs
             .iter()
             .flat_map(tailrace_config::Output::files);
-        let contents: Vec<Option<Vec<u8>>> = files.map(|path| std::fs::read(path).ok()).collect();
+        // What is larger is refused when it is opened.
+        let content = |path: &std::path::PathBuf| tailrace_files::read_provided(path, 1 << 20).ok();
+        let contents: Vec<Option<Vec<u8>>> = files.map(content).collect();
         Self(KEY.hash_one(contents))
     }
 }

@@ -23,6 +23,7 @@ use crate::pipeline::Pipeline;
 use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::resume::ResumeTable;
+use crate::safe_mode::SafeMode;
 use crate::watermark::{Counts, Mark, Resumed};
 
 /// How often the checkpoint is written while watermarks move.
@@ -77,6 +78,11 @@ struct Writer {
     metrics: Metrics,
     status: CheckpointStatus,
     check: SelfCheck,
+    safe_mode: Arc<SafeMode>,
+    /// More is settled than the checkpoint on disk says.
+    progressed: bool,
+    /// By pipelines whose inputs have no place in the checkpoint.
+    delivered: u64,
 }
 
 impl Idle {
@@ -107,6 +113,7 @@ impl Idle {
         self,
         pipelines: Pipelines,
         metrics: Metrics,
+        safe_mode: Arc<SafeMode>,
     ) -> Result<Checkpointer, Error> {
         let status = CheckpointStatus::default();
         let all = pipelines.all();
@@ -133,6 +140,9 @@ impl Idle {
             metrics,
             status: status.clone(),
             check: SelfCheck::default(),
+            safe_mode,
+            progressed: false,
+            delivered: 0,
         };
         let writer = Arc::new(Mutex::new(writer));
         let theirs = Arc::clone(&writer);
@@ -238,6 +248,13 @@ impl Writer {
             let is_stalled = pipeline.health.look(ledger, said, Instant::now());
             pipeline.metrics.stalled.set(is_stalled.into());
         }
+        // What is read from a pipe has no place in the checkpoint: there delivery is all the progress that there is.
+        let delivered = ledgers.iter().flat_map(|ledger| &ledger.outputs);
+        let delivered = delivered.map(|output| output.delivered).sum();
+        let is_piped =
+            |pipeline: &Arc<Pipeline>| !pipeline.plan.config.inputs.iter().any(Input::is_files);
+        self.progressed |= delivered > self.delivered && pipelines.iter().all(is_piped);
+        self.delivered = delivered;
         self.check.look(ledgers);
     }
 
@@ -254,6 +271,9 @@ impl Writer {
                     self.status.set(None);
                 }
                 self.stored_at = Instant::now();
+                if std::mem::take(&mut self.progressed) {
+                    self.safe_mode.progressed(self.stored_at);
+                }
             }
             Err(failure) => {
                 let cause = std::error::Error::source(&failure).map(ToString::to_string);
@@ -299,6 +319,8 @@ impl Writer {
                 offset: mark.watermark,
                 counts: stored(mark.counts),
             };
+            let known = state.get(output, mark.id, mark.generation);
+            self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
             let size = mark.size;
             let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
             if let Err(backwards) = set {
@@ -386,6 +408,17 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
         table.add(entry, outputs);
     }
     table
+}
+
+fn records(counts: Stored) -> u64 {
+    let Stored {
+        delivered,
+        filtered,
+        rejected,
+        dead_lettered,
+        dropped,
+    } = counts;
+    delivered + filtered + rejected + dead_lettered + dropped
 }
 
 fn stored(counts: Counts) -> Stored {

@@ -50,8 +50,10 @@ pub(crate) struct CrashedBatch {
 /// How often the dead-letter file is tried again.
 const RETRY_EVERY: Duration = match cfg!(test) {
     true => Duration::from_millis(1),
-    false => Duration::from_secs(10),
+    false => Duration::from_secs(1),
 };
+/// How often it is logged that it cannot be written.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 /// How often panics are logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -147,6 +149,7 @@ impl CrashedBatch {
             .map(|record| self.entry(record))
             .collect();
         let (mut done, mut in_file) = (0, 0);
+        let mut told_at: Option<Instant> = None;
         while done < entries.len() {
             let left = &entries[done..];
             let added = tokio::task::block_in_place(|| self.driver.dead_letters.add_all(left));
@@ -155,13 +158,16 @@ impl CrashedBatch {
             in_file += added.added;
             done += added.added + added.dropped;
             if let Some(error) = added.error {
-                error!(
-                    pipeline = self.driver.pipeline,
-                    output = self.driver.name,
-                    records = entries.len() - done,
-                    reason = error.to_string(),
-                    "records that made a worker panic cannot be set aside and wait"
-                );
+                if told_at.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                    told_at = Some(Instant::now());
+                    error!(
+                        pipeline = self.driver.pipeline,
+                        output = self.driver.name,
+                        records = entries.len() - done,
+                        reason = error.to_string(),
+                        "records that made a worker panic cannot be set aside and wait"
+                    );
+                }
                 tokio::time::sleep(RETRY_EVERY).await;
             }
         }

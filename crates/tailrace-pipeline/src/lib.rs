@@ -55,6 +55,7 @@ mod health;
 mod ledger;
 mod metrics;
 mod reload;
+mod safe_mode;
 
 pub use agent::{Agent, Phase, Sizes, Summary, View};
 pub use delay::DelaySums;

@@ -59,6 +59,7 @@ pub(crate) struct Metrics {
     odd_responses: Family<OutputLabels, Counter>,
     delay: DelayFamily,
     checkpoint_age: Gauge,
+    safe_mode: Gauge,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
     settled_before: Family<OutputLabels, Counter>,
     sent_again: Family<OutputLabels, Counter>,
@@ -404,6 +405,11 @@ impl Metrics {
             Unit::Seconds,
             m.checkpoint_age,
         );
+        r.register(
+            "safe_mode",
+            "1 while the agent needs as little as it can, because its last starts ended without progress",
+            m.safe_mode,
+        );
         metrics
     }
 
@@ -486,6 +492,11 @@ impl Metrics {
             delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
             labels,
         }
+    }
+
+    /// Sets whether the agent is in safe mode.
+    pub(crate) fn set_safe_mode(&self, is_active: bool) {
+        self.safe_mode.set(is_active.into());
     }
 
     /// Sets the seconds since the checkpoint was last written.

@@ -203,6 +203,17 @@ impl Driver {
     }
 }
 
+impl Driver {
+    /// Something is held back, for this reason.
+    fn hold(&self, reason: &str) {
+        *self.lock_said() = Some(reason.to_owned());
+        self.failing.send_replace(true);
+        if !self.held.swap(true, Ordering::Relaxed) {
+            self.metrics.holding.inc();
+        }
+    }
+}
+
 impl Observer for Driver {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
         *self.lock_said() = Some(reason.to_owned());
@@ -218,12 +229,20 @@ impl Observer for Driver {
         );
     }
 
+    fn waiting(&self, problem: &str, records: usize) {
+        self.hold(problem);
+        error!(
+            pipeline = self.pipeline,
+            output = self.name,
+            records,
+            reason = problem,
+            "records that the server refuses cannot be set aside and wait; others go on as long as limits.replay and \
+             queue.max_bytes allow"
+        );
+    }
+
     fn holding(&self, reason: &str, delay: Duration) {
-        *self.lock_said() = Some(reason.to_owned());
-        self.failing.send_replace(true);
-        if !self.held.swap(true, Ordering::Relaxed) {
-            self.metrics.holding.inc();
-        }
+        self.hold(reason);
         error!(
             pipeline = self.pipeline,
             output = self.name,

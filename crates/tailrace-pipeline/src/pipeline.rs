@@ -36,6 +36,7 @@ use crate::plan::PipelinePlan;
 use crate::pool::Pool;
 use crate::reader::{Reader, Source};
 use crate::resume::ResumeTable;
+use crate::safe_mode::SafeMode;
 use crate::seen::ColumnsSeen;
 use crate::set_aside::SetAside;
 use crate::wake::Readers;
@@ -59,7 +60,8 @@ pub(crate) struct Pipeline {
     pub(crate) columns_seen: ColumnsSeen,
     pub(crate) failed: FailureLog,
     pub(crate) health: Health,
-    pub(crate) batch_bytes_max: usize,
+    batch_bytes_max: usize,
+    safe_mode: Arc<SafeMode>,
     pub(crate) batch_wait_max: Duration,
     pub(crate) replay_bytes_max: u64,
     pub(crate) id: PipelineId,
@@ -81,6 +83,7 @@ pub(crate) struct Surroundings<'a> {
     /// What the pipeline held open whose place this one takes.
     pub(crate) handed_over: HandedOver,
     pub(crate) data_dir: &'a Path,
+    pub(crate) safe_mode: &'a Arc<SafeMode>,
 }
 
 /// A plan whose outputs are open: what may be wrong with them is known, and nothing runs yet.
@@ -243,6 +246,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
         tracker,
         outputs,
         batch_bytes_max,
+        safe_mode: Arc::clone(around.safe_mode),
         batch_wait_max: plan.config.batch.max_wait,
         replay_bytes_max,
         id: around.id,
@@ -286,6 +290,11 @@ impl Pipeline {
     /// What an output reads again of an input.
     pub(crate) fn catch_up(&self, input: usize, output: usize) -> &Arc<CatchUp> {
         &self.catch_ups[self.plan.config.inputs.len() * output + input]
+    }
+
+    /// Bytes of records in a batch, at most, as things are now.
+    pub(crate) fn batch_bytes_max(&self) -> usize {
+        self.safe_mode.batch_bytes_max(self.batch_bytes_max)
     }
 
     /// Whether files are held for an output.

@@ -57,6 +57,9 @@ pub enum Fact {
     OfPod(usize),
 }
 
+/// What the constants of all queries may make together while they are planned, in bytes: the plans keep them.
+const CONSTANT_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// Prepares all pipelines, or tells everything that is wrong with their queries.
 ///
 /// # Errors
@@ -70,10 +73,27 @@ pub fn prepare(config: &Config) -> Result<Vec<PipelinePlan>, Vec<Diagnostic>> {
         .iter()
         .map(|(key, value)| (key.clone(), Value::Str(value.clone())))
         .collect();
+    let mut constant_bytes = 0;
     for (name, pipeline) in &config.pipelines {
         match PipelinePlan::prepare(name, pipeline, &resource) {
-            Ok(plan) => plans.push(plan),
+            Ok(plan) => {
+                constant_bytes += plan.query.constant_bytes();
+                plans.push(plan);
+            }
             Err(diagnostic) => diagnostics.push(*diagnostic),
+        }
+        if constant_bytes > CONSTANT_BYTES_MAX {
+            let transform = &pipeline.transform;
+            let message = format!(
+                "with this query the constants of all queries make more than {CONSTANT_BYTES_MAX} bytes"
+            );
+            let hint = "look for functions of constants that make large texts or lists";
+            diagnostics.push(
+                transform
+                    .diagnostic(1, 1, 1, message)
+                    .with_hint(hint.to_owned()),
+            );
+            break;
         }
     }
     if diagnostics.is_empty() {

@@ -195,7 +195,7 @@ impl Reader {
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if
     /// the input has ended.
     fn fill(&mut self, buffer: &mut Buffer, events: &mut Vec<FileEvent>) -> bool {
-        let bytes_max = self.pipeline.batch_bytes_max;
+        let bytes_max = self.pipeline.batch_bytes_max();
         let mut deadline = None;
         loop {
             let room = bytes_max.saturating_sub(buffer.len());

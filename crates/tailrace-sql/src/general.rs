@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
-use crate::guard::{budget, catching};
+use crate::guard::{batch as limits, catching};
 use crate::plan::{Outputs, plan, table_schema};
 use crate::query::Prepared;
 use crate::row_wise::RowWise;
@@ -172,7 +172,7 @@ impl General {
             Err(error) => error,
         };
         counts::set_back(counted);
-        if budget::is_over() {
+        if limits::is_over() {
             // The batch is evaluated again in pieces.
             return self.nothing();
         }

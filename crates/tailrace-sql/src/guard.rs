@@ -7,6 +7,7 @@
 //! never changes what a call returns.
 
 mod argument;
+pub(crate) mod batch;
 pub(crate) mod budget;
 mod growth;
 mod size;
@@ -192,12 +193,15 @@ impl ScalarUDFImpl for Guard {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        budget::check()?;
+        batch::check()?;
         growth::check(self.name(), &mut args)?;
         // Not by way of `ScalarUDF`, which asserts in debug builds what `with_zone` mends.
         let (field, inner) = (Arc::clone(&args.return_field), self.inner.inner());
         let made = catching(self.name(), || inner.invoke_with_args(args))?;
         size::check(self.name(), &made)?;
+        if budget::is_limited() {
+            budget::spend(self.name(), size::made_bytes(&made))?;
+        }
         with_zone(made, field.data_type())
     }
 
@@ -285,6 +289,9 @@ impl ScalarUDFImpl for Checked {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.swap_remove(0);
         size::check("||", &value)?;
+        if budget::is_limited() {
+            budget::spend("||", size::made_bytes(&value))?;
+        }
         Ok(value)
     }
 }

@@ -40,7 +40,7 @@ mod row_wise;
 pub use error::{Error, Warning};
 pub use evaluate::{Evaluated, Evaluator, FailedOutput, Rows, Selected, Selection};
 pub use failures::Failure;
-pub use guard::budget::{bounded, is_exhausted};
+pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
 pub use pushdown::{Needle, Needles, Pushdown, When};
 pub use query::{Branch, Conjunct, Output, OutputValue, Query};

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::DataFusionError;
 
 use self::draft::{Draft, Planner, star_of, unify_types};
-use self::list::{list, unify_names};
+use self::list::{Item, list, unify_names};
 use crate::analyse::Analysis;
 use crate::error::{Error, Place, Places, Warning, planner_message};
 use crate::evaluate::Evaluator;
@@ -33,6 +33,7 @@ pub struct Query {
     pushdown: Option<Pushdown>,
     warnings: Vec<Warning>,
     prepared: Vec<Prepared>,
+    constant_bytes: usize,
 }
 
 /// One SELECT of the query; several are joined by UNION ALL.
@@ -148,14 +149,34 @@ impl Query {
         Evaluator::new(self)
     }
 
+    /// What its constants made while it was planned, in bytes: no less than they take in the plan.
+    pub fn constant_bytes(&self) -> usize {
+        self.constant_bytes
+    }
+
     pub(crate) fn prepared(&self) -> &[Prepared] {
         &self.prepared
     }
 }
 
+/// SELECTs of one query; planning takes time that grows with the square of either.
+const SELECTS_MAX: usize = 500;
+/// Outputs that they compute, all together.
+const COMPUTED_MAX: usize = 1000;
+
+/// Refuses a query with more of something than can be planned in seconds.
+fn at_most(max: usize, count: usize, what: &str) -> Result<(), Error> {
+    if count <= max {
+        return Ok(());
+    }
+    let error = Place::START.error(format!("the query has {count} {what}, more than {max}"));
+    Err(error.with_hint("split it into several pipelines"))
+}
+
 fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
     let places = Places::new(sql);
     let parts = parse(sql, &places)?;
+    at_most(SELECTS_MAX, parts.len(), "SELECTs")?;
     let internal = |error: DataFusionError| {
         Place::START
             .error(planner_message(&error))
@@ -169,6 +190,9 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         part.table.clone_into(&mut analysis.table);
         lists.push(list(&mut analysis, part)?);
     }
+    let items = lists.iter().flat_map(|list| &list.items);
+    let computed = items.filter(|item| matches!(item, Item::Computed { .. }));
+    at_most(COMPUTED_MAX, computed.count(), "computed outputs")?;
     unify_names(&mut lists)?;
     let mut branches = Vec::with_capacity(parts.len());
     for (part, list) in parts.into_iter().zip(lists) {
@@ -207,5 +231,6 @@ fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
         pushdown,
         warnings,
         prepared,
+        constant_bytes: session.constant_bytes(),
     })
 }

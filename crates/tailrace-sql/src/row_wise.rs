@@ -20,7 +20,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
 use crate::evaluate::{FailedOutput, Rows, Selected};
 use crate::failures::Failures;
-use crate::guard::{budget, catching};
+use crate::guard::{batch as limits, catching};
 use crate::query::Prepared;
 use crate::session::{Clock, with_clock};
 use crate::value::{counts, with_nulls_inside};
@@ -216,7 +216,7 @@ pub(crate) fn evaluate(
         Err(error) => error,
     };
     counts::set_back(counted);
-    if budget::is_over() {
+    if limits::is_over() {
         // The batch is evaluated again in pieces.
         return new_null_array(ty, count);
     }

@@ -4,6 +4,7 @@
 //! replaced by functions that read a [`Clock`], which the evaluator sets to the observed time of each batch: a plan
 //! made once would freeze DataFusion's own. Never reads the machine's clock.
 
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,6 +27,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::FutureExt;
 
+use crate::guard::budget::{self, CONSTANT_BYTES_MAX};
 use crate::guard::{self, GuardAll};
 use crate::value;
 
@@ -60,6 +62,8 @@ pub(crate) enum Function {
 pub(crate) struct Session {
     context: SessionContext,
     state: SessionState,
+    /// What constants may still make.
+    constant_bytes_left: Cell<usize>,
 }
 
 impl Session {
@@ -86,7 +90,11 @@ impl Session {
         }
         guard::install(&context);
         let state = context.state();
-        Ok(Session { context, state })
+        Ok(Session {
+            context,
+            state,
+            constant_bytes_left: Cell::new(CONSTANT_BYTES_MAX),
+        })
     }
 
     pub(crate) fn context(&self) -> &SessionContext {
@@ -137,11 +145,23 @@ impl Session {
         })
     }
 
+    /// What the constants of the query have made so far, in bytes.
+    pub(crate) fn constant_bytes(&self) -> usize {
+        CONSTANT_BYTES_MAX - self.constant_bytes_left.get()
+    }
+
     /// The value of an expression without columns.
     ///
     /// # Errors
-    /// What fails in it.
+    /// What fails in it, or all constants of the query make too much.
     pub(crate) fn constant(&self, expr: &ast::Expr) -> Result<ScalarValue> {
+        let left = self.constant_bytes_left.get();
+        let (value, left) = budget::within(left, || self.evaluate(expr));
+        self.constant_bytes_left.set(left);
+        value
+    }
+
+    fn evaluate(&self, expr: &ast::Expr) -> Result<ScalarValue> {
         let expr = ast::ExprWithAlias {
             expr: expr.clone(),
             alias: None,

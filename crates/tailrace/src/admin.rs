@@ -214,6 +214,9 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
     let body = serde_json::json!({
         "ready": ready,
         "reason": reason,
+        "safe_mode": shared.view.safe_mode().map(|deaths| {
+            format!("the last {deaths} starts ended without progress: one worker, small batches, half the memory")
+        }),
         "denied": denied,
         "outputs": outputs,
     });

@@ -3,7 +3,7 @@
 //! Takes a config and its plans, gives what is wrong, where it is written down and what to do next. Leaves nothing
 //! behind, and disturbs no agent that runs.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tailrace_config::{Config, Diagnostic, Places, Position};
+use tailrace_files::Access;
 use tailrace_pipeline::PipelinePlan;
 
 use crate::admin::STATUS_PATH;
@@ -41,6 +42,10 @@ pub(crate) fn check(
         let hint = "set `data_dir` to a directory that this user can write to, or use --data-dir";
         diagnostics.push(diagnostic.with_hint(hint.to_owned()));
     }
+    diagnostics.extend(closed_to_others(&config.data_dir).map(|(message, hint)| {
+        let diagnostic = at(places.data_dir.as_ref(), &config.data_dir, message);
+        diagnostic.with_hint(hint.to_owned())
+    }));
     if let Some(address) = config.admin.listen
         && let Err(error) = TcpListener::bind(address)
         && !(error.kind() == ErrorKind::AddrInUse
@@ -69,6 +74,23 @@ fn at(position: Option<&Position>, file: &Path, message: String) -> Diagnostic {
         Some(position) => Diagnostic::new(position, 1, message),
         None => Diagnostic::about_file(file, message),
     }
+}
+
+/// What others could do, or did, in the data directory that keeps `run` from starting; and what to do about it.
+fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
+    let path = data_dir.display();
+    if matches!(tailrace_files::access(data_dir), Ok(Access::Everybody)) {
+        let message = format!("data_dir: everybody may write to {path}");
+        return Some((message, "take that permission away: `chmod go-w`"));
+    }
+    let lock = data_dir.join("lock");
+    let error = tailrace_files::open(&lock, OpenOptions::new().read(true)).err()?;
+    let is_refused = error.kind() == ErrorKind::InvalidInput;
+    let message = format!("data_dir: {} cannot be used: {error}", lock.display());
+    is_refused.then_some((
+        message,
+        "somebody else made it: look who may write to data_dir",
+    ))
 }
 
 /// Whether the agent of this data directory has the port: it gives it back when it is started again.
@@ -106,6 +128,22 @@ fn writable_dir(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_data_directory_is_closed_to_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        assert_eq!(closed_to_others(&data), None);
+        std::fs::create_dir(&data).unwrap();
+        assert_eq!(closed_to_others(&data), None);
+        std::os::unix::fs::symlink("../victim", data.join("lock")).unwrap();
+        let (message, _) = closed_to_others(&data).unwrap();
+        assert!(message.contains("a symbolic link"), "{message}");
+        std::fs::set_permissions(&data, PermissionsExt::from_mode(0o777)).unwrap();
+        let (message, _) = closed_to_others(&data).unwrap();
+        assert!(message.contains("everybody may write"), "{message}");
+    }
 
     #[test]
     fn a_directory_is_one_that_can_be_made_and_written() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ pub(crate) const PATH: &str = "/api/v1/ledger";
 pub(crate) const SOURCES_MAX: usize = 10;
 /// An agent on this machine that does not answer by then does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A longer answer comes from no agent.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Arguments of `tailrace ledger`.
 #[derive(Debug, clap::Args)]
@@ -79,7 +81,15 @@ pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes
         if !response.status().is_success() {
             bail!("it answered {}", response.status());
         }
-        Ok(response.into_body().collect().await?.to_bytes())
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+        match body.collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => bail!(
+                "its answer is longer than {} MiB: is that a Tailrace agent?",
+                ANSWER_BYTES_MAX >> 20
+            ),
+            Err(error) => Err(anyhow!(error)),
+        }
     };
     tokio::pin!(answer);
     tokio::select! {
@@ -237,4 +247,49 @@ fn number(value: &Value) -> u64 {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or("?").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What a client is told by a server that answers with this head, and then with as many bytes as are taken.
+    fn asked(head: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.read(&mut [0; 4096]);
+            let mut sent = stream.write_all(head.as_bytes());
+            let chunk = format!("10000\r\n{}\r\n", " ".repeat(65_536));
+            let mut bytes = 0;
+            while sent.is_ok() {
+                sent = stream.write_all(chunk.as_bytes());
+                bytes += chunk.len();
+            }
+            bytes
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let error = runtime
+            .block_on(fetch(address, PATH))
+            .expect_err("no answer");
+        drop(runtime);
+        let bytes = server.join().expect("the server ends");
+        assert!(bytes < 64 * ANSWER_BYTES_MAX, "{bytes}");
+        error.to_string()
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_given_up() {
+        let body = asked("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+        assert!(body.contains("longer than 4 MiB"), "{body}");
+        // Headers are bounded by the client.
+        asked("HTTP/1.1 200 OK\r\nx: ");
+    }
 }

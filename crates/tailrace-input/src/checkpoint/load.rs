@@ -141,7 +141,7 @@ impl Checkpoint {
 }
 
 fn read(path: &Path) -> Result<Copy, Error> {
-    let bytes = match fs::read(path) {
+    let bytes = match tailrace_files::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copy::Absent),
         Err(error) => return Ok(Copy::Damaged(format!("it cannot be read: {error}"))),
@@ -167,7 +167,17 @@ fn with_journal(
     let (mut whole, mut elsewhere) = (None, false);
     for name in [JOURNAL_PREVIOUS, JOURNAL] {
         let path = dir.path().join(name);
-        let Ok(bytes) = fs::read(&path) else { continue };
+        let bytes = match tailrace_files::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                warnings.push(format!(
+                    "{} cannot be read ({error}); the last records before the stop are sent again",
+                    path.display()
+                ));
+                continue;
+            }
+        };
         let mut applied = 0;
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             match wire::apply(line, &base.checksum, &mut checkpoint) {

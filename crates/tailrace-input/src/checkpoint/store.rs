@@ -5,7 +5,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::SystemTime;
 
 use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, Loaded, NAME, PREVIOUS, wire};
@@ -52,7 +51,7 @@ impl Store {
     pub fn go_on(dir: DataDir, loaded: Loaded) -> Self {
         let journal = loaded.written.and_then(|written| {
             let path = dir.path().join(JOURNAL);
-            let file = OpenOptions::new().append(true).open(path).ok()?;
+            let file = tailrace_files::open(&path, OpenOptions::new().append(true)).ok()?;
             Some(Journal {
                 file,
                 bytes: written.journal_bytes,
@@ -120,17 +119,14 @@ impl Store {
         let (bytes, checksum) = wire::encode(&self.checkpoint);
         self.dir.replace(NAME, PREVIOUS, &bytes, |dir| {
             let journal = dir.join(JOURNAL);
-            if journal.exists() {
+            // Whatever it is: a link that leads nowhere, too.
+            if journal.symlink_metadata().is_ok() {
                 rename(&journal, &dir.join(JOURNAL_PREVIOUS))?;
             }
             Ok(())
         })?;
         let path = self.dir.path().join(JOURNAL);
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)
+        let file = tailrace_files::open(&path, OpenOptions::new().create(true).append(true))
             .and_then(|file| self.dir.sync().map(|()| file))
             .map_err(|source| Kind::Write { path, source })?;
         self.journal = Some(Journal {

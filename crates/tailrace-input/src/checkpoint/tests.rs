@@ -313,6 +313,57 @@ fn a_corrupt_file_is_put_aside_and_the_previous_state_used() {
 }
 
 #[test]
+fn a_pipe_or_link_in_place_of_a_file_is_corrupt_and_put_aside() {
+    let victim = tempfile::tempdir().unwrap();
+    let victim = victim.path().join("victim");
+    for name in [NAME, PREVIOUS, JOURNAL, JOURNAL_PREVIOUS] {
+        for is_link in [true, false] {
+            let (_temp, dir) = dir();
+            fs::write(&victim, "precious").unwrap();
+            store(&sample(), &dir).unwrap();
+            store(&sample(), &dir).unwrap();
+            let path = dir.path().join(name);
+            let _ = fs::remove_file(&path);
+            if is_link {
+                std::os::unix::fs::symlink(&victim, &path).unwrap();
+            } else {
+                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+            }
+            let loaded = Checkpoint::load(&dir).unwrap();
+            assert_eq!(loaded.checkpoint, sample(), "{name}");
+            let is_told = name != PREVIOUS;
+            assert_eq!(loaded.warning.is_some(), is_told, "{name}: {loaded:?}");
+            let mut store = Store::go_on(dir.again(), loaded);
+            for offset in [310, 320] {
+                go_on(&mut store.checkpoint, offset);
+                store.save().unwrap();
+            }
+            let loaded = Checkpoint::load(&dir).unwrap();
+            assert_eq!(loaded.checkpoint, store.checkpoint, "{name}");
+            assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        }
+    }
+}
+
+#[test]
+fn a_death_while_the_file_is_replaced_costs_nothing_where_a_group_may_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_temp, dir) = dir();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o775)).unwrap();
+    store(&sample(), &dir).unwrap();
+    let dies = |_: &Path| {
+        Err(crate::error::Kind::Locked {
+            path: "here".into(),
+        })
+    };
+    assert!(dir.replace(NAME, PREVIOUS, b"new", dies).is_err());
+    let loaded = Checkpoint::load(&dir).unwrap();
+    assert_eq!((loaded.origin, loaded.warning), (Origin::Loaded, None));
+    assert_eq!(loaded.checkpoint, sample());
+}
+
+#[test]
 fn two_corrupt_files_mean_reading_again_with_a_warning() {
     let (temp, data) = dir();
     store(&sample(), &data).unwrap();

@@ -14,7 +14,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -110,12 +109,7 @@ impl Named {
 pub(crate) fn write(dir: &Path, place: Place, mid_line: bool, bytes: &[u8]) -> io::Result<u64> {
     let temporary = dir.join(TEMPORARY);
     let header = header(place, mid_line, bytes);
-    let written = fs::OpenOptions::new()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(&temporary)
+    let written = tailrace_files::create(&temporary)
         .and_then(|mut file| {
             file.write_all(&header)?;
             file.write_all(bytes)?;
@@ -133,7 +127,7 @@ pub(crate) fn write(dir: &Path, place: Place, mid_line: bool, bytes: &[u8]) -> i
 
 /// Reads a segment.
 pub(crate) fn read(dir: &Path, place: Place) -> Result<Content, Damage> {
-    let file = fs::read(dir.join(place.name())).map_err(Damage::Read)?;
+    let file = tailrace_files::read(&dir.join(place.name())).map_err(Damage::Read)?;
     decode(place, file)
 }
 

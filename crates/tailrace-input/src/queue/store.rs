@@ -70,7 +70,10 @@ impl Store {
             path: dir.to_owned(),
             source,
         };
-        fs::create_dir_all(dir).map_err(failed)?;
+        // The directory of all queues, and that of this one.
+        for dir in dir.parent().into_iter().chain([dir]) {
+            tailrace_files::create_dir(dir).map_err(failed)?;
+        }
         let mut state = State::default();
         for found in list(dir).map_err(failed)? {
             match found.named {

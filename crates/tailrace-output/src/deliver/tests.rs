@@ -223,6 +223,10 @@ impl Observer for Diary {
         self.write(format!("hold {reason}"));
     }
 
+    fn waiting(&self, problem: &str, _records: usize) {
+        self.write(format!("wait {problem}"));
+    }
+
     fn released(&self) {
         self.write("released".to_owned());
     }

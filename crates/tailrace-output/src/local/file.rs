@@ -1,15 +1,21 @@
 //! Lines appended to a file. It follows the path, not the file: a file that was moved away or deleted
 //! is made anew. It never rotates, and never leaves half a payload behind a failed write.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{WRITTEN, failed};
 use crate::Payload;
 use crate::outcome::Answered;
+
+/// Mode of a file that is made: logs are for their owner and a group, whatever the umask allows beyond it. One that is
+/// there keeps its mode.
+const FILE_MODE: u32 = 0o640;
+/// Mode of directories that are made.
+const DIR_MODE: u32 = 0o750;
 
 /// Appends payloads to one file, one after the other. Delivered means synced to disk.
 pub struct FileOutput {
@@ -75,11 +81,13 @@ impl Inner {
 
     fn open(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(DIR_MODE).create(folder)?;
         }
         OpenOptions::new()
             .create(true)
             .append(true)
+            .mode(FILE_MODE)
             .open(&self.path)
     }
 }
@@ -167,6 +175,23 @@ mod tests {
         let failed = write_whole(&mut file, b"22222\n", half);
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(file.metadata().unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_made_is_not_for_everybody_and_what_is_there_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
+        let path = folder.path().join("deep/er/out.ndjson");
+        assert_eq!(write(&FileOutput::new(&path), "1\n").await, WRITTEN);
+        assert_eq!(mode(&path) & 0o027, 0);
+        for dir in path.ancestors().skip(1).take(2) {
+            assert_eq!(mode(dir) & 0o027, 0, "{}", dir.display());
+        }
+        let open_to_all = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(&path, open_to_all).unwrap();
+        assert_eq!(write(&FileOutput::new(&path), "2\n").await, WRITTEN);
+        assert_eq!(mode(&path) & 0o777, 0o666);
     }
 
     #[tokio::test]

@@ -118,12 +118,16 @@ fn private_key(field: &'static str, path: &Path) -> Result<PrivateKeyDer<'static
     Ok(key)
 }
 
+/// A bundle of all authorities of the web has a quarter of it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
 fn read(field: &'static str, path: &Path) -> Result<Vec<u8>, Error> {
-    let text = std::fs::read(path).map_err(|source| Kind::File {
-        field,
-        path: path.to_owned(),
-        source,
-    })?;
+    let text =
+        tailrace_files::read_provided(path, FILE_BYTES_MAX).map_err(|source| Kind::File {
+            field,
+            path: path.to_owned(),
+            source,
+        })?;
     Ok(text)
 }
 

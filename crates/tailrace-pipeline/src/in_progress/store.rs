@@ -1,10 +1,9 @@
 //! The files of what is in progress: one for each worker, and `suspects`, in `DATA_DIR/in-progress`. All of them hold
 //! places of a fixed size after a head with their number and a checksum; what does not agree with it holds nothing.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{DEATHS_MAX, Place};
@@ -21,7 +20,7 @@ const SUSPECTS: &str = "suspects";
 /// whether that could be written.
 pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
     let read = |name: &Path| {
-        fs::read(name)
+        tailrace_files::read(name)
             .map(|bytes| parse(&bytes))
             .unwrap_or_default()
     };
@@ -42,7 +41,7 @@ pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
         .for_each(|place| add_death(&mut suspects, place));
     suspects.drain(..suspects.len().saturating_sub(SUSPECTS_MAX));
     let written = || {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        tailrace_files::create_dir(dir)?;
         if is_changed {
             save(dir, &suspects)?;
         }
@@ -69,15 +68,13 @@ pub(super) fn save(dir: &Path, suspects: &[Place]) -> io::Result<()> {
     suspects.iter().for_each(|place| push(&mut bytes, place));
     finish(&mut bytes);
     let temporary = dir.join("suspects.tmp");
-    fs::write(&temporary, &bytes)?;
+    tailrace_files::create(&temporary)?.write_all(&bytes)?;
     fs::rename(&temporary, dir.join(SUSPECTS))
 }
 
 /// The file of a worker.
 pub(super) fn create(dir: &Path, worker: usize) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true).mode(0o600);
-    options.open(dir.join(worker.to_string()))
+    tailrace_files::create(&dir.join(worker.to_string()))
 }
 
 /// Begins to write places.

@@ -46,6 +46,7 @@ fn build_two_inputs(dir: &Path, jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
         first_start: true,
         handed_over: HandedOver::default(),
         data_dir: dir,
+        safe_mode: &Arc::new(SafeMode::begin(dir, Instant::now())),
     };
     build(open(plan, runtime).unwrap(), around).unwrap()
 }

@@ -20,6 +20,7 @@ use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
 use crate::pipeline::{Built, Surroundings, build, open};
 use crate::resume::ResumeTable;
+use crate::safe_mode::SafeMode;
 use crate::watermark::{Opening, Slot};
 
 /// A pipeline with outputs `one` and `two` that write files, and one source that the test reads for it.
@@ -59,6 +60,7 @@ impl Bench {
             first_start: true,
             handed_over: HandedOver::default(),
             data_dir: dir.path(),
+            safe_mode: &Arc::new(SafeMode::begin(dir.path(), Instant::now())),
         };
         let built = build(open(plan, runtime.handle()).unwrap(), around).unwrap();
         let slot = built.pipeline.tracker.open(Opening {

@@ -1,64 +1,60 @@
-//! What all calls of one batch may build together.
+//! What the constants of one query may cost while it is planned.
 //!
-//! A caller that can cut a batch says so by [`bounded`]: beyond the budget every call fails at once, the evaluator does
-//! not try halves, and the caller does, with what the whole batch gave thrown away ([`is_exhausted`]). Without it, and for
-//! a single record, only the bound of each value holds. Per thread.
+//! Takes what each call makes, refuses a call once all of them together made too much. One constant is bounded by its
+//! size; this bounds how many there are, so that planning ends soon and its plan stays small. It holds only where
+//! constants are evaluated: a batch of records has its own bounds.
 
 use std::cell::Cell;
 
 use datafusion::common::{Result, exec_err};
 
-/// What the calls of a batch may build.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What a call builds of a record up to this is not counted.
-const RECORD_BYTES_USUAL: usize = 256;
+/// What all constants of a query may make together, in bytes.
+pub(crate) const CONSTANT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Steps and bytes taken for a moment count for as much less than bytes that stay.
+const TRANSIENT_SHARE: usize = 4;
 
 thread_local! {
+    /// What is left for the constants that this thread evaluates; `None` where it evaluates no constants.
     static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
-    static EXHAUSTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, which evaluates so many records, within the budget.
-pub fn bounded<T>(records: usize, work: impl FnOnce() -> T) -> T {
-    LEFT.set((records > 1).then_some(BYTES_MAX));
-    EXHAUSTED.set(false);
+/// What `work` gives, which evaluates a constant, and what is left of `left` bytes after it.
+pub(crate) fn within<T>(left: usize, work: impl FnOnce() -> T) -> (T, usize) {
+    let outer = LEFT.replace(Some(left));
     let result = work();
-    LEFT.set(None);
-    result
+    let left = LEFT.replace(outer).unwrap_or(0);
+    (result, left)
 }
 
-/// Whether what this thread evaluated last within a budget exceeded it: the result holds NULLs that mean nothing.
-#[must_use]
-pub fn is_exhausted() -> bool {
-    EXHAUSTED.get()
+/// Whether constants are evaluated.
+pub(super) fn is_limited() -> bool {
+    LEFT.get().is_some()
 }
 
-/// Whether this thread is evaluating a batch whose budget is used up.
-pub(crate) fn is_over() -> bool {
-    EXHAUSTED.get() && LEFT.get().is_some()
-}
-
-/// # Errors
-/// If the budget is used up.
-pub(super) fn check() -> Result<()> {
-    match is_over() {
-        true => exec_err!("the batch makes too much for one piece"),
-        false => Ok(()),
-    }
-}
-
-/// Counts what a call built for so many records.
+/// A call takes so many steps, or bytes for a moment.
 ///
 /// # Errors
-/// If the budget is used up.
-pub(super) fn spend(bytes: usize, records: usize) -> Result<()> {
+/// If that is too much.
+pub(super) fn spend_transient(name: &str, steps: usize) -> Result<()> {
+    spend(name, steps / TRANSIENT_SHARE)
+}
+
+/// A call made so many bytes.
+///
+/// # Errors
+/// If that is too much.
+pub(super) fn spend(name: &str, bytes: usize) -> Result<()> {
     let Some(left) = LEFT.get() else {
         return Ok(());
     };
-    let left = left.checked_sub(bytes.saturating_sub(RECORD_BYTES_USUAL * records));
-    EXHAUSTED.set(EXHAUSTED.get() || left.is_none());
-    LEFT.set(Some(left.unwrap_or(0)));
-    check()
+    LEFT.set(Some(left.saturating_sub(bytes)));
+    if bytes > left {
+        return exec_err!(
+            "with `{name}` the constants of this query make more than {CONSTANT_BYTES_MAX} bytes together"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -66,17 +62,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_several_records_have_a_budget() {
-        let spent = |records, bytes: &[usize]| {
-            bounded(records, || {
-                bytes.iter().all(|&bytes| spend(bytes, 2).is_ok())
-            })
-        };
-        assert!(spent(2, &[2 * RECORD_BYTES_USUAL; 100]) && !is_exhausted());
-        assert!(!spent(2, &[BYTES_MAX, BYTES_MAX]) && is_exhausted());
-        assert!(spent(1, &[usize::MAX; 3]) && !is_exhausted());
-        assert!(bounded(2, || spend(usize::MAX, 1).is_err() && check().is_err()));
-        // Nothing is bounded behind it.
-        assert!(check().is_ok() && spend(usize::MAX, 1).is_ok());
+    fn calls_share_what_there_is_and_nothing_is_limited_outside() {
+        assert!(!is_limited() && spend("f", usize::MAX).is_ok());
+        let ((), left) = within(100, || {
+            assert!(is_limited());
+            assert!(spend("f", 60).is_ok() && spend_transient("f", 4 * 40).is_ok());
+            assert!(spend("f", 0).is_ok() && spend("f", 1).is_err());
+        });
+        assert_eq!(left, 0);
+        let (refused, left) = within(10, || spend("f", 11).is_err());
+        assert!(refused && left == 0 && !is_limited());
     }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument::Argument;
 use super::size::{self, PLACE_BYTES};
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
+use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, batch, budget};
 
 /// What a call may take for one row where its bound is not exact.
 const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
@@ -60,16 +60,22 @@ pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
             Some(Bound::AtMost(bytes)) if bytes > TRANSIENT_BYTES_MAX => {
                 return exec_err!("`{name}` may take {bytes} bytes for one value");
             }
-            Some(Bound::AtMost(bytes)) => bytes,
+            Some(Bound::AtMost(bytes)) => {
+                budget::spend_transient(name, bytes)?;
+                bytes
+            }
             Some(Bound::Steps(steps)) if steps > STEPS_MAX => {
                 return exec_err!("`{name}` may take {steps} steps for one value");
             }
-            Some(Bound::Steps(_)) => 0,
+            Some(Bound::Steps(steps)) => {
+                budget::spend_transient(name, steps)?;
+                0
+            }
         };
         all = all.saturating_add(bytes);
     }
     if all > BATCH_BYTES_MAX && rows > 1 {
-        budget::spend(usize::MAX, 1)?;
+        batch::spend(usize::MAX, 1)?;
         return exec_err!("`{name}` may take {all} bytes for one batch");
     }
     Ok(())

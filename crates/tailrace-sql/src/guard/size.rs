@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
+use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, batch};
 
 /// Whether no value exceeds [`VALUE_BYTES_MAX`], and several together [`BATCH_BYTES_MAX`].
 ///
@@ -24,6 +24,14 @@ pub(super) fn check(name: &str, made: &ColumnarValue) -> Result<()> {
     }
 }
 
+/// What a call built takes, in bytes.
+pub(super) fn made_bytes(made: &ColumnarValue) -> usize {
+    match made {
+        ColumnarValue::Array(array) => array.get_array_memory_size(),
+        ColumnarValue::Scalar(scalar) => scalar.size(),
+    }
+}
+
 fn check_array(name: &str, array: &dyn Array) -> Result<()> {
     if let Some(fields) = array.as_struct_opt() {
         let mut columns = fields.columns().iter();
@@ -36,7 +44,7 @@ fn check_array(name: &str, array: &dyn Array) -> Result<()> {
             let length = view as u32;
             (length.max(largest), all.saturating_add(length as usize))
         }),
-        None if bytes <= VALUE_BYTES_MAX => return budget::spend(bytes, array.len()),
+        None if bytes <= VALUE_BYTES_MAX => return batch::spend(bytes, array.len()),
         None => sizes(array).iter().fold((0, 0), |(largest, all), &size| {
             let size32 = u32::try_from(size).unwrap_or(u32::MAX);
             (size32.max(largest), usize::saturating_add(all, size))
@@ -45,10 +53,10 @@ fn check_array(name: &str, array: &dyn Array) -> Result<()> {
     too_large(name, largest as usize)?;
     if all > BATCH_BYTES_MAX && array.len() > 1 {
         // Whoever can cut the batch does it; else the evaluator tries halves.
-        budget::spend(usize::MAX, 1)?;
+        batch::spend(usize::MAX, 1)?;
         return exec_err!("`{name}` makes {all} bytes for one batch");
     }
-    budget::spend(all, array.len())
+    batch::spend(all, array.len())
 }
 
 /// The views of an array of views; the low 32 bits of each are a length.

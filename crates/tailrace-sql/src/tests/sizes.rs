@@ -203,3 +203,59 @@ fn lists_that_become_rows_are_bounded_too() {
     let failed = ["2: v=NULL u=AB", "failed: 1"];
     assert_eq!(rows, made.chain(failed).collect::<Vec<_>>());
 }
+
+fn compiled(sql: &str) -> Result<Query, String> {
+    Query::compile(sql, &Options::default()).map_err(|error| error.message)
+}
+
+#[test]
+fn the_constants_of_a_query_are_bounded_together() {
+    let many = |count: usize, expression: &str| {
+        let columns =
+            (0..count).map(|n| format!("{} AS c{n}", expression.replace('#', &n.to_string())));
+        format!(
+            "SELECT {} FROM logs",
+            columns.collect::<Vec<_>>().join(", ")
+        )
+    };
+    for (count, expression) in [
+        (1, "repeat('a', 16000000)"),
+        (2, "levenshtein(repeat('a', 1000), repeat('b', 100#))"),
+        (100, "upper('abc#')"),
+    ] {
+        let query = compiled(&many(count, expression)).expect(expression);
+        assert!(query.constant_bytes() > count, "{expression}");
+    }
+    for expression in [
+        "repeat('a', 16000000 + #)",
+        "length(repeat('a', 16000000 + #))",
+        "levenshtein(repeat('a', 8000), repeat('b', 80#))",
+        "[repeat('a', 15000000), repeat('b', 15000000), repeat('c', 15000000), repeat('d', 15000000)]",
+        "msg || (repeat('a', 15000000) || repeat('b', #))",
+        "CASE WHEN level = 'a' THEN repeat('a', 16000000 + #) END",
+    ] {
+        let message = compiled(&many(40, expression)).expect_err(expression);
+        assert!(
+            message.contains("the constants of this query"),
+            "{expression}: {message}"
+        );
+    }
+}
+
+#[test]
+fn a_query_has_a_greatest_number_of_selects_and_computed_outputs() {
+    let selects = |count: usize| vec!["SELECT a FROM logs"; count].join(" UNION ALL ");
+    assert!(compiled(&selects(20)).is_ok());
+    let message = compiled(&selects(501)).expect_err("too many");
+    assert_eq!(message, "the query has 501 SELECTs, more than 500");
+    let computed = |count: usize| {
+        let outputs: Vec<_> = (0..count).map(|n| format!("a + {n} AS c{n}")).collect();
+        format!("SELECT {} FROM logs", outputs.join(", "))
+    };
+    assert!(compiled(&computed(20)).is_ok());
+    let message = compiled(&computed(1001)).expect_err("too many");
+    assert_eq!(
+        message,
+        "the query has 1001 computed outputs, more than 1000"
+    );
+}

@@ -101,7 +101,9 @@ impl Files {
 }
 
 fn hash_of(path: &Path) -> Option<u64> {
-    fs::read(path).ok().map(|bytes| xxh3_64(&bytes))
+    // No file of a config may be larger, or anything else than a file.
+    let content = tailrace_files::read_provided(path, 4 << 20).ok()?;
+    Some(xxh3_64(&content))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use tailrace_testkit::Collector;
+use tailrace_testkit::{Answer, Collector, Record};
 
 use crate::support::{Bench, append, until};
 
@@ -54,14 +54,15 @@ fn lines(range: std::ops::Range<usize>) -> Vec<u8> {
 
 fn distinct(collector: &Collector) -> usize {
     let records = collector.records();
-    let bodies = records.iter().map(|record| {
-        let body = record.log.body.as_ref();
-        match body.and_then(|body| body.value.as_ref()) {
-            Some(Value::StringValue(text)) => text.clone(),
-            other => panic!("not a string: {other:?}"),
-        }
-    });
-    bodies.collect::<BTreeSet<_>>().len()
+    records.iter().map(body).collect::<BTreeSet<_>>().len()
+}
+
+fn body(record: &Record) -> String {
+    let body = record.log.body.as_ref();
+    match body.and_then(|body| body.value.as_ref()) {
+        Some(Value::StringValue(text)) => text.clone(),
+        other => panic!("not a string: {other:?}"),
+    }
 }
 
 fn arrive(collector: &Collector, count: usize) {
@@ -135,4 +136,58 @@ fn a_first_start_that_would_leave_something_out_each_time_is_refused() {
         text.contains(&data) && text.contains("set data_dir"),
         "{text}"
     );
+}
+
+/// Records that the server refuses wait while the disk of the dead-letter file is full; the others arrive meanwhile,
+/// and those that wait are set aside when there is room.
+#[test]
+fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let Some(disk) = Disk::mount(&bench.path("data/dead-letter")) else {
+        return;
+    };
+    // Lines 100, 200, ... 900.
+    let is_poison = |record: &Record| {
+        let body = body(record);
+        body.len() == "line 100".len() && body.ends_with("00")
+    };
+    collector.answer_if(
+        move |records| records.iter().any(is_poison),
+        Answer::status(400).message("cannot be"),
+    );
+    disk.fill();
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..1000));
+    let agent = bench.start();
+    let (poison, mut written) = (9, 1000);
+    // More comes all the time, so that no bad record is left with nothing to compare it with.
+    let mut more = || {
+        append(&bench.log("a.log"), &lines(written..written + 1));
+        written += 1;
+        written
+    };
+    until(
+        || more() > 1020 && agent.own_log().contains("cannot be set aside and wait"),
+        || agent.own_log(),
+    );
+    until(
+        || more() < distinct(&collector) + poison + 20,
+        || agent.own_log(),
+    );
+    let letters = bench.path("data/dead-letter/app.ndjson");
+    let set_aside = || std::fs::read_to_string(&letters).map_or(0, |text| text.lines().count());
+    assert_eq!(set_aside(), 0);
+    std::fs::remove_file(bench.path("data/dead-letter/filler")).unwrap();
+    until(|| more() > 0 && set_aside() == poison, || agent.own_log());
+    let written = more();
+    arrive(&collector, written - poison);
+    agent.says("the output holds no longer");
+    assert_eq!(agent.terminate().code(), Some(0), "all is settled");
+    assert_eq!(set_aside(), poison);
+    let refused = collector
+        .records()
+        .iter()
+        .filter(|record| is_poison(record))
+        .count();
+    assert_eq!(refused, 0);
 }
