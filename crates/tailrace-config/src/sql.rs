@@ -13,6 +13,8 @@ use crate::source::Position;
 pub struct Sql {
     /// The text, after YAML's folding and `${...}`.
     pub text: String,
+    /// The text as it may be shown: with the names of values from outside.
+    pub shown: String,
     position: Position,
     origins: Origins,
 }
@@ -33,15 +35,24 @@ impl Sql {
         Position::new(self.position.source(), line, column)
     }
 
-    /// A diagnostic about `length` characters of the query.
+    /// A diagnostic about `length` characters of the query. Where these were put in by `${...}`, neither the message nor the
+    /// hint is given, since they may quote the value.
     pub fn diagnostic(
         &self,
         line: usize,
         column: usize,
         length: usize,
         message: impl Into<String>,
+        hint: Option<String>,
     ) -> Diagnostic {
-        Diagnostic::new(&self.position(line, column), length, message)
+        let position = self.position(line, column);
+        let offset = self.offset(line, column);
+        if self.text != self.shown && self.origins.is_put_in(offset) {
+            let message =
+                "the query is not valid with the value that is put in here; it is not shown";
+            return Diagnostic::new(&position, 1, message);
+        }
+        Diagnostic::new(&position, length, message).with_hint(hint)
     }
 
     /// Where the query begins.
@@ -93,6 +104,7 @@ impl Kind for Sql {
         }
         Some(Sql {
             text: resolved.text,
+            shown: resolved.shown,
             position: node.position.clone(),
             origins: resolved.origins,
         })

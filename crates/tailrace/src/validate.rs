@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         for warning in plan.query.warnings() {
             let position = &plan.config.transform;
             let diagnostic =
-                position.diagnostic(warning.line, warning.column, 1, warning.message.clone());
+                position.diagnostic(warning.line, warning.column, 1, warning.message.clone(), None);
             writeln!(out, "{}\n", as_warning(&diagnostic)).context("stdout")?;
             warnings += 1;
         }
