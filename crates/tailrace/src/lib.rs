@@ -19,6 +19,7 @@ mod validate;
 
 mod admin;
 pub mod logging;
+mod printed;
 mod resource;
 mod sizing;
 pub mod sysinfo;

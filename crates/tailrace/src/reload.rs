@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
 use crate::cli::ConfigArgs;
+use crate::printed;
 use crate::run;
 
 pub(crate) use files::Files;
@@ -219,5 +220,5 @@ fn told(diagnostics: &[Diagnostic]) -> String {
         plain.to_string()
     };
     let texts: Vec<String> = diagnostics.iter().map(plain).collect();
-    texts.join("\n")
+    printed::redacted(&texts.join("\n"))
 }

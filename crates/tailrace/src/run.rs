@@ -13,6 +13,7 @@ use tracing::info;
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
+use crate::printed;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
 
@@ -97,6 +98,7 @@ pub(crate) fn load_with_places(
 ) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let loaded = tailrace_config::load_with_files(&args.config, &env);
+    printed::hide(&loaded.redactor);
     let (config, plans) = prepare(args, loaded.config?)?;
     let mut places = loaded.places;
     if args.data_dir.is_some() {
