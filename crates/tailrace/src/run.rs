@@ -47,19 +47,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "running"
     );
     let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
+    let token = admin::Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
         args: args.config.clone(),
         config,
         files,
         watch: args.watch,
+        token: token.clone(),
         agent: to_agent,
     };
     let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
     let admin = match listen {
         Some(address) => {
             let data_dir = environment::absolute(&data_dir);
-            let shared = admin::Shared::new(agent.view(), registry, config, data_dir, triggers);
+            let view = agent.view();
+            let shared = admin::Shared::new(view, registry, config, data_dir, token, triggers);
             Some(admin::start(address, shared)?)
         }
         None => None,
