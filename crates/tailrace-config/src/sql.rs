@@ -1,5 +1,8 @@
 //! The query of a pipeline and the way from a place in it back to the YAML file. Never parses SQL.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::node::{Node, Value};
@@ -52,7 +55,28 @@ impl Sql {
                 "the query is not valid with the value that is put in here; it is not shown";
             return Diagnostic::new(&position, 1, message);
         }
-        Diagnostic::new(&position, length, message).with_hint(hint)
+        let hint = hint.map(|hint| self.redact(&hint).into_owned());
+        let message = message.into();
+        Diagnostic::new(&position, length, self.redact(&message)).with_hint(hint)
+    }
+
+    /// A text about the query without what `${...}` put into it. Parts of a value are left out too, since an expression is
+    /// not quoted as it was written: every word of the query that is not in [`shown`](Self::shown).
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.text == self.shown {
+            return Cow::Borrowed(text);
+        }
+        let known: HashSet<String> = words(&self.shown).map(str::to_lowercase).collect();
+        let hidden = words(&self.text).map(str::to_lowercase);
+        let hidden: HashSet<String> = hidden.filter(|word| !known.contains(word)).collect();
+        let mut redacted = String::with_capacity(text.len());
+        for piece in text.split_inclusive(|c| !is_word(c)) {
+            let word = piece.trim_end_matches(|c| !is_word(c));
+            let is_hidden = hidden.contains(&word.to_lowercase());
+            redacted.push_str(if is_hidden { "[redacted]" } else { word });
+            redacted.push_str(&piece[word.len()..]);
+        }
+        Cow::Owned(redacted)
     }
 
     /// Where the query begins.
@@ -78,6 +102,15 @@ impl Sql {
         // What follows the last word has no place of its own.
         (start + within).min(self.text.trim_end().len())
     }
+}
+
+/// Names, numbers and parts of texts.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_word(c)).filter(|word| !word.is_empty())
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 impl Kind for Sql {

@@ -426,6 +426,8 @@ fn what_was_put_in_is_known_by_its_name() {
     assert!(!inside.to_string().contains("hunter"), "{inside}");
     let outside = transform.diagnostic(1, 1, 6, "no SELEC", Some("SELECT?".to_owned()));
     assert!(outside.to_string().contains("help: SELECT?"), "{outside}");
+    let parts = transform.redact("a = HUNTER2 - b, a <> hunter2b_");
+    assert_eq!(parts, "a = [redacted] - b, a <> hunter2b_");
     assert!(!format!("{:?}", loaded.redactor).contains("hunter2"));
 }
 

@@ -41,7 +41,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(no_such_pipeline(args.pipeline.as_deref().unwrap_or(""), &names).into());
     }
     for plan in chosen {
-        explain(plan, out).context("stdout")?;
+        let mut text = Vec::new();
+        explain(plan, &mut text).context("memory")?;
+        let text = printed::redacted(&String::from_utf8_lossy(&text));
+        let text = plan.config.transform.redact(&text);
+        out.write_all(text.as_bytes()).context("stdout")?;
         if !args.no_environment {
             explain_unreadable(plan, out).context("stdout")?;
         }
