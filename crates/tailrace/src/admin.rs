@@ -6,6 +6,7 @@
 
 mod access;
 mod budget;
+mod cpu;
 mod pace;
 mod serve;
 
@@ -114,7 +115,10 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
     };
     std::thread::Builder::new()
         .name("tailrace-admin".to_owned())
-        .spawn(move || runtime.block_on(served))
+        .spawn(move || {
+            cpu::give_way();
+            runtime.block_on(served);
+        })
         .context("no thread for the admin endpoint")?;
     info!(%address, "admin endpoint: /metrics /livez /readyz /healthz /api/v1/ledger /api/v1/status");
     Ok(Admin { _stop: stop })

@@ -8,7 +8,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use tailrace_config::Diagnostic;
 
 use crate::printed::{self, Printer};
-use crate::{blackhole, demo, explain, generate, ledger, logging, queue, replay, run, validate};
+use crate::{
+    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, validate,
+};
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
 #[derive(Debug, Parser)]
@@ -40,6 +42,8 @@ enum Command {
     Explain(explain::Args),
     /// Show what became of every byte and record of a running agent.
     Ledger(ledger::Args),
+    /// Ask a running agent whether it is ready; exit code 1 if it is not.
+    Ready(ready::Args),
     /// Show the whole pipeline on this machine, with generated logs and a server of its own.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
@@ -110,6 +114,7 @@ impl Cli {
             Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
             Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
             Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
+            Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
             Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),

@@ -42,21 +42,12 @@ pub(crate) struct Args {
 ///
 /// The agent cannot be reached or does not answer as one.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("no runtime")?;
-    let asked = async { tokio::time::timeout(PATIENCE, fetch(args.admin, PATH)).await };
-    let body = runtime
-        .block_on(asked)
-        .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
-        .and_then(|fetched| fetched)
-        .with_context(|| {
-            format!(
-                "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
-                args.admin, args.admin
-            )
-        })?;
+    let body = ask(args.admin, PATH).with_context(|| {
+        format!(
+            "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
+            args.admin, args.admin
+        )
+    })?;
     let report: Value = serde_json::from_slice(&body)
         .context("the answer is no JSON: is that a Tailrace agent?")?;
     if args.json {
@@ -66,6 +57,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     print(&report, out).context("standard output")?;
     Ok(())
+}
+
+/// What a running agent answers, or that it does not.
+///
+/// # Errors
+///
+/// It cannot be reached in time, or refuses.
+pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let asked = async { tokio::time::timeout(PATIENCE, fetch(admin, path)).await };
+    runtime
+        .block_on(asked)
+        .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
+        .and_then(|fetched| fetched)
 }
 
 /// What an admin endpoint answers.

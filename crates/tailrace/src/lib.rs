@@ -12,6 +12,7 @@ mod explain;
 pub mod generate;
 mod ledger;
 mod queue;
+mod ready;
 mod reload;
 mod replay;
 mod run;

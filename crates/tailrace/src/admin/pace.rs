@@ -39,7 +39,10 @@ impl Pace {
     pub(super) async fn run<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
         let _waiting = Waiting::enter(&self.waiting)?;
         let _turn = self.turn.acquire().await.ok()?;
-        tokio::time::sleep(self.account(Duration::ZERO)).await;
+        let wait = self.account(Duration::ZERO);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
         let start = Instant::now();
         let made = make();
         self.account(start.elapsed());

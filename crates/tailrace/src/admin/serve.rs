@@ -24,6 +24,7 @@ use tokio::task::AbortHandle;
 use tracing::warn;
 
 use super::budget::Budget;
+use super::cpu::ThreadClock;
 
 /// Open connections at a time; fewer where the process may open few files.
 const CONNECTIONS_MAX: usize = 64;
@@ -36,13 +37,19 @@ const SOCKET_BYTES: u32 = 32 * 1024;
 /// The head of a request.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
-/// The share of one core for connections, and what may be saved up of it.
-const CPU_PART: u32 = 50;
-const CPU_BURST: Duration = Duration::from_millis(500);
-/// But nobody waits for longer than this on account of others.
+/// The share of one core for all of them, and what may be saved up of it. It counts where nobody else wants the core, or
+/// the process has a quota: else the thread gives way.
+const CPU_PART: u32 = 20;
+const CPU_BURST: Duration = Duration::from_millis(200);
+/// Pauses are not shorter, so that several connections are accepted after one, and not longer: nobody waits for more on
+/// account of others.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// After the kernel had no connection to give.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
+/// A connection has at least this long to send its request, and no other one is accepted where all are younger.
+const GRACE: Duration = Duration::from_millis(20);
+const FULL_PAUSE: Duration = Duration::from_millis(5);
 
 /// How much of connections is borne.
 #[derive(Debug, Clone, Copy)]
@@ -91,34 +98,36 @@ type Table = Arc<Mutex<BTreeMap<u64, Connection>>>;
 #[derive(Debug)]
 struct Connection {
     task: AbortHandle,
+    since: Instant,
     /// An answer is being made.
     is_busy: Arc<AtomicBool>,
 }
 
-/// Serves until the future is dropped; every connection ends with it.
+/// Serves until the future is dropped; every connection ends with it. It counts what its thread takes of the processor, so
+/// that it has to be a thread of its own.
 pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits) {
     let table = Table::default();
-    let metrics = tokio::runtime::Handle::current().metrics();
-    let begin = Instant::now();
+    let (clock, begin) = (ThreadClock::new(), Instant::now());
     let mut budget = Budget::new(CPU_PART, CPU_BURST);
-    let mut busy = metrics.worker_total_busy_duration(0);
+    let mut cpu = clock.now();
     // Where all descriptors are in use, this one makes room for a connection.
     let mut spare = File::open("/dev/null").ok();
     for id in 0_u64.. {
-        let busy_now = metrics.worker_total_busy_duration(0);
-        budget.take(busy_now.saturating_sub(busy), begin.elapsed());
-        busy = busy_now;
-        let pause = budget.wait().min(PAUSE_MAX);
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+        let cpu_now = clock.now();
+        budget.take(cpu_now.saturating_sub(cpu), begin.elapsed());
+        cpu = cpu_now;
+        let pause = budget.wait();
+        if pause >= PAUSE_MIN {
+            tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+        }
+        while !make_room(&table, limits.connections) {
+            tokio::time::sleep(FULL_PAUSE).await;
         }
         match listener.accept().await {
             Ok((stream, peer)) => {
-                if make_room(&table, limits.connections) {
-                    let router = router.clone();
-                    let converse = |is_busy| converse(stream, peer, router, limits, is_busy);
-                    open(id, converse, &table);
-                }
+                let router = router.clone();
+                let converse = |is_busy| converse(stream, peer, router, limits, is_busy);
+                open(id, converse, &table);
                 spare = spare.or_else(|| File::open("/dev/null").ok());
             }
             Err(_) if spare.take().is_some() => {}
@@ -131,18 +140,19 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits)
     }
 }
 
-/// Ends the oldest connection without an answer to make, if there are as many as may be; false if all have one.
+/// Whether one more connection may be opened. Ends the oldest without an answer to make, if there are as many as may be.
 fn make_room(table: &Table, connections_max: usize) -> bool {
     let mut table = locked(table);
     if table.len() < connections_max {
         return true;
     }
-    let is_idle = |connection: &Connection| !connection.is_busy.load(Ordering::Relaxed);
-    let oldest = table.iter().find(|(_, connection)| is_idle(connection));
+    let may_end = |connection: &Connection| {
+        !connection.is_busy.load(Ordering::Relaxed) && connection.since.elapsed() >= GRACE
+    };
+    let oldest = table.iter().find(|(_, connection)| may_end(connection));
     let oldest = oldest.map(|(&id, _)| id);
     let ended = oldest.and_then(|id| table.remove(&id));
     ended
-        .as_ref()
         .inspect(|connection| connection.task.abort())
         .is_some()
 }
@@ -161,7 +171,15 @@ fn open<F: Future<Output = ()> + Send + 'static>(
         locked(&ended).remove(&id);
     });
     let task = task.abort_handle();
-    table.insert(id, Connection { task, is_busy });
+    let since = Instant::now();
+    table.insert(
+        id,
+        Connection {
+            task,
+            since,
+            is_busy,
+        },
+    );
 }
 
 /// Answers one request.

@@ -78,6 +78,15 @@ fn a_thousand_half_open_connections_take_neither_descriptors_nor_health() {
     append(&bench.log("b.log"), &lines(10, 20));
     collector.wait_records(20);
     assert_eq!(request("GET", &admin, "/readyz").0, 200);
+    let output = tailrace()
+        .args(["ready", "--admin", &admin])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success() && said(&output).contains("\"ready\":true"),
+        "{}",
+        said(&output)
+    );
     drop(silent);
     until(
         || descriptors(&agent) <= before + 8,
