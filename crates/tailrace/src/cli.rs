@@ -103,6 +103,7 @@ impl Cli {
             logging.log_level = "warn".to_owned();
         }
         logging::init(&logging)?;
+        printed::report_panics();
         let mut stdout = io::stdout().lock();
         match &self.command {
             Command::Run(args) => {

@@ -99,6 +99,31 @@ pub(crate) fn plain_json(json: &str) -> String {
     plain
 }
 
+/// From now on what a panic says is shown like everything else: it may quote a record.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("unnamed");
+        let text = panic.payload_as_str().unwrap_or("a panic without a text");
+        let place = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        // Empty unless it is asked for with RUST_BACKTRACE.
+        let trace = std::backtrace::Backtrace::capture();
+        let mut stderr = Printer::new(io::stderr().lock());
+        // Nothing can be said when stderr is gone.
+        let _ = writeln!(
+            stderr,
+            "thread '{name}' panicked at {place}: {}",
+            shown(text)
+        );
+        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+            let _ = writeln!(stderr, "{trace}");
+        }
+    }));
+}
+
 /// Writes lines for people. Line ends and tabs are those of the program: text from outside has passed [`shown`] before.
 pub(crate) struct Printer<W: Write> {
     inner: W,
