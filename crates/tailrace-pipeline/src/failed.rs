@@ -76,7 +76,7 @@ impl FailureLog {
             let reason = without_values(&failure.reason);
             // Which may quote what `${...}` put into the query.
             let shown = |text: &str| plan.config.transform.redact(text).into_owned();
-            let reason = shown(&reason);
+            let reason = shown(reason);
             let pipeline = plan.name.as_str();
             match failure
                 .output
