@@ -13,12 +13,21 @@ use tailrace_config::{Redactor, escaped, is_unsafe};
 /// What must not be shown, for the whole process: texts come from everywhere in it.
 static REDACTOR: RwLock<Option<Redactor>> = RwLock::new(None);
 
+/// Values of earlier configurations that are remembered: far more than are in use at a time.
+const EARLIER_MAX: usize = 1000;
+
 /// From now on these values are not shown, nor those of earlier configurations, which may still be in use.
 pub(crate) fn hide(redactor: &Redactor) {
-    if !redactor.is_empty() {
-        let mut hidden = REDACTOR.write().unwrap_or_else(PoisonError::into_inner);
-        hidden.get_or_insert_default().extend(redactor);
+    if redactor.is_empty() {
+        return;
     }
+    let mut hidden = REDACTOR.write().unwrap_or_else(PoisonError::into_inner);
+    let hidden = hidden.get_or_insert_default();
+    if hidden.len() > EARLIER_MAX {
+        // A secret that is renewed every minute must not grow the list for ever.
+        *hidden = Redactor::default();
+    }
+    hidden.extend(redactor);
 }
 
 /// The text with names in the place of values. Whoever shows it escapes it, as JSON does.

@@ -167,7 +167,11 @@ fn three_records() -> Table {
     let text = |text: &str| Known::Str(text.to_owned());
     Table {
         records: 3,
-        raw: Some(vec![None, None, Some("plain \u{1b}[31mtext\n\u{9b}\u{202e}".to_owned())]),
+        raw: Some(vec![
+            None,
+            None,
+            Some("plain \u{1b}[31mtext\n\u{9b}\u{202e}".to_owned()),
+        ]),
         malformed: Some(vec![false, false, true]),
         truncated: None,
         times: vec![],
