@@ -46,8 +46,9 @@ section! {
         /// The address to listen on.
         listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");
         /// What a request from another machine has to send, as `Authorization: Bearer`, for the ledger, the status and
-        /// `POST /-/reload`: 16 characters or more. Probes and metrics need none, nor does this machine.
-        token: Option<Secret> = BearerToken, unset("other machines get probes and metrics alone", "'${TAILRACE_ADMIN_TOKEN:-}'");
+        /// `POST /-/reload`: 16 characters or more, from a file such as `${file:/run/secrets/admin-token}`. Probes and
+        /// metrics need none, nor does this machine.
+        token: Option<Secret> = BearerToken, unset("other machines get probes and metrics alone", "at-least-16-characters");
     }
 }
 
