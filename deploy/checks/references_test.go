@@ -105,7 +105,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"default", "name: tailrace\n    namespace: logging", "name: x\n    namespace: logging", "does not bind"},
 		{"default", "serviceAccountName: tailrace", "serviceAccountName: x", "no ServiceAccount x"},
 		{"default", "kind: Service\nmetadata:\n  name: tailrace", "kind: Pod\nmetadata:\n  name: tailrace", "unknown field"},
-		{"default", "name: tailrace-test-ledger", "name: tailrace-test-config", "is there twice"},
+		{"default", "name: tailrace-test-ready", "name: tailrace-test-config", "is there twice"},
 		{"service-monitor", "port: admin, path", "port: x, path", "finds no Service and port"},
 		{"monitoring", "port: admin, path", "port: x, path", "port x is called admin"},
 		{"monitoring", "podMetricsEndpoints", "podMetricEndpoints", "unknown field"},

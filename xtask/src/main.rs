@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod collector;
+mod deny;
 mod deploy;
 mod dist;
 mod docs;

@@ -63,7 +63,7 @@ impl Steps {
         });
     }
 
-    /// Prints the table and the last line; fails when a step failed.
+    /// Prints the table and the last line, which names what was skipped; fails when a step failed.
     pub(crate) fn finish(&self) -> ExitCode {
         print!("\n{}", self.table());
         if self
@@ -86,7 +86,7 @@ impl Steps {
             .unwrap_or(0)
             .max(4);
         let mut text = format!("{:name_width$}  {:>8}  outcome\n", "step", "seconds");
-        let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        let (mut passed, mut failed, mut skipped) = (0, 0, Vec::new());
         for step in &self.done {
             let outcome = match &step.state {
                 State::Ok => {
@@ -98,7 +98,7 @@ impl Steps {
                     format!("FAILED: {why}")
                 }
                 State::Skipped(why) => {
-                    skipped += 1;
+                    skipped.push(step.name.as_str());
                     format!("skipped: {why}")
                 }
             };
@@ -108,8 +108,13 @@ impl Steps {
                 step.name
             ));
         }
+        let names = match skipped.as_slice() {
+            [] => String::new(),
+            names => format!(": {}", names.join("; ")),
+        };
+        let skipped = skipped.len();
         text.push_str(&format!(
-            "{passed} passed, {failed} failed, {skipped} skipped\n"
+            "{passed} passed, {failed} failed, {skipped} skipped{names}\n"
         ));
         text
     }
@@ -130,7 +135,7 @@ mod tests {
         assert!(lines[1].ends_with("FAILED: outer: inner"), "{table}");
         assert!(lines[2].ends_with("ok"), "{table}");
         assert!(lines[3].ends_with("skipped: no such program"), "{table}");
-        assert_eq!(lines[4], "1 passed, 1 failed, 1 skipped");
+        assert_eq!(lines[4], "1 passed, 1 failed, 1 skipped: third");
         assert_eq!(steps.finish(), ExitCode::FAILURE);
     }
 

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deploy, dist, kubernetes, oracle, readme};
+use crate::{collector, deny, deploy, dist, kubernetes, oracle, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -75,9 +75,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         });
     }
     if args.wants("deny") {
-        // Advisories need the network and change by the day: not part of this.
-        let arguments = ["deny", "--offline", "check", "licenses", "bans", "sources"];
-        optional(&mut steps, "deny", "cargo-deny", || cargo(&arguments));
+        deny::run(workspace, &mut steps);
     }
     if args.wants("clippy") {
         let arguments = [

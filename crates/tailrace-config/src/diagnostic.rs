@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::printable::{escaped, is_unsafe};
 use crate::source::Position;
 
 /// More diagnostics than this are not made: nobody reads them, and a hostile file could ask for millions.
@@ -84,35 +85,20 @@ impl Diagnostic {
         self.snippet = None;
         self
     }
-
-    /// The same with the line cut at the column: what follows may be a secret.
-    #[must_use]
-    pub(crate) fn redacted(mut self) -> Diagnostic {
-        self.length = 1;
-        if let Some(line) = &mut self.snippet {
-            *line = line
-                .chars()
-                .take(self.column.saturating_sub(1))
-                .chain("[redacted]".chars())
-                .collect();
-        }
-        self
-    }
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
+        write!(f, "{}:", escaped(&self.file.to_string_lossy()))?;
         if self.line > 0 {
             write!(f, "{}:{}:", self.line, self.column)?;
         }
-        let message: String = self.message.chars().map(printable).collect();
-        write!(f, " error: {message}")?;
+        write!(f, " error: {}", escaped(&self.message))?;
         if let Some(line) = self.snippet.as_ref().filter(|line| !line.trim().is_empty()) {
             write_snippet(f, line, self.column, self.length)?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\nhelp: {hint}")?;
+            write!(f, "\nhelp: {}", escaped(hint))?;
         }
         Ok(())
     }
@@ -159,9 +145,9 @@ fn write_snippet(
     )
 }
 
-/// A terminal must not be steered by a configuration file.
+/// A terminal must not be steered by a configuration file. One character for one, so that carets stand where they should.
 fn printable(c: char) -> char {
-    if c.is_control() && c != '\t' {
+    if is_unsafe(c) && c != '\t' {
         '\u{fffd}'
     } else {
         c
@@ -214,14 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn a_redacted_line_ends_at_the_value() {
-        let source = Source::new("a.yaml", "key: hunter2".to_owned());
-        let text = Diagnostic::new(&Position::new(&source, 1, 6), 7, "bad")
-            .redacted()
-            .to_string();
+    fn nothing_steers_the_terminal_or_forges_a_line() {
+        let bad = "x\n\u{1b}[2J\u{202e}";
+        let diagnostic = Diagnostic::about_file(format!("a{bad}.yaml"), format!("m{bad}"));
+        let text = diagnostic.with_hint(format!("h{bad}")).to_string();
+        let shown = "x\\n\\u{1b}[2J\\u{202e}";
         assert_eq!(
             text,
-            "a.yaml:1:6: error: bad\n    key: [redacted]\n         ^"
+            format!("a{shown}.yaml: error: m{shown}\nhelp: h{shown}")
         );
+        let text = at("a: \u{1b}[31m\u{202e}x", 1, 4, 3);
+        assert!(!text.replace('\n', "").contains(is_unsafe), "{text:?}");
     }
 }

@@ -57,7 +57,7 @@ fn read_url(
     let resolved = reader.scalar(node, "a URL such as `http://localhost:4318`")?;
     match check(&resolved.text) {
         Ok(()) => Some(resolved.text),
-        Err(_) if resolved.secret => {
+        Err(_) if resolved.is_hidden => {
             reader.expected(
                 node,
                 "a URL such as `http://localhost:4318`",

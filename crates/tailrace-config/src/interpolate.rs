@@ -1,6 +1,6 @@
 //! Expands `${...}` in the text of one scalar, after YAML was parsed: what a variable holds can never
 //! become a key, a list or a comment. Takes the scalar and a look-up of variables, gives the text with
-//! the origin of each character. Reads the files named by `${file:...}` and nothing else.
+//! the origin of each character, and what may be shown of it. Reads the files named by `${file:...}` and nothing else.
 //!
 //! | written | becomes |
 //! |---|---|
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::node::Scalar;
 use crate::origins::Origins;
+use crate::redact::Expanded;
 
 /// A look-up of environment variables.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -29,8 +30,57 @@ pub(crate) struct Resolved {
     pub(crate) origins: Origins,
     /// Something was put in: the text may be a number although it was quoted, and empty means unset.
     pub(crate) expanded: bool,
-    /// Something came from `${file:...}`: the text must not be shown.
-    pub(crate) secret: bool,
+    /// The text as it may be shown: with `${NAME}` in the place of each value that came from outside.
+    pub(crate) shown: String,
+    /// Something came from the environment or a file: `text`, and what is made of it, must not be shown.
+    pub(crate) is_hidden: bool,
+}
+
+/// What expansion asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// Files of `${file:...}`, found or not.
+    pub(crate) files: Vec<PathBuf>,
+    /// Every value that came from outside.
+    pub(crate) values: Vec<Expanded>,
+}
+
+/// A text that an expansion came to, and what of it may be shown.
+#[derive(Default)]
+struct Value {
+    text: String,
+    shown: String,
+}
+
+impl Value {
+    /// Text of the configuration file.
+    fn push_written(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.shown.push_str(text);
+    }
+
+    fn push(&mut self, value: &Value) {
+        self.text.push_str(&value.text);
+        self.shown.push_str(&value.shown);
+    }
+}
+
+impl Asked {
+    /// A value from outside, which is known by its name from here on.
+    fn taken(&mut self, name: &str, text: String) -> Value {
+        let shown = format!("${{{name}}}");
+        let expanded = Expanded {
+            name: shown.clone(),
+            value: text.clone(),
+        };
+        if text.is_empty() {
+            return Value::default();
+        }
+        if !self.values.contains(&expanded) {
+            self.values.push(expanded);
+        }
+        Value { text, shown }
+    }
 }
 
 /// Why a `${...}` cannot be expanded.
@@ -44,19 +94,19 @@ pub(crate) struct Problem {
     pub(crate) hint: Option<String>,
 }
 
-/// Expands one scalar; gives the first problem. Every file it asks for is added to `files`, found or not.
+/// Expands one scalar; gives the first problem. What it asks for is added to `asked`.
 pub(crate) fn resolve(
     scalar: &Scalar,
     env: Environment<'_>,
-    files: &mut Vec<PathBuf>,
+    asked: &mut Asked,
 ) -> Result<Resolved, Problem> {
-    let asked_before = files.len();
     let mut resolved = Resolved {
         text: String::with_capacity(scalar.text.len()),
         plain: scalar.plain,
         origins: Origins::default(),
         expanded: false,
-        secret: false,
+        shown: String::new(),
+        is_hidden: false,
     };
     let text = scalar.text.as_str();
     let mut at = 0;
@@ -80,14 +130,16 @@ pub(crate) fn resolve(
                 message,
                 hint,
             };
-            let value = expand(&inner[..length], env, files, 0).map_err(problem)?;
+            let value = expand(&inner[..length], env, asked, 0).map_err(problem)?;
             resolved
                 .origins
                 .push_fixed(resolved.text.len(), scalar.origins.place(text, dollar));
-            resolved.text.push_str(&value);
+            resolved.is_hidden |= value.text != value.shown;
+            resolved.text.push_str(&value.text);
             if resolved.text.len() > EXPANDED_BYTES_MAX {
                 return Err(problem(too_long()));
             }
+            resolved.shown.push_str(&value.shown);
             resolved.expanded = true;
             at = dollar + 2 + length + 1;
         } else {
@@ -96,7 +148,6 @@ pub(crate) fn resolve(
         }
     }
     copy(&mut resolved, scalar, at, text.len());
-    resolved.secret = files.len() > asked_before;
     Ok(resolved)
 }
 
@@ -124,6 +175,7 @@ fn copy(resolved: &mut Resolved, scalar: &Scalar, start: usize, end: usize) {
             end,
         );
         resolved.text.push_str(&scalar.text[start..end]);
+        resolved.shown.push_str(&scalar.text[start..end]);
     }
 }
 
@@ -149,15 +201,15 @@ type Complaint = (String, Option<String>);
 fn expand(
     inner: &str,
     env: Environment<'_>,
-    files: &mut Vec<PathBuf>,
+    asked: &mut Asked,
     depth: usize,
-) -> Result<String, Complaint> {
+) -> Result<Value, Complaint> {
     if depth > DEPTH_MAX {
         return Err(("`${...}` nested too deep".to_owned(), None));
     }
     if let Some(path) = inner.strip_prefix("file:") {
-        files.push(PathBuf::from(path));
-        return read_file(path);
+        asked.files.push(PathBuf::from(path));
+        return Ok(asked.taken(inner, read_file(path)?));
     }
     let named = inner.strip_prefix("env:").unwrap_or(inner);
     let end = named
@@ -172,6 +224,7 @@ fn expand(
     }
     let value = env(name);
     if rest.is_empty() {
+        let value = value.map(|value| asked.taken(name, value));
         return value.ok_or_else(|| {
             let hint = format!("set {name}, or give a default: `${{{name}:-default}}`");
             (
@@ -181,8 +234,9 @@ fn expand(
         });
     }
     let present = value.filter(|value| !value.is_empty());
+    let present = present.map(|value| asked.taken(name, value));
     if let Some(default) = rest.strip_prefix(":-") {
-        return present.map_or_else(|| expand_default(default, env, files, depth), Ok);
+        return present.map_or_else(|| expand_default(default, env, asked, depth), Ok);
     }
     if let Some(message) = rest.strip_prefix(":?") {
         let message = if message.is_empty() {
@@ -209,29 +263,29 @@ fn expand(
 fn expand_default(
     text: &str,
     env: Environment<'_>,
-    files: &mut Vec<PathBuf>,
+    asked: &mut Asked,
     depth: usize,
-) -> Result<String, Complaint> {
-    let mut expanded = String::with_capacity(text.len());
+) -> Result<Value, Complaint> {
+    let mut expanded = Value::default();
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
-        expanded.push_str(&rest[..dollar]);
+        expanded.push_written(&rest[..dollar]);
         let after = &rest[dollar + 1..];
         let inner = after
             .strip_prefix('{')
             .and_then(|inner| Some((inner, closing(inner)?)));
         if let Some((inner, length)) = inner {
-            expanded.push_str(&expand(&inner[..length], env, files, depth + 1)?);
-            if expanded.len() > EXPANDED_BYTES_MAX {
+            expanded.push(&expand(&inner[..length], env, asked, depth + 1)?);
+            if expanded.text.len() > EXPANDED_BYTES_MAX {
                 return Err(too_long());
             }
             rest = &inner[length + 1..];
         } else {
-            expanded.push('$');
+            expanded.push_written("$");
             rest = after.strip_prefix('$').unwrap_or(after);
         }
     }
-    expanded.push_str(rest);
+    expanded.push_written(rest);
     Ok(expanded)
 }
 
@@ -296,7 +350,7 @@ mod tests {
             plain: true,
             origins: Origins::verbatim(1, 1),
         };
-        resolve(&scalar, &environment, &mut Vec::new())
+        resolve(&scalar, &environment, &mut Asked::default())
             .map(|resolved| resolved.text)
             .map_err(|problem| problem.message)
     }
@@ -362,6 +416,35 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_shown_has_names_and_defaults() {
+        for (text, shown, values) in [
+            ("x${A}y", "x${A}y", &["${A}=alpha"][..]),
+            ("${env:A:-b}${A}", "${A}${A}", &["${A}=alpha"]),
+            ("${MISSING:-b${A}}", "b${A}", &["${A}=alpha"]),
+            ("${MISSING:-b}${EMPTY}", "b", &[]),
+            ("$$x", "$x", &[]),
+        ] {
+            let scalar = Scalar {
+                text: text.to_owned(),
+                plain: true,
+                origins: Origins::verbatim(1, 1),
+            };
+            let mut asked = Asked::default();
+            let resolved = resolve(&scalar, &environment, &mut asked).expect("all is set");
+            let taken: Vec<String> = asked
+                .values
+                .iter()
+                .map(|expanded| format!("{}={}", expanded.name, expanded.value))
+                .collect();
+            assert_eq!(
+                (resolved.shown.as_str(), taken),
+                (shown, values.iter().map(|&v| v.to_owned()).collect())
+            );
+            assert_eq!(resolved.is_hidden, !values.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
     fn nesting_is_bounded() {
         let text = format!("{}x{}", "${Z:-".repeat(100), "}".repeat(100));
         assert_eq!(resolved(&text), Err("`${...}` nested too deep".to_owned()));
@@ -375,7 +458,7 @@ mod tests {
             origins: Origins::verbatim(7, 11),
         };
         let resolved =
-            resolve(&scalar, &environment, &mut Vec::new()).expect("the variable is set");
+            resolve(&scalar, &environment, &mut Asked::default()).expect("the variable is set");
         assert_eq!(resolved.text, "abalphacd");
         let columns: Vec<usize> = (0..=resolved.text.len())
             .map(|at| resolved.origins.place(&resolved.text, at).1)

@@ -324,11 +324,7 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Duration> {
         let resolved = reader.scalar(node, "a duration such as `10s`")?;
         let Some(duration) = parse_duration(&resolved.text) else {
-            let number = resolved
-                .text
-                .parse::<u64>()
-                .ok()
-                .filter(|_| !resolved.secret);
+            let number = resolved.text.parse::<u64>().ok();
             let hint = match number {
                 Some(number) => {
                     format!("write `{number}s` for seconds or `{number}ms` for milliseconds")

@@ -19,6 +19,8 @@ mod memory;
 mod merge;
 mod node;
 mod origins;
+mod printable;
+mod redact;
 mod secret;
 mod source;
 mod units;
@@ -53,6 +55,8 @@ pub use crate::output::{
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,
 };
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
+pub use crate::printable::{escaped, is_unsafe};
+pub use crate::redact::Redactor;
 pub use crate::reference::reference_page;
 pub use crate::root::{Admin, Config, Limits, Shutdown};
 pub use crate::schema::json_schema;

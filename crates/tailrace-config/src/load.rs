@@ -12,6 +12,7 @@ use crate::merge::merge;
 use crate::node::{Node, Value};
 use crate::output::Output;
 use crate::reader::Reader;
+use crate::redact::Redactor;
 use crate::root::{self, Config};
 use crate::source::{Position, Source};
 use crate::yaml;
@@ -33,6 +34,8 @@ pub struct Loaded {
     /// Other files whose content counts, whether they can be read or not: those of `${file:...}`, and
     /// certificates and keys where the configuration is sound.
     pub others: BTreeSet<PathBuf>,
+    /// Replaces the values that `${...}` took from the environment and from files by their names.
+    pub redactor: Redactor,
     /// Where the top of the configuration says what only a machine can tell to be right.
     pub places: Places,
 }
@@ -101,6 +104,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     }
     let mut others = BTreeSet::new();
     let mut config = None;
+    let mut redactor = Redactor::default();
     let mut places = Places::default();
     if let Some(merged) = merged {
         let place = |path: &[&str]| Some(merged.nearest(path).position.clone());
@@ -110,7 +114,8 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         config = root::read(&merged, &mut reader);
         let (wrong, asked) = reader.finish();
         diagnostics.extend(wrong);
-        others.extend(asked);
+        redactor = Redactor::new(&asked.values);
+        others.extend(asked.files);
     }
     let place = |diagnostic: &Diagnostic| {
         order
@@ -141,6 +146,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         config,
         files: order,
         others,
+        redactor,
         places,
     }
 }

@@ -152,6 +152,12 @@ impl Kind for Expression {
                 return built.ok().map(StartExpression);
             }
         };
+        if resolved.is_hidden {
+            // What is wrong with an expression quotes it.
+            let what = "not a valid regular expression".to_owned();
+            reader.refuse(node, Some(&resolved), what, None);
+            return None;
+        }
         let length = resolved.text[span.start.offset..span.end.offset]
             .chars()
             .count();
@@ -172,10 +178,5 @@ fn at(
 ) -> Diagnostic {
     let (line, column) = resolved.origins.place(&resolved.text, offset);
     let position = Position::new(node.position.source(), line, column);
-    let diagnostic = Diagnostic::new(&position, length.max(1), message);
-    if resolved.secret {
-        diagnostic.redacted()
-    } else {
-        diagnostic
-    }
+    Diagnostic::new(&position, length.max(1), message)
 }

@@ -61,6 +61,13 @@ impl Origins {
         (segment.line, segment.column + advance)
     }
 
+    /// Whether the byte at `offset` was put in place of a `${...}`, or belongs to one spot of the file as a whole.
+    pub(crate) fn is_put_in(&self, offset: usize) -> bool {
+        let index = self.0.partition_point(|segment| segment.start <= offset);
+        let segment = index.checked_sub(1).and_then(|index| self.0.get(index));
+        segment.is_some_and(|segment| segment.fixed)
+    }
+
     /// Appends the places of `text[start..end]`, which follow at byte `at` of another text.
     pub(crate) fn push_range(
         &mut self,

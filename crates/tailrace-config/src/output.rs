@@ -441,7 +441,7 @@ fn check_otlp(output: &OtlpOutput, node: &Node, reader: &mut Reader<'_>) -> bool
         let hint = "write `https://`, or remove `tls`".to_owned();
         complain(
             &["tls"],
-            format!("the endpoint {url} does not use TLS"),
+            "the endpoint does not use TLS: it begins with `http://`".to_owned(),
             Some(hint),
         );
     }

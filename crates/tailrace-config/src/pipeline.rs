@@ -189,6 +189,17 @@ impl Kind for Name {
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
         let resolved = reader.scalar(node, "a name")?;
+        if resolved.is_hidden {
+            // It is a label of metrics and the key of progress: shown, and the same on every machine.
+            let message = format!(
+                "{}: a name cannot come from `{}`",
+                reader.path(),
+                resolved.shown
+            );
+            let hint = "write the name itself: metrics and progress are kept under it".to_owned();
+            reader.report(node.diagnostic(message).with_hint(hint));
+            return None;
+        }
         match Name::check(&resolved.text) {
             Ok(name) => Some(name),
             Err((what, hint)) => {

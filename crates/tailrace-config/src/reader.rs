@@ -2,10 +2,8 @@
 //! nodes and a look-up of variables; gives values, or `None` where a complaint was made. One bad value
 //! never hides the next: all fields of a section are read before it is given up.
 
-use std::path::PathBuf;
-
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
-use crate::interpolate::{Environment, Resolved, resolve};
+use crate::interpolate::{Asked, Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
 use crate::origins::Origins;
@@ -19,8 +17,8 @@ const EXPANDED_BYTES_MAX: usize = 16 << 20;
 pub(crate) struct Reader<'a> {
     env: Environment<'a>,
     diagnostics: Vec<Diagnostic>,
-    /// Files that `${file:...}` asked for.
-    files: Vec<PathBuf>,
+    /// What `${...}` asked for.
+    asked: Asked,
     /// Length of all texts in which something was put in.
     expanded_bytes: usize,
     /// The keys that lead to the value being read.
@@ -32,7 +30,7 @@ impl<'a> Reader<'a> {
         Reader {
             env,
             diagnostics: Vec::new(),
-            files: Vec::new(),
+            asked: Asked::default(),
             expanded_bytes: 0,
             path: Vec::new(),
         }
@@ -42,15 +40,15 @@ impl<'a> Reader<'a> {
         self.env
     }
 
-    /// What was wrong, each thing once (an anchor may be read several times), and the files that were asked for.
-    pub(crate) fn finish(self) -> (Vec<Diagnostic>, Vec<PathBuf>) {
+    /// What was wrong, each thing once (an anchor may be read several times), and what `${...}` asked for.
+    pub(crate) fn finish(self) -> (Vec<Diagnostic>, Asked) {
         let mut unique: Vec<Diagnostic> = Vec::new();
         for diagnostic in self.diagnostics {
             if !unique.contains(&diagnostic) {
                 unique.push(diagnostic);
             }
         }
-        (unique, self.files)
+        (unique, self.asked)
     }
 
     /// Complains. Of more complaints than anybody reads the last are left out; one more than that tells that there are.
@@ -181,7 +179,7 @@ impl<'a> Reader<'a> {
             return false;
         }
         scalar.text.contains('$')
-            && resolve(scalar, self.env, &mut Vec::new())
+            && resolve(scalar, self.env, &mut Asked::default())
                 .is_ok_and(|resolved| resolved.expanded && resolved.text.is_empty())
     }
 
@@ -200,7 +198,7 @@ impl<'a> Reader<'a> {
         if self.expanded_bytes > EXPANDED_BYTES_MAX {
             return None;
         }
-        match resolve(scalar, self.env, &mut self.files) {
+        match resolve(scalar, self.env, &mut self.asked) {
             Ok(resolved) if resolved.expanded => {
                 self.expanded_bytes += resolved.text.len();
                 if self.expanded_bytes > EXPANDED_BYTES_MAX {
@@ -228,16 +226,13 @@ impl<'a> Reader<'a> {
 
     /// Complains that a value is not what was expected there.
     pub(crate) fn expected(&mut self, node: &Node, expected: &str, resolved: Option<&Resolved>) {
-        let got = got(node, resolved);
-        self.refuse(
-            node,
-            resolved,
-            format!("expected {expected}, got {got}"),
-            None,
-        );
+        let what = format!("expected {expected}, got {}", got(node, resolved));
+        let message = format!("{}: {what}", self.path());
+        self.report(node.diagnostic(message));
     }
 
-    /// Complains about a value; a line that may hold a secret is cut.
+    /// Complains about a value. `what` and `hint` may quote it, or say more of it than everybody may know: of a value that
+    /// came from outside it is only said that it is not right, and what the text is as it was written.
     pub(crate) fn refuse(
         &mut self,
         node: &Node,
@@ -245,18 +240,15 @@ impl<'a> Reader<'a> {
         what: String,
         hint: Option<String>,
     ) {
-        let diagnostic = node
-            .diagnostic(format!("{}: {what}", self.path()))
-            .with_hint(hint);
-        let from_variable = resolved.is_some_and(|resolved| resolved.secret);
-        self.report(if from_variable {
-            diagnostic.redacted()
-        } else {
-            diagnostic
-        });
+        let (what, hint) = match resolved.filter(|resolved| resolved.is_hidden) {
+            Some(resolved) => (not_shown(resolved), None),
+            None => (what, hint),
+        };
+        let message = format!("{}: {what}", self.path());
+        self.report(node.diagnostic(message).with_hint(hint));
     }
 
-    /// Complains that a text is not what was expected there.
+    /// Complains that a text is not what was expected there. A hint made of a value from outside is not given.
     pub(crate) fn refuse_text(
         &mut self,
         node: &Node,
@@ -265,12 +257,9 @@ impl<'a> Reader<'a> {
         hint: Option<String>,
     ) {
         let got = got(node, Some(resolved));
-        self.refuse(
-            node,
-            Some(resolved),
-            format!("expected {expected}, got {got}"),
-            hint,
-        );
+        let message = format!("{}: expected {expected}, got {got}", self.path());
+        let hint = hint.filter(|_| !resolved.is_hidden);
+        self.report(node.diagnostic(message).with_hint(hint));
     }
 
     /// One of a list of names.
@@ -285,14 +274,8 @@ impl<'a> Reader<'a> {
         if let Some(choice) = choices.iter().find(|choice| choice.name == resolved.text) {
             return Some(choice.name);
         }
-        let got = got(node, Some(&resolved));
         let hint = nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
-        self.refuse(
-            node,
-            Some(&resolved),
-            format!("expected {expected}, got {got}"),
-            hint,
-        );
+        self.refuse_text(node, &resolved, &expected, hint);
         None
     }
 
@@ -361,13 +344,7 @@ impl<'a> Reader<'a> {
             if found.is_none() {
                 let hint =
                     nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
-                let got = got(tag, Some(&resolved));
-                reader.refuse(
-                    tag,
-                    Some(&resolved),
-                    format!("expected {expected}, got {got}"),
-                    hint,
-                );
+                reader.refuse_text(tag, &resolved, &expected, hint);
             }
             found
         })
@@ -401,13 +378,24 @@ fn literal(text: &str, position: &Position) -> Node {
     node
 }
 
-/// What stands at a node, in words. A text from a file may be a secret and is not shown.
+/// What is said of a value that came from outside.
+pub(crate) fn not_shown(resolved: &Resolved) -> String {
+    format!(
+        "the value of {} cannot stand here; it is not shown",
+        quoted(&resolved.shown)
+    )
+}
+
+/// What stands at a node, in words. Of a text from outside its name is shown.
 fn got(node: &Node, resolved: Option<&Resolved>) -> String {
     match (&node.value, resolved) {
         (Value::Sequence(_), _) => "a list".to_owned(),
         (Value::Mapping(_), _) => "a mapping".to_owned(),
-        (Value::Scalar(_), Some(resolved)) if resolved.secret => {
-            "something else (not shown)".to_owned()
+        (Value::Scalar(_), Some(resolved)) if resolved.is_hidden => {
+            format!(
+                "the value of {}, which is not shown",
+                quoted(&resolved.shown)
+            )
         }
         (Value::Scalar(_), Some(resolved)) => quoted(&resolved.text),
         (Value::Scalar(_), None) if node.is_null() => "nothing".to_owned(),

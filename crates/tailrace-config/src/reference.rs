@@ -52,11 +52,12 @@ list. Keys are not expanded.
 | `${NAME}` or `${env:NAME}` | the environment variable; an error where it is not set |
 | `${NAME:-default}` | the default where the variable is unset or empty; it may hold `${...}` itself |
 | `${NAME:?message}` | an error with that message where the variable is unset or empty |
-| `${file:/run/secrets/token}` | the text of the file, without the line end that closes it; never shown |
+| `${file:/run/secrets/token}` | the text of the file, without the line end that closes it |
 | `$$` | `$` |
 
 A `$` before anything else stays, as in `'error$'`. An option whose whole value expands to nothing
-(`${NAME:-}`) counts as left out.
+(`${NAME:-}`) counts as left out. A value that came from the environment or a file is never shown, only its name
+([how](security.md#secrets)); names of outputs cannot come from there.
 ";
 
 struct Page {

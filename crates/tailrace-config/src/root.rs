@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::input::Input;
 use crate::kind::{
-    Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, Size, Time,
+    Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
 };
 use crate::node::Node;
 use crate::pipeline::{Name, Pipeline};
 use crate::reader::Reader;
+use crate::secret::Secret;
 use crate::section::{Info, Section, Shape};
 
 section! {
@@ -44,6 +45,10 @@ section! {
     pub struct Admin {
         /// The address to listen on.
         listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");
+        /// What a request from another machine has to send, as `Authorization: Bearer`, for the ledger, the status and
+        /// `POST /-/reload`: 16 characters or more, from a file such as `${file:/run/secrets/admin-token}`. Probes and
+        /// metrics need none, nor does this machine.
+        token: Option<Secret> = BearerToken, unset("other machines get probes and metrics alone", "at-least-16-characters");
     }
 }
 
@@ -72,6 +77,37 @@ const PIPELINES_MAX: usize = 1000;
 
 /// The version of the format that this build reads.
 const VERSION: u64 = 1;
+
+/// What opens the admin endpoint.
+struct BearerToken;
+
+/// A shorter one can be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+
+impl Kind for BearerToken {
+    type Value = Secret;
+    const SECRET: bool = true;
+
+    fn shape() -> Shape {
+        SecretText::shape()
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Secret> {
+        let token = SecretText::read(node, reader)?;
+        let is_visible = token.expose().bytes().all(|byte| byte.is_ascii_graphic());
+        if is_visible && token.expose().len() >= TOKEN_CHARS_MIN {
+            return Some(token);
+        }
+        let path = reader.path();
+        let message =
+            format!("{path}: expected {TOKEN_CHARS_MIN} visible ASCII characters or more");
+        let hint =
+            "such as `${file:/run/secrets/admin-token}`, with what `openssl rand -hex 32` wrote";
+        let diagnostic = node.diagnostic(message).without_snippet();
+        reader.report(diagnostic.with_hint(hint.to_owned()));
+        None
+    }
+}
 
 struct Version;
 

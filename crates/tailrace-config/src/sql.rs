@@ -1,5 +1,8 @@
 //! The query of a pipeline and the way from a place in it back to the YAML file. Never parses SQL.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::node::{Node, Value};
@@ -13,6 +16,8 @@ use crate::source::Position;
 pub struct Sql {
     /// The text, after YAML's folding and `${...}`.
     pub text: String,
+    /// The text as it may be shown: with the names of values from outside.
+    pub shown: String,
     position: Position,
     origins: Origins,
 }
@@ -33,15 +38,45 @@ impl Sql {
         Position::new(self.position.source(), line, column)
     }
 
-    /// A diagnostic about `length` characters of the query.
+    /// A diagnostic about `length` characters of the query. Where these were put in by `${...}`, neither the message nor the
+    /// hint is given, since they may quote the value.
     pub fn diagnostic(
         &self,
         line: usize,
         column: usize,
         length: usize,
         message: impl Into<String>,
+        hint: Option<String>,
     ) -> Diagnostic {
-        Diagnostic::new(&self.position(line, column), length, message)
+        let position = self.position(line, column);
+        let offset = self.offset(line, column);
+        if self.text != self.shown && self.origins.is_put_in(offset) {
+            let message =
+                "the query is not valid with the value that is put in here; it is not shown";
+            return Diagnostic::new(&position, 1, message);
+        }
+        let hint = hint.map(|hint| self.redact(&hint).into_owned());
+        let message = message.into();
+        Diagnostic::new(&position, length, self.redact(&message)).with_hint(hint)
+    }
+
+    /// A text about the query without what `${...}` put into it. Parts of a value are left out too, since an expression is
+    /// not quoted as it was written: every word of the query that is not in [`shown`](Self::shown).
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.text == self.shown {
+            return Cow::Borrowed(text);
+        }
+        let known: HashSet<String> = words(&self.shown).map(str::to_lowercase).collect();
+        let hidden = words(&self.text).map(str::to_lowercase);
+        let hidden: HashSet<String> = hidden.filter(|word| !known.contains(word)).collect();
+        let mut redacted = String::with_capacity(text.len());
+        for piece in text.split_inclusive(|c| !is_word(c)) {
+            let word = piece.trim_end_matches(|c| !is_word(c));
+            let is_hidden = hidden.contains(&word.to_lowercase());
+            redacted.push_str(if is_hidden { "[redacted]" } else { word });
+            redacted.push_str(&piece[word.len()..]);
+        }
+        Cow::Owned(redacted)
     }
 
     /// Where the query begins.
@@ -69,6 +104,15 @@ impl Sql {
     }
 }
 
+/// Names, numbers and parts of texts.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_word(c)).filter(|word| !word.is_empty())
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 impl Kind for Sql {
     type Value = Sql;
 
@@ -93,6 +137,7 @@ impl Kind for Sql {
         }
         Some(Sql {
             text: resolved.text,
+            shown: resolved.shown,
             position: node.position.clone(),
             origins: resolved.origins,
         })

@@ -327,6 +327,110 @@ fn a_secret_file_is_read_and_never_shown() {
     }
 }
 
+/// Every option of the reference, with a secret in its place: whatever is said of it names the variable alone.
+#[test]
+fn a_variable_in_any_field_is_named_and_never_shown() {
+    const SECRETS: [&str; 6] = [
+        "h",
+        "9000000000000000001",
+        "hunter2",
+        "[z-a]{/}",
+        "ftp://hunter2",
+        "trust hunter2([",
+    ];
+    let fields = [
+        "workers: ${S}",
+        "version: ${S}",
+        "limits: {memory: '${S}'}",
+        "limits: '${S}'",
+        "shutdown: {grace: x${S}}",
+        "admin: {listen: 'localhost:${S}'}",
+        "admin: ['${S}']",
+        "resource: '${S}'",
+        "pipelines: {a: {inputs: '${S}', output: {type: discard}}}",
+        "pipelines: {a: {input: {type: '${S}'}, output: {type: discard}}}",
+        "pipelines: {a: {input: {type: file, include: ['[${S}']}, output: {type: discard}}}",
+        "pipelines: {a: {input: {type: file, include: [/a], format: '${S}'}, output: {type: discard}}}",
+        "pipelines: {a: {input: {type: file, include: [/a], multiline: {start: '(${S}'}}, output: {type: discard}}}",
+        "pipelines: {a: {input: {type: file, include: [/a], timezone: '${S}'}, output: {type: discard}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, endpoint: '${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, endpoint: 'http://${S}:x'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, logs_endpoint: '${S}#'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, endpoint: 'http://${S}/v1/logs'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, protocol: 'grp${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, timeout: '${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: otlp, fields: {trace_id: ['${S}', []]}}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: discard, name: 'A${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: discard, required: '${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: discard}, batch: {max_bytes: '${S}'}}}",
+        "pipelines: {a: {input: {type: stdin}, output: {type: discard}, transform: ['${S}']}}",
+    ];
+    for (field, secret) in fields
+        .iter()
+        .flat_map(|field| SECRETS.map(|secret| (field, secret)))
+    {
+        let Err(diagnostics) = load_files(&[("t.yaml", field)], &[("S", secret)]) else {
+            continue;
+        };
+        let texts: Vec<String> = diagnostics
+            .iter()
+            .map(ToString::to_string)
+            .filter(|text| text.contains("${S}"))
+            .collect();
+        assert!(!texts.is_empty(), "{field}: {diagnostics:?}");
+        let plain = |secret: &str| {
+            let unset = load_files(&[("t.yaml", &field.replace("${S}", secret))], &[]);
+            format!("{:?}", unset.err())
+        };
+        for text in diagnostics.iter().map(ToString::to_string) {
+            // One letter is part of many words: there the text must be that of another value.
+            let shows = match secret {
+                "h" => text.contains("`h`") || text.contains("did you mean"),
+                secret => text.contains(secret) || text.contains("hunter2"),
+            };
+            assert!(
+                !shows,
+                "{field} shows {secret}: {text}\nas written: {}",
+                plain(secret)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_put_in_is_known_by_its_name() {
+    let yaml = "data_dir: '${DIR:-/data}'\nresource: {a: '${A:-default}', b: '${B}'}\n\
+                pipelines: {p: {input: {type: stdin}, output: {type: discard}, transform: \"SELECT * FROM logs WHERE a = '${B}'\"}}";
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("t.yaml"), yaml).unwrap();
+    let env = |name: &str| match name {
+        "DIR" => Some("/secret/place".to_owned()),
+        "B" => Some("hunter2-b".to_owned()),
+        _ => None,
+    };
+    let loaded = tailrace_config::load_with_files(&[directory.path().join("t.yaml")], &env);
+    let redact = |text: &str| loaded.redactor.redact(text).into_owned();
+    assert_eq!(redact("/secret/place/x"), "${DIR}/x");
+    assert_eq!(redact("default is hunter2-b"), "default is ${B}");
+    let config = loaded.config.unwrap();
+    let transform = &config.pipelines["p"].transform;
+    assert_eq!(transform.shown, "SELECT * FROM logs WHERE a = '${B}'");
+    let column = transform.text.find("hunter2").unwrap() + 1;
+    let inside = transform.diagnostic(
+        1,
+        column,
+        3,
+        "no column hunter2",
+        Some("hunter3?".to_owned()),
+    );
+    assert!(!inside.to_string().contains("hunter"), "{inside}");
+    let outside = transform.diagnostic(1, 1, 6, "no SELEC", Some("SELECT?".to_owned()));
+    assert!(outside.to_string().contains("help: SELECT?"), "{outside}");
+    let parts = transform.redact("a = HUNTER2 - b, a <> hunter2b_");
+    assert_eq!(parts, "a = [redacted] - b, a <> hunter2b_");
+    assert!(!format!("{:?}", loaded.redactor).contains("hunter2"));
+}
+
 #[test]
 fn several_files_merge_in_any_order() {
     let files = [

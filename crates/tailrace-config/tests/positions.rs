@@ -120,7 +120,7 @@ fn a_query_that_is_not_written_stands_where_its_pipeline_does() {
 #[test]
 fn a_diagnostic_of_the_planner_shows_the_line_of_the_file() {
     let (_, sql) = query("|\n      SELECT *\n      FROM lgs\n");
-    let text = sql.diagnostic(2, 6, 3, "no table `lgs`").to_string();
+    let text = sql.diagnostic(2, 6, 3, "no table `lgs`", None).to_string();
     let shown: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(shown, ["          FROM lgs", "               ^^^"]);
     assert!(

@@ -249,6 +249,11 @@ fn needs_quotes(text: &str) -> bool {
         || text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '=')
 }
 
+/// Whether a character begins a line of its own, or turns the direction in which the rest is shown.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Appends text with control characters escaped, and quotes and backslashes too if `quoted`.
 fn write_shown(text: &str, quoted: bool, out: &mut Vec<u8>) {
     for c in text.chars() {
@@ -257,7 +262,7 @@ fn write_shown(text: &str, quoted: bool, out: &mut Vec<u8>) {
             '\r' => out.extend_from_slice(b"\\r"),
             '\t' => out.extend_from_slice(b"\\t"),
             '"' | '\\' if quoted => out.extend([b'\\', c as u8]),
-            c if c.is_control() => out.extend(c.escape_unicode().map(|c| c as u8)),
+            c if c.is_control() || turns(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
             c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }

@@ -74,13 +74,16 @@ impl FailureLog {
             };
             let branch = &plan.query.branches()[failure.branch];
             let reason = without_values(&failure.reason);
+            // Which may quote what `${...}` put into the query.
+            let shown = |text: &str| plan.config.transform.redact(text).into_owned();
+            let reason = shown(reason);
             let pipeline = plan.name.as_str();
             match failure
                 .output
                 .map(|output| computed_columns(branch)[output])
             {
                 Some(column) => {
-                    let column = branch.outputs[column as usize].name.as_str();
+                    let column = shown(&branch.outputs[column as usize].name);
                     warn!(
                         pipeline,
                         column,
@@ -92,7 +95,7 @@ impl FailureLog {
                 }
                 None => {
                     let conditions = branch.predicate.iter().map(|part| part.text.as_str());
-                    let condition = conditions.collect::<Vec<_>>().join(" AND ");
+                    let condition = shown(&conditions.collect::<Vec<_>>().join(" AND "));
                     warn!(
                         pipeline,
                         condition,

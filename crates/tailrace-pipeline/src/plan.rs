@@ -210,14 +210,13 @@ fn check_input(input: &config::Input) -> Result<(), Box<Diagnostic>> {
 
 /// A SQL error at its position in the config file.
 fn sql_diagnostic(transform: &config::Sql, error: &sql::Error) -> Diagnostic {
-    transform
-        .diagnostic(
-            error.line,
-            error.column,
-            error.length,
-            error.message.clone(),
-        )
-        .with_hint(error.hint.clone())
+    transform.diagnostic(
+        error.line,
+        error.column,
+        error.length,
+        error.message.clone(),
+        error.hint.clone(),
+    )
 }
 
 fn sql_type(ty: config::ColumnType) -> sql::Type {

@@ -1,23 +1,36 @@
 //! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
-//! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so,
-//! and takes orders from this machine only.
+//! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so.
+//!
+//! Here is what is answered. Who may ask is in `access`, how many may and how long in `serve`, and what that may cost in
+//! `pace`: whoever reaches the listener must not be able to harm the pipelines.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+mod access;
+mod budget;
+mod cpu;
+mod pace;
+mod serve;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use anyhow::Context;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use prometheus_client::registry::Registry;
 use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::info;
+
+pub(crate) use access::Token;
+use pace::Pace;
 
 use crate::ledger;
+use crate::printed::redacted;
 use crate::reload::{self, Status, Trigger};
 
 /// A running endpoint; it ends when this is dropped.
@@ -29,6 +42,10 @@ pub(crate) struct Admin {
 /// What requests are answered from.
 #[derive(Clone)]
 pub(crate) struct Shared {
+    /// Apart, so that whoever asks for reports all the time fails no probe.
+    probes: Arc<Pace>,
+    reports: Arc<Pace>,
+    token: Token,
     view: View,
     registry: Arc<Registry>,
     config: Status,
@@ -45,9 +62,13 @@ impl Shared {
         registry: Registry,
         config: Status,
         data_dir: PathBuf,
+        token: Token,
         reload: SyncSender<Trigger>,
     ) -> Self {
         Self {
+            probes: Arc::default(),
+            reports: Arc::default(),
+            token,
             view,
             registry: Arc::new(registry),
             config,
@@ -63,51 +84,79 @@ impl Shared {
 ///
 /// The address cannot be bound, or no thread be started.
 pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin> {
-    let listener = TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime for the admin endpoint")?;
+    let listener = {
+        let _entered = runtime.enter();
+        serve::listen(address)
+    };
+    let listener =
+        listener.with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
     let address = listener.local_addr().context("admin.listen")?;
+    let routes = axum::Router::new()
+        .route("/metrics", get(metrics))
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/healthz", get(healthz))
+        .route(ledger::PATH, get(ledger))
+        .route(STATUS_PATH, get(status))
+        .route("/-/reload", post(reload))
+        .fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn_with_state(shared.token.clone(), admit))
+        .with_state(shared);
     let (stop, stopped) = oneshot::channel();
+    let served = async move {
+        tokio::select! {
+            () = serve::serve(listener, routes, serve::Limits::default()) => {}
+            _ = stopped => {}
+        }
+    };
     std::thread::Builder::new()
         .name("tailrace-admin".to_owned())
         .spawn(move || {
-            if let Err(error) = serve(listener, shared, stopped) {
-                warn!(error = %error, "the admin endpoint has ended");
-            }
+            cpu::give_way();
+            runtime.block_on(served);
         })
         .context("no thread for the admin endpoint")?;
     info!(%address, "admin endpoint: /metrics /livez /readyz /healthz /api/v1/ledger /api/v1/status");
     Ok(Admin { _stop: stop })
 }
 
-fn serve(
-    listener: TcpListener,
-    shared: Shared,
-    stopped: oneshot::Receiver<()>,
-) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let routes = axum::Router::new()
-            .route("/metrics", get(metrics))
-            .route("/livez", get(async || "ok\n"))
-            .route("/readyz", get(readyz))
-            .route("/healthz", get(healthz))
-            .route(ledger::PATH, get(ledger))
-            .route(STATUS_PATH, get(status))
-            .route("/-/reload", post(reload))
-            .with_state(shared)
-            .into_make_service_with_connect_info::<SocketAddr>();
-        tokio::select! {
-            served = async { axum::serve(listener, routes).await } => served,
-            _ = stopped => Ok(()),
-        }
-    })
+/// Refuses whoever may not ask, before anything is made for the answer.
+async fn admit(
+    State(token): State<Token>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match access::check(peer, request.uri(), request.headers(), &token) {
+        Ok(()) => next.run(request).await,
+        Err((status, text)) => refused(status, text),
+    }
 }
 
-async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
+fn refused(status: StatusCode, text: &str) -> Response {
+    json(status, &serde_json::json!({"error": text}))
+}
+
+/// What costs something is made in its turn.
+async fn paced(pace: &Pace, make: impl FnOnce() -> Response) -> Response {
+    match pace.run(make).await {
+        Some(response) => response,
+        None => {
+            let text = "too many requests wait for an answer; try again";
+            refused(StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+    }
+}
+
+async fn metrics(State(shared): State<Shared>) -> Response {
+    paced(&shared.reports, || encoded(&shared)).await
+}
+
+fn encoded(shared: &Shared) -> Response {
     let mut text = String::new();
     let encoded = prometheus_client::encoding::text::encode(&mut text, &shared.registry);
     let status = if encoded.is_ok() {
@@ -116,20 +165,18 @@ async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
         StatusCode::INTERNAL_SERVER_ERROR
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    (status, [(header::CONTENT_TYPE, kind)], text)
+    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-async fn ledger(State(shared): State<Shared>) -> impl IntoResponse {
-    let report = ledger::report(
-        &shared.view.ledgers(),
-        &shared.view.lags(ledger::SOURCES_MAX),
-    );
-    json(StatusCode::OK, &report)
-}
-
-/// Whether somebody may have the agent do something: from this machine only.
-fn may_order(peer: IpAddr) -> bool {
-    peer.to_canonical().is_loopback()
+async fn ledger(State(shared): State<Shared>) -> Response {
+    let report = || {
+        let lags = shared.view.lags(ledger::SOURCES_MAX);
+        json(
+            StatusCode::OK,
+            &ledger::report(&shared.view.ledgers(), &lags),
+        )
+    };
+    paced(&shared.reports, report).await
 }
 
 async fn status(State(shared): State<Shared>) -> impl IntoResponse {
@@ -137,21 +184,13 @@ async fn status(State(shared): State<Shared>) -> impl IntoResponse {
         "version": env!("CARGO_PKG_VERSION"),
         "phase": format!("{:?}", shared.view.phase()).to_lowercase(),
         "config": shared.config.report(),
-        "data_dir": shared.data_dir,
+        "data_dir": redacted(&shared.data_dir.to_string_lossy()),
     });
     json(StatusCode::OK, &body)
 }
 
 /// Reloads the config, and answers when that is done.
-async fn reload(
-    State(shared): State<Shared>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-) -> impl IntoResponse {
-    let error = |status, text: &str| json(status, &serde_json::json!({"error": text}));
-    if !may_order(peer.ip()) {
-        let text = "only this machine may reload the config: send SIGHUP, or run with --watch";
-        return error(StatusCode::FORBIDDEN, text);
-    }
+async fn reload(State(shared): State<Shared>) -> Response {
     let (answer, answered) = oneshot::channel();
     let is_taken = reload::pull(&shared.reload, Trigger::Asked(answer));
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
@@ -165,20 +204,24 @@ async fn reload(
             });
             json(StatusCode::OK, &body)
         }
-        Ok(Err(text)) => error(StatusCode::UNPROCESSABLE_ENTITY, &text),
-        Err(_) if is_taken => error(unavailable, "the agent is shutting down"),
-        Err(_) => error(unavailable, "too many reloads wait; try again"),
+        Ok(Err(text)) => refused(StatusCode::UNPROCESSABLE_ENTITY, &text),
+        Err(_) if is_taken => refused(unavailable, "the agent is shutting down"),
+        Err(_) => refused(unavailable, "too many reloads wait; try again"),
     }
 }
 
-fn json(status: StatusCode, body: &serde_json::Value) -> impl IntoResponse + use<> {
+fn json(status: StatusCode, body: &serde_json::Value) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    (status, kind, format!("{body}\n"))
+    (status, kind, format!("{body}\n")).into_response()
 }
 
 /// Ready while it reads, may read all that it is to read, and its checkpoint can be written; a backend that is down
 /// does not make the agent unready, for that would stop a rollout that has no part in it.
-async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
+async fn readyz(State(shared): State<Shared>) -> Response {
+    paced(&shared.probes, || readiness(&shared)).await
+}
+
+fn readiness(shared: &Shared) -> Response {
     let running = shared.view.phase() == Phase::Running;
     let checkpoint = shared.view.checkpoint_error();
     let denied = shared.view.denied();
@@ -213,7 +256,7 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
     let denied: Vec<_> = denied.iter().map(trouble).collect();
     let body = serde_json::json!({
         "ready": ready,
-        "reason": reason,
+        "reason": redacted(&reason),
         "safe_mode": shared.view.safe_mode().map(|deaths| {
             format!("the last {deaths} starts ended without progress: one worker, small batches, half the memory")
         }),
@@ -224,12 +267,16 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
 }
 
 /// Healthy while every pipeline gets on. For alarms and for people: a new process would not mend what is named here.
-async fn healthz(State(shared): State<Shared>) -> impl IntoResponse {
+async fn healthz(State(shared): State<Shared>) -> Response {
+    paced(&shared.probes, || health(&shared)).await
+}
+
+fn health(shared: &Shared) -> Response {
     let mut troubles: Vec<_> = shared.view.troubles().iter().map(trouble).collect();
     if let Some(error) = shared.view.checkpoint_error() {
         troubles.push(serde_json::json!({
             "stage": Stage::Checkpoint.as_str(),
-            "reason": format!("the checkpoint cannot be written: {error}"),
+            "reason": redacted(&format!("the checkpoint cannot be written: {error}")),
         }));
     }
     let status = match troubles.is_empty() {
@@ -244,21 +291,8 @@ fn trouble(trouble: &Trouble) -> serde_json::Value {
     serde_json::json!({
         "pipeline": trouble.pipeline,
         "stage": trouble.stage.as_str(),
-        "subject": trouble.subject,
-        "reason": trouble.reason,
+        "subject": redacted(&trouble.subject),
+        "reason": redacted(&trouble.reason),
         "seconds": trouble.seconds,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_come_from_this_machine_only() {
-        let may = |peer: &str| may_order(peer.parse().expect("an address"));
-        assert!(may("127.0.0.1") && may("127.8.8.8") && may("::1") && may("::ffff:127.0.0.1"));
-        assert!(!may("10.0.0.1") && !may("::ffff:10.0.0.1") && !may("fe80::1"));
-        assert!(!may("0.0.0.0") && !may("169.254.0.1"));
-    }
 }

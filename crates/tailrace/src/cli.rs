@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand};
 use tailrace_config::Diagnostic;
 
-use crate::{blackhole, demo, explain, generate, ledger, logging, queue, replay, run, validate};
+use crate::printed::{self, Printer};
+use crate::{
+    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, validate,
+};
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
 #[derive(Debug, Parser)]
@@ -39,6 +42,8 @@ enum Command {
     Explain(explain::Args),
     /// Show what became of every byte and record of a running agent.
     Ledger(ledger::Args),
+    /// Ask a running agent whether it is ready; exit code 1 if it is not.
+    Ready(ready::Args),
     /// Show the whole pipeline on this machine, with generated logs and a server of its own.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
@@ -98,17 +103,19 @@ impl Cli {
             logging.log_level = "warn".to_owned();
         }
         logging::init(&logging)?;
+        printed::report_panics();
         let mut stdout = io::stdout().lock();
         match &self.command {
             Command::Run(args) => {
                 drop(stdout);
                 run::run(args)
             }
-            Command::Validate(args) => validate::run(args, &mut stdout),
-            Command::Replay(args) => replay::run(args, &mut stdout),
-            Command::Queue(args) => queue::run(args, &mut stdout),
-            Command::Explain(args) => explain::run(args, &mut stdout),
-            Command::Ledger(args) => ledger::run(args, &mut stdout),
+            Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
+            Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
+            Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
+            Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
+            Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
+            Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
             Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
@@ -145,11 +152,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 impl Failure {
     /// Prints the failure for people, to stderr.
     pub fn print(&self) {
-        let mut stderr = io::stderr().lock();
+        let mut stderr = Printer::new(io::stderr().lock());
         // Nothing can be said when stderr is gone.
         let _ = match self {
             Self::Runtime(error) => {
-                writeln!(stderr, "error: {}", logging::chain(error.as_ref()))
+                let error = printed::shown(&logging::chain(error.as_ref()).to_string());
+                writeln!(stderr, "error: {error}")
             }
             Self::Config(diagnostics) => print_diagnostics(&mut stderr, diagnostics),
             Self::Undelivered { bytes } => writeln!(

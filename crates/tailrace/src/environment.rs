@@ -16,6 +16,7 @@ use tailrace_pipeline::PipelinePlan;
 
 use crate::admin::STATUS_PATH;
 use crate::ledger::fetch;
+use crate::printed::redacted;
 
 /// How long whoever holds the admin port may take to say who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -103,7 +104,7 @@ async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
     let own = status
         .as_ref()
         .and_then(|status| status["data_dir"].as_str());
-    own.is_some_and(|own| Path::new(own) == absolute(data_dir))
+    own.is_some_and(|own| own == redacted(&absolute(data_dir).to_string_lossy()))
 }
 
 /// A directory as the status page names it.

@@ -11,6 +11,7 @@ use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::printed;
 use crate::run::load;
 
 /// Arguments of `tailrace explain`.
@@ -40,7 +41,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(no_such_pipeline(args.pipeline.as_deref().unwrap_or(""), &names).into());
     }
     for plan in chosen {
-        explain(plan, out).context("stdout")?;
+        let mut text = Vec::new();
+        explain(plan, &mut text).context("memory")?;
+        let text = printed::redacted(&String::from_utf8_lossy(&text));
+        let text = plan.config.transform.redact(&text);
+        out.write_all(text.as_bytes()).context("stdout")?;
         if !args.no_environment {
             explain_unreadable(plan, out).context("stdout")?;
         }
@@ -57,7 +62,7 @@ fn no_such_pipeline(name: &str, names: &[&str]) -> anyhow::Error {
 
 fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "pipeline {}", plan.name)?;
-    for line in plan.config.transform.text.trim().lines() {
+    for line in plan.config.transform.shown.trim().lines() {
         writeln!(out, "    {line}")?;
     }
     writeln!(out)?;
@@ -83,7 +88,12 @@ fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
 /// What this user may not read.
 fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
     for (position, (path, message)) in tailrace_pipeline::unreadable(plan) {
-        writeln!(out, "warning: {position}: {} {message}\n", path.display())?;
+        let (position, path) = (printed::shown(&position.to_string()), printed::path(&path));
+        writeln!(
+            out,
+            "warning: {position}: {path} {}\n",
+            printed::shown(&message)
+        )?;
     }
     Ok(())
 }

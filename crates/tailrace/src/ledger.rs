@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tailrace_pipeline::{PipelineLedger, SourceLag};
 
 use crate::cli::Failure;
+use crate::printed;
 
 /// Where the admin endpoint serves it.
 pub(crate) const PATH: &str = "/api/v1/ledger";
@@ -43,29 +44,38 @@ pub(crate) struct Args {
 ///
 /// The agent cannot be reached or does not answer as one.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let body = ask(args.admin, PATH).with_context(|| {
+        format!(
+            "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
+            args.admin, args.admin
+        )
+    })?;
+    let report: Value = serde_json::from_slice(&body)
+        .context("the answer is no JSON: is that a Tailrace agent?")?;
+    if args.json {
+        let body = printed::plain_json(&String::from_utf8_lossy(&body));
+        out.write_all(body.as_bytes()).context("standard output")?;
+        return Ok(());
+    }
+    print(&report, out).context("standard output")?;
+    Ok(())
+}
+
+/// What a running agent answers, or that it does not.
+///
+/// # Errors
+///
+/// It cannot be reached in time, or refuses.
+pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(PATIENCE, fetch(args.admin, PATH)).await };
-    let body = runtime
+    let asked = async { tokio::time::timeout(PATIENCE, fetch(admin, path)).await };
+    runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
         .and_then(|fetched| fetched)
-        .with_context(|| {
-            format!(
-                "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
-                args.admin, args.admin
-            )
-        })?;
-    if args.json {
-        out.write_all(&body).context("standard output")?;
-        return Ok(());
-    }
-    let report: Value = serde_json::from_slice(&body)
-        .context("the answer is no JSON: is that a Tailrace agent?")?;
-    print(&report, out).context("standard output")?;
-    Ok(())
 }
 
 /// What an admin endpoint answers.
@@ -127,7 +137,7 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
         });
         let sources = lags.iter().map(|lag| {
             json!({
-                "path": lag.path.to_string_lossy(),
+                "path": printed::redacted(&lag.path.to_string_lossy()),
                 "size": lag.size,
                 "read_to": lag.read_to,
                 "watermark": lag.watermark,
@@ -177,7 +187,7 @@ fn print(report: &Value, out: &mut dyn Write) -> std::io::Result<()> {
         for (key, name) in [("lost_bytes", "  lost"), ("skipped_bytes", "  skipped")] {
             for (reason, bytes) in pipeline[key].as_object().into_iter().flatten() {
                 let bytes = HumanBytes(number(bytes)).to_string();
-                table.add_row([name, &bytes, reason]);
+                table.add_row([name, &bytes, &printed::shown(reason)]);
             }
         }
         table.add_row(["  records", &count(&pipeline["records"]), ""]);
@@ -246,7 +256,7 @@ fn number(value: &Value) -> u64 {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or("?").to_owned()
+    printed::shown(value.as_str().unwrap_or("?"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod explain;
 pub mod generate;
 mod ledger;
 mod queue;
+mod ready;
 mod reload;
 mod replay;
 mod run;
@@ -19,6 +20,7 @@ mod validate;
 
 mod admin;
 pub mod logging;
+mod printed;
 mod resource;
 mod sizing;
 pub mod sysinfo;

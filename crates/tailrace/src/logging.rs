@@ -1,7 +1,8 @@
 //! Own logs: tracing events to standard error, as text or as JSON.
 //!
 //! Takes what the crates report by `tracing`, gives one line per event. Text is
-//! for terminals, JSON for everything that reads logs. A message that repeats
+//! for terminals, JSON for everything that reads logs. In both, text from outside
+//! is escaped and secrets are left out (`printed.rs`). A message that repeats
 //! is held back and counted (`logging/limit.rs`), so that a lasting trouble
 //! never floods the node's own logs. It never writes to standard output and
 //! never touches the users' records. This module owns the only printer of error
@@ -14,12 +15,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tracing::field::Field;
 use tracing::{Event, Subscriber};
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
-use tracing_subscriber::fmt::format::{DefaultFields, JsonFields, Writer};
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, format};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+
+use crate::printed;
 
 mod limit;
 
@@ -119,7 +124,7 @@ where
         };
         let layer = layer
             .with_ansi(colours)
-            .fmt_fields(DefaultFields::new())
+            .fmt_fields(format::debug_fn(write_field).delimited(" "))
             .event_format(limited);
         Box::new(registry.with(layer))
     }
@@ -145,23 +150,39 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        match self.limiter.check(event, (self.clock)()) {
+        let suppressed = match self.limiter.check(event, (self.clock)()) {
             // The layer writes nothing when nothing was formatted.
-            Verdict::Hold => Ok(()),
-            Verdict::Pass { suppressed: 0 } => self.inner.format_event(ctx, writer, event),
-            Verdict::Pass { suppressed } => {
-                let mut line = String::new();
-                self.inner
-                    .format_event(ctx, Writer::new(&mut line), event)?;
-                let line = line.trim_end_matches('\n');
-                match line.strip_suffix('}') {
-                    Some(open) if self.json => {
-                        writeln!(writer, "{open},\"suppressed\":{suppressed}}}")
-                    }
-                    _ => writeln!(writer, "{line} suppressed={suppressed}"),
-                }
-            }
+            Verdict::Hold => return Ok(()),
+            Verdict::Pass { suppressed } => suppressed,
+        };
+        if suppressed == 0 && !self.json {
+            return self.inner.format_event(ctx, writer, event);
         }
+        let mut line = String::new();
+        self.inner
+            .format_event(ctx, Writer::new(&mut line), event)?;
+        let line = line.trim_end_matches('\n');
+        if !self.json {
+            return writeln!(writer, "{line} suppressed={suppressed}");
+        }
+        match line.strip_suffix('}').filter(|_| suppressed > 0) {
+            Some(open) => {
+                let line = format!("{open},\"suppressed\":{suppressed}}}");
+                writeln!(writer, "{}", printed::json_line(&line))
+            }
+            None => writeln!(writer, "{}", printed::json_line(line)),
+        }
+    }
+}
+
+/// The message, or `name=value`; whatever the value holds, it stays on its line and steers no terminal.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = printed::field(value);
+    match (field.name(), writer.has_ansi_escapes()) {
+        ("message", _) => writer.write_str(&value),
+        (name, false) => write!(writer, "{name}={value}"),
+        // The name in italics, as the crate does it.
+        (name, true) => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}"),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Takes a config, gives one line for each segment. Changes nothing; the agent may be running.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use indicatif::HumanBytes;
@@ -10,6 +11,7 @@ use tailrace_config::{Input, StdinQueue};
 use tailrace_input::{SegmentState, check_queue};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::printed;
 
 /// Arguments of `tailrace queue`.
 #[derive(Debug, clap::Args)]
@@ -57,26 +59,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Lists one queue; gives how many of its segments are damaged, set aside or not.
-fn check(pipeline: &str, dir: &std::path::Path, out: &mut dyn Write) -> anyhow::Result<u64> {
+fn check(pipeline: &str, dir: &Path, out: &mut dyn Write) -> anyhow::Result<u64> {
     let segments = check_queue(dir).context("a queue cannot be checked")?;
     let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
     let (count, bytes) = (segments.len(), HumanBytes(bytes));
     writeln!(
         out,
         "{pipeline}: {count} segments, {bytes}, in {}",
-        dir.display()
+        printed::path(dir)
     )?;
     let mut damaged = 0;
     for segment in &segments {
         let state = match &segment.state {
             SegmentState::Sound => "sound".to_owned(),
-            SegmentState::Corrupt(why) => format!("corrupt: {why}"),
+            SegmentState::Corrupt(why) => format!("corrupt: {}", printed::shown(why)),
             SegmentState::Quarantined => "quarantined".to_owned(),
         };
         damaged += u64::from(segment.state != SegmentState::Sound);
-        let name = segment.path.file_name().unwrap_or_default();
+        let name = Path::new(segment.path.file_name().unwrap_or_default());
         let bytes = HumanBytes(segment.bytes).to_string();
-        writeln!(out, "  {}  {bytes:>10}  {state}", name.display())?;
+        writeln!(out, "  {}  {bytes:>10}  {state}", printed::path(name))?;
     }
     Ok(damaged)
 }

@@ -18,7 +18,9 @@ use tailrace_pipeline::{Reload, Reloaded};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
+use crate::admin::Token;
 use crate::cli::ConfigArgs;
+use crate::printed;
 use crate::run;
 
 pub(crate) use files::Files;
@@ -63,6 +65,8 @@ pub(crate) struct Start {
     pub(crate) files: Files,
     /// Whether to watch these.
     pub(crate) watch: bool,
+    /// Who may ask the admin endpoint.
+    pub(crate) token: Token,
     /// The way to the agent.
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
 }
@@ -192,6 +196,7 @@ impl Reloader {
             .blocking_send(reload)
             .map_err(|_| ended())?;
         let reloaded = answered.blocking_recv().map_err(|_| ended())??;
+        self.start.token.set(config.admin.token.clone());
         Ok((reloaded, needs_restart(&self.start.config, &config)))
     }
 }
@@ -219,5 +224,5 @@ fn told(diagnostics: &[Diagnostic]) -> String {
         plain.to_string()
     };
     let texts: Vec<String> = diagnostics.iter().map(plain).collect();
-    texts.join("\n")
+    printed::redacted(&texts.join("\n"))
 }

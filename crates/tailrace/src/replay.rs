@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Context, anyhow};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::printed;
 use crate::run::load;
 
 /// Arguments of `tailrace replay`.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         )
         .context("stdout")?;
         if replayed.refused > 0 {
-            writeln!(out, "  {}", replayed.reason).context("stdout")?;
+            writeln!(out, "  {}", printed::shown(&replayed.reason)).context("stdout")?;
         }
         if replayed.crashed > 0 {
             writeln!(

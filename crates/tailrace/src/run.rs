@@ -13,6 +13,7 @@ use tracing::info;
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
+use crate::printed;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
 
@@ -46,19 +47,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "running"
     );
     let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
+    let token = admin::Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
         args: args.config.clone(),
         config,
         files,
         watch: args.watch,
+        token: token.clone(),
         agent: to_agent,
     };
     let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
     let admin = match listen {
         Some(address) => {
             let data_dir = environment::absolute(&data_dir);
-            let shared = admin::Shared::new(agent.view(), registry, config, data_dir, triggers);
+            let view = agent.view();
+            let shared = admin::Shared::new(view, registry, config, data_dir, token, triggers);
             Some(admin::start(address, shared)?)
         }
         None => None,
@@ -97,6 +101,7 @@ pub(crate) fn load_with_places(
 ) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let loaded = tailrace_config::load_with_files(&args.config, &env);
+    printed::hide(&loaded.redactor);
     let (config, plans) = prepare(args, loaded.config?)?;
     let mut places = loaded.places;
     if args.data_dir.is_some() {

@@ -11,6 +11,7 @@ use tailrace_pipeline::{PipelinePlan, Sampled};
 
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
+use crate::printed;
 use crate::run::load_with_places;
 
 /// Arguments of `tailrace validate`.
@@ -48,8 +49,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     for plan in &plans {
         for warning in plan.query.warnings() {
             let position = &plan.config.transform;
-            let diagnostic =
-                position.diagnostic(warning.line, warning.column, 1, warning.message.clone());
+            let diagnostic = position.diagnostic(
+                warning.line,
+                warning.column,
+                1,
+                warning.message.clone(),
+                None,
+            );
             writeln!(out, "{}\n", as_warning(&diagnostic)).context("stdout")?;
             warnings += 1;
         }
@@ -76,6 +82,7 @@ fn as_warning(diagnostic: &Diagnostic) -> String {
 }
 
 fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result<usize, Failure> {
+    let name = printed::path(path);
     let mut bytes = Vec::new();
     let is_pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
     if is_pipe {
@@ -96,7 +103,7 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
             out,
             "warning: pipeline {}: no record of {} has the key `{key}`, or a value of its type: it is NULL in all {} of them\n",
             plan.name,
-            path.display(),
+            name,
             sampled.records,
         )
         .context("stdout")?;
@@ -107,10 +114,7 @@ fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result
             out,
             "warning: pipeline {}: {} of {} records in {} are not valid JSON objects: \
              each arrives marked, with the raw record\n",
-            plan.name,
-            sampled.malformed,
-            sampled.records,
-            path.display(),
+            plan.name, sampled.malformed, sampled.records, name,
         )
         .context("stdout")?;
         warnings += 1;
@@ -125,7 +129,7 @@ fn passed(
     sampled: &Sampled,
     out: &mut dyn Write,
 ) -> Result<usize, Failure> {
-    let (name, records, path) = (&plan.name, sampled.records, path.display());
+    let (name, records, path) = (&plan.name, sampled.records, printed::path(path));
     let mut warnings = 0;
     let mut warn = |text: &str| {
         warnings += 1;

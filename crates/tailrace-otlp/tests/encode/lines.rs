@@ -167,7 +167,11 @@ fn three_records() -> Table {
     let text = |text: &str| Known::Str(text.to_owned());
     Table {
         records: 3,
-        raw: Some(vec![None, None, Some("plain \u{1b}[31mtext\n".to_owned())]),
+        raw: Some(vec![
+            None,
+            None,
+            Some("plain \u{1b}[31mtext\n\u{9b}\u{202e}".to_owned()),
+        ]),
         malformed: Some(vec![false, false, true]),
         truncated: None,
         times: vec![],
@@ -244,7 +248,7 @@ fn console_lines_are_for_people() {
         format!(
             "2026-01-02T03:04:05Z info  hello world user=\"a b\" trace_id=0af7651916cd43dd8448eb211c80319c x=1.0\n\
              {observed} ERROR {{\"a\":1}} user=\"\\\"\\\\\" trace_id=null\n\
-             {observed} -     plain \\u{{1b}}[31mtext\\n tailrace.malformed=true\n"
+             {observed} -     plain \\u{{1b}}[31mtext\\n\\u{{9b}}\\u{{202e}} tailrace.malformed=true\n"
         )
     );
     let coloured = show(true);

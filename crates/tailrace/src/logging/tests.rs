@@ -113,6 +113,47 @@ fn directives_choose_levels_per_module() {
     assert!(error.to_string().contains("not=a=filter"), "{error}");
 }
 
+/// A name that would clear the screen, forge a line and turn the direction of writing.
+const HOSTILE: &str = "a\n2026-01-01T00:00:00Z ERROR forged\r\u{1b}[2J\u{9b}31m\u{202e}\u{2028}";
+
+fn log_hostile() {
+    let error = io::Error::other(HOSTILE);
+    let path = std::path::Path::new(HOSTILE);
+    let span = tracing::info_span!("span", pod = %HOSTILE);
+    let _entered = span.enter();
+    warn!(path = HOSTILE, shown = %path.display(), debug = ?path, error = %chain(&error), "of {HOSTILE}");
+    warn!(dynamic = &error as &(dyn Error + 'static), "{}", HOSTILE);
+}
+
+#[test]
+fn text_from_outside_neither_steers_a_terminal_nor_forges_a_line() {
+    let text = logged(false, "info", |_| log_hostile());
+    assert_eq!(text.lines().count(), 2, "{text:?}");
+    let lines = text.replace('\n', "");
+    assert!(!lines.contains(tailrace_config::is_unsafe), "{text:?}");
+    assert!(
+        text.contains("a\\n2026-01-01T00:00:00Z ERROR forged\\r\\u{1b}[2J"),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn json_logs_stay_json_and_hold_the_text_as_it_is() {
+    let text = logged(true, "info", |_| log_hostile());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text:?}");
+    assert!(
+        !text.replace('\n', "").contains(tailrace_config::is_unsafe),
+        "{text:?}"
+    );
+    let value: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(
+        (&value["path"], &value["shown"]),
+        (&HOSTILE.into(), &HOSTILE.into())
+    );
+    assert_eq!(value["span"]["pod"], HOSTILE);
+}
+
 #[derive(Debug)]
 struct Failure(&'static str, Option<Box<Failure>>);
 

@@ -9,6 +9,7 @@ use tailrace_config::{Config, Diagnostic};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::cli::ConfigArgs;
+use crate::printed;
 
 /// The files of a config and what was in them, no later than the config was read.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,7 @@ impl Files {
             // Looked at before it is read: a change in between is seen as one later.
             let contents: BTreeMap<_, _> = wanted.iter().map(|f| (f.clone(), hash_of(f))).collect();
             let loaded = tailrace_config::load_with_files(&args.config, &env);
+            printed::hide(&loaded.redactor);
             let is_sound = loaded.config.is_ok();
             let mut asked = loaded.others;
             asked.extend(loaded.files.iter().cloned());

@@ -5,6 +5,7 @@
 mod support;
 
 mod agent;
+mod attack;
 mod bad_input;
 mod command_line;
 mod crash;

@@ -1,0 +1,134 @@
+//! Who may ask the admin endpoint for what. Takes the other side's address and the head of a request; gives a refusal, or
+//! none. Pure, but for the token, which a reload may change.
+//!
+//! Probes and metrics are for everybody who reaches the listener. Everything else is for this machine, or for whoever has
+//! the token. A browser on this machine is not this machine: what a page sends says so in `Origin` or `Sec-Fetch-Site`,
+//! and what comes by a name that somebody else's DNS gives out (DNS rebinding) says so in `Host`.
+
+use std::hint::black_box;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, VIA};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use tailrace_config::Secret;
+
+/// Paths that need no right.
+const PUBLIC: [&str; 4] = ["/metrics", "/livez", "/readyz", "/healthz"];
+
+/// The token of the config in use, for several threads; of another one after a reload.
+#[derive(Clone, Default)]
+pub(crate) struct Token(Arc<Mutex<Option<Secret>>>);
+
+impl Token {
+    pub(crate) fn new(secret: Option<Secret>) -> Self {
+        Self(Arc::new(Mutex::new(secret)))
+    }
+
+    /// From now on this one is asked for.
+    pub(crate) fn set(&self, secret: Option<Secret>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = secret;
+    }
+
+    fn get(&self) -> Option<Secret> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Why a request is not answered.
+pub(super) type Refusal = (StatusCode, &'static str);
+
+/// Whether a request may be answered.
+///
+/// # Errors
+///
+/// Why not.
+pub(super) fn check(
+    peer: SocketAddr,
+    uri: &Uri,
+    headers: &HeaderMap,
+    token: &Token,
+) -> Result<(), Refusal> {
+    if headers.contains_key(AUTHORIZATION) {
+        let is_right = token.get().is_some_and(|token| bears(headers, &token));
+        return match is_right {
+            true => Ok(()),
+            false => Err((
+                StatusCode::UNAUTHORIZED,
+                "that is not the token of `admin.token`",
+            )),
+        };
+    }
+    if comes_from_a_page(headers) {
+        let text = "a page in a browser may not ask: leave out `Origin`, or send the token of `admin.token`";
+        return Err((StatusCode::FORBIDDEN, text));
+    }
+    let is_local = is_loopback(peer.ip());
+    if is_local && !has_plain_host(uri, headers) {
+        let text = "from this machine, ask for an IP address or `localhost`, or send the token of `admin.token`";
+        return Err((StatusCode::MISDIRECTED_REQUEST, text));
+    }
+    if PUBLIC.contains(&uri.path()) || (is_local && !is_forwarded(headers)) {
+        return Ok(());
+    }
+    let text =
+        "only for this machine, or with the token of `admin.token` in `Authorization: Bearer`";
+    Err((StatusCode::FORBIDDEN, text))
+}
+
+fn is_loopback(peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback()
+}
+
+/// Browsers send these, and a page cannot leave them out.
+fn comes_from_a_page(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    headers.contains_key(ORIGIN) || sites.any(|site| site != "none" && site != "same-origin")
+}
+
+/// Whether a proxy passed it on, of which only the proxy is on this machine.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED)
+        || headers.contains_key(VIA)
+        || headers.contains_key("x-forwarded-for")
+}
+
+/// Whether every host that the request names is an address or `localhost`. One that names none comes from no browser.
+fn has_plain_host(uri: &Uri, headers: &HeaderMap) -> bool {
+    let named = headers
+        .get_all(HOST)
+        .iter()
+        .map(|host| host.to_str().unwrap_or(""));
+    named
+        .chain(uri.authority().map(Authority::as_str))
+        .all(|host| {
+            let Ok(authority) = host.parse::<Authority>() else {
+                return false;
+            };
+            let host = authority.host();
+            let bare = host.trim_start_matches('[').trim_end_matches(']');
+            host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+        })
+}
+
+/// Compares in a time that does not tell how much of it was right.
+fn bears(headers: &HeaderMap, token: &Secret) -> bool {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let Some((scheme, sent)) = value.to_str().ok().and_then(|value| value.split_once(' ')) else {
+        return false;
+    };
+    let (sent, token) = (sent.trim().as_bytes(), token.expose().as_bytes());
+    let pairs = sent.iter().zip(token);
+    let differs = pairs.fold(0, |differs, (a, b)| black_box(differs | (a ^ b)));
+    scheme.eq_ignore_ascii_case("bearer") && sent.len() == token.len() && differs == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Requests of this machine, of others, of pages in a browser and of holders of the token.
+#![allow(clippy::unwrap_used)]
+
+use axum::http::{HeaderName, HeaderValue};
+
+use super::*;
+
+const TOKEN: &str = "a-token-of-24-characters";
+const LOCAL: &str = "127.0.0.1:40000";
+const REMOTE: &str = "10.0.0.7:40000";
+
+/// The status of the refusal; 0 where there is none.
+fn asked(peer: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
+    asked_with(&Token::new(Some(Secret::new(TOKEN))), peer, path, headers)
+}
+
+fn asked_with(token: &Token, peer: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let name: HeaderName = name.parse().unwrap();
+        map.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    let refused = check(peer.parse().unwrap(), &path.parse().unwrap(), &map, token);
+    refused.err().map_or(0, |(status, _)| status.as_u16())
+}
+
+const ORDERS: [&str; 5] = [
+    "/api/v1/ledger",
+    "/api/v1/status",
+    "/-/reload",
+    "/",
+    "//metrics",
+];
+
+#[test]
+fn others_get_probes_and_metrics_alone() {
+    for path in PUBLIC {
+        assert_eq!(
+            asked(REMOTE, path, &[("host", "node-7.example:9464")]),
+            0,
+            "{path}"
+        );
+    }
+    for path in ORDERS {
+        assert_eq!(
+            asked(REMOTE, path, &[("host", "10.0.0.1:9464")]),
+            403,
+            "{path}"
+        );
+    }
+    for peer in [
+        "[::ffff:10.0.0.1]:1",
+        "[fe80::1]:1",
+        "0.0.0.0:1",
+        "169.254.0.1:1",
+    ] {
+        assert_eq!(asked(peer, "/-/reload", &[]), 403, "{peer}");
+    }
+}
+
+#[test]
+fn this_machine_gets_all_without_a_token() {
+    for path in ORDERS.into_iter().chain(PUBLIC) {
+        for host in [
+            "127.0.0.1:9464",
+            "localhost",
+            "LOCALHOST:1",
+            "[::1]:9464",
+            "10.0.0.1",
+            "0.0.0.0:9464",
+        ] {
+            assert_eq!(asked(LOCAL, path, &[("host", host)]), 0, "{path} {host}");
+        }
+        assert_eq!(asked("[::1]:1", path, &[]), 0);
+        assert_eq!(asked("[::ffff:127.8.8.8]:1", path, &[]), 0);
+    }
+}
+
+#[test]
+fn a_name_of_somebodys_dns_is_not_this_machine() {
+    for host in [
+        "evil.example:9464",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "127.0.0.1@evil.example",
+        "",
+        "a b",
+    ] {
+        for path in ["/-/reload", "/metrics"] {
+            assert_eq!(asked(LOCAL, path, &[("host", host)]), 421, "{host}");
+        }
+    }
+    let two = [("host", "127.0.0.1"), ("host", "evil.example")];
+    assert_eq!(asked(LOCAL, "/-/reload", &two), 421);
+    let absolute = "http://evil.example/-/reload";
+    assert_eq!(asked(LOCAL, absolute, &[("host", "127.0.0.1")]), 421);
+}
+
+#[test]
+fn a_page_in_a_browser_gets_nothing() {
+    for peer in [LOCAL, REMOTE] {
+        for path in ["/-/reload", "/api/v1/status", "/metrics"] {
+            for (name, value) in [
+                ("origin", "http://evil.example"),
+                ("origin", "null"),
+                ("origin", "http://127.0.0.1:9464"),
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-site", "same-site"),
+            ] {
+                let headers = [("host", "127.0.0.1:9464"), (name, value)];
+                assert_eq!(asked(peer, path, &headers), 403, "{name}: {value}");
+            }
+        }
+    }
+    // Typed into the address bar.
+    assert_eq!(asked(LOCAL, "/metrics", &[("sec-fetch-site", "none")]), 0);
+}
+
+#[test]
+fn the_token_opens_everything_and_a_wrong_one_nothing() {
+    let bearer = |token: &str| format!("Bearer {token}");
+    for path in ORDERS {
+        let headers = [
+            ("host", "node-7.example"),
+            ("authorization", &bearer(TOKEN)),
+        ];
+        assert_eq!(asked(REMOTE, path, &headers), 0, "{path}");
+    }
+    assert_eq!(
+        asked(
+            REMOTE,
+            "/-/reload",
+            &[("authorization", "bearer a-token-of-24-characters")]
+        ),
+        0
+    );
+    let longer = format!("{TOKEN}x");
+    for wrong in [
+        "",
+        "a",
+        &TOKEN[1..],
+        &TOKEN[..TOKEN.len() - 1],
+        &longer,
+        "A-token-of-24-characters",
+    ] {
+        for peer in [LOCAL, REMOTE] {
+            assert_eq!(
+                asked(peer, "/metrics", &[("authorization", &bearer(wrong))]),
+                401,
+                "{wrong}"
+            );
+        }
+    }
+    assert_eq!(asked(REMOTE, "/-/reload", &[("authorization", TOKEN)]), 401);
+    let basic = format!("Basic {TOKEN}");
+    assert_eq!(
+        asked(REMOTE, "/-/reload", &[("authorization", &basic)]),
+        401
+    );
+    let two = [
+        ("authorization", &*bearer("x")),
+        ("authorization", &*bearer(TOKEN)),
+    ];
+    assert_eq!(asked(REMOTE, "/-/reload", &two), 401);
+}
+
+#[test]
+fn without_a_token_none_is_right_and_a_reload_changes_it() {
+    let token = Token::default();
+    let headers = [("authorization", "Bearer ")];
+    assert_eq!(asked_with(&token, REMOTE, "/-/reload", &headers), 401);
+    token.set(Some(Secret::new(TOKEN)));
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    assert_eq!(asked_with(&token, REMOTE, "/-/reload", &headers), 0);
+    token.set(None);
+    assert_eq!(asked_with(&token, REMOTE, "/-/reload", &headers), 401);
+}
+
+#[test]
+fn what_a_proxy_passes_on_is_not_from_this_machine() {
+    for name in ["forwarded", "via", "x-forwarded-for"] {
+        assert_eq!(
+            asked(LOCAL, "/-/reload", &[(name, "10.0.0.7")]),
+            403,
+            "{name}"
+        );
+        assert_eq!(asked(LOCAL, "/metrics", &[(name, "10.0.0.7")]), 0, "{name}");
+    }
+}

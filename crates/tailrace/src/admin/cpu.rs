@@ -1,0 +1,67 @@
+//! What the calling thread takes of the processor: measures it, and makes it give way to the others.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// The time that a thread was on a processor, as the kernel counts it.
+#[derive(Debug)]
+pub(super) struct ThreadClock {
+    /// None where the kernel does not count: the thread then seems to take nothing.
+    file: Option<File>,
+}
+
+impl ThreadClock {
+    /// Of the calling thread.
+    pub(super) fn new() -> Self {
+        Self {
+            file: File::open("/proc/thread-self/schedstat").ok(),
+        }
+    }
+
+    /// The time so far.
+    pub(super) fn now(&self) -> Duration {
+        let mut text = [0; 64];
+        let read = self.file.as_ref().map(|file| file.read_at(&mut text, 0));
+        let text = match read {
+            Some(Ok(length)) => std::str::from_utf8(&text[..length]).unwrap_or(""),
+            _ => "",
+        };
+        let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
+        Duration::from_nanos(nanoseconds.unwrap_or(0))
+    }
+}
+
+/// From here on the calling thread runs where no other thread of the process wants to, and takes less than 2 % of a
+/// processor that one of them uses. Where the system forbids that, it stays as it is.
+pub(super) fn give_way() {
+    let _ = rustix::process::nice(19);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_works_takes_time() {
+        let clock = ThreadClock::new();
+        let (start, mut sum) = (clock.now(), 0_u64);
+        // Until the kernel has counted it.
+        while clock.file.is_some() && clock.now() == start {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert_eq!(ThreadClock { file: None }.now(), Duration::ZERO);
+    }
+
+    #[test]
+    fn only_the_calling_thread_gives_way() {
+        let nice = || rustix::process::nice(0).unwrap_or_default();
+        let before = nice();
+        let other = std::thread::spawn(move || {
+            give_way();
+            nice()
+        });
+        assert!(other.join().unwrap() >= before);
+        assert_eq!(nice(), before);
+    }
+}

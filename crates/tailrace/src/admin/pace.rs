@@ -1,0 +1,108 @@
+//! Answers that cost more than a few microseconds are made one after the other, at a bounded share of one core: asking
+//! often does not take time from the pipelines. Takes what makes an answer, runs it in its turn.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::budget::Budget;
+
+/// The share of one core, and what may be saved up of it.
+const CPU_PART: u32 = 100;
+const CPU_BURST: Duration = Duration::from_secs(1);
+/// Who comes when so many wait is sent away.
+const WAITING_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    turn: Semaphore,
+    waiting: AtomicUsize,
+    budget: Mutex<Budget>,
+    begin: Instant,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            turn: Semaphore::new(1),
+            waiting: AtomicUsize::new(0),
+            budget: Mutex::new(Budget::new(CPU_PART, CPU_BURST)),
+            begin: Instant::now(),
+        }
+    }
+}
+
+impl Pace {
+    /// What `make` gives, in its turn; `None` if too many wait.
+    pub(super) async fn run<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
+        let _waiting = Waiting::enter(&self.waiting)?;
+        let _turn = self.turn.acquire().await.ok()?;
+        let wait = self.account(Duration::ZERO);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let start = Instant::now();
+        let made = make();
+        self.account(start.elapsed());
+        Some(made)
+    }
+
+    /// So much was taken; gives how long to wait before taking more.
+    fn account(&self, taken: Duration) -> Duration {
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        budget.take(taken, self.begin.elapsed());
+        budget.wait()
+    }
+}
+
+/// One that waits, or whose answer is being made; who goes away counts no more.
+struct Waiting<'p>(&'p AtomicUsize);
+
+impl<'p> Waiting<'p> {
+    fn enter(waiting: &'p AtomicUsize) -> Option<Self> {
+        let entered = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(entered)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn too_many_are_sent_away_and_the_others_get_their_turn() {
+        let pace = Pace::default();
+        let turn = pace.turn.acquire().await;
+        let mut waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|n| Box::pin(pace.run(move || n)))
+            .collect();
+        for one in &mut waiting {
+            assert!(futures_pending(one).await);
+        }
+        assert_eq!(pace.run(|| 99).await, None);
+        drop(turn);
+        // One that goes away makes room.
+        drop(waiting.pop());
+        for (n, one) in waiting.into_iter().enumerate() {
+            assert_eq!(one.await, Some(n));
+        }
+        assert_eq!(pace.run(|| 99).await, Some(99));
+    }
+
+    /// Polls once; true if it is not done.
+    async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
+        std::future::poll_fn(|context| {
+            let polled = std::pin::Pin::new(&mut *future).poll(context);
+            std::task::Poll::Ready(polled.is_pending())
+        })
+        .await
+    }
+}

@@ -1,0 +1,231 @@
+//! Serves HTTP/1 within bounds, whoever asks and however: so many connections, one request each, so many bytes of headers,
+//! so much time for them, and so much of one core for all together. Takes a listener and routes; knows no path.
+//!
+//! Too many connections do not keep others out: the oldest that has sent no whole request gives way to a new one.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::AbortHandle;
+use tracing::warn;
+
+use super::budget::Budget;
+use super::cpu::ThreadClock;
+
+/// Open connections at a time; fewer where the process may open few files.
+const CONNECTIONS_MAX: usize = 64;
+/// Of so many descriptors one is for a connection at most: the others are for logs.
+const DESCRIPTORS_PER_CONNECTION: u64 = 16;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 256;
+/// What the kernel keeps for a connection, in each direction.
+const SOCKET_BYTES: u32 = 32 * 1024;
+/// The head of a request.
+const HEADER_BYTES_MAX: usize = 16 * 1024;
+const HEADERS_MAX: usize = 64;
+/// The share of one core for all of them, and what may be saved up of it. It counts where nobody else wants the core, or
+/// the process has a quota: else the thread gives way.
+const CPU_PART: u32 = 20;
+const CPU_BURST: Duration = Duration::from_millis(200);
+/// Pauses are not shorter, so that several connections are accepted after one, and not longer: nobody waits for more on
+/// account of others.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// After the kernel had no connection to give.
+const ERROR_PAUSE: Duration = Duration::from_millis(50);
+/// A connection has at least this long to send its request, and no other one is accepted where all are younger.
+const GRACE: Duration = Duration::from_millis(20);
+const FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// How much of connections is borne.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// How many at a time.
+    connections: usize,
+    /// How long the head of a request may take to come.
+    header_time: Duration,
+    /// How long a connection may take, unless the answer is still being made.
+    connection_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let share = descriptors.unwrap_or(u64::MAX) / DESCRIPTORS_PER_CONNECTION;
+        let share = usize::try_from(share).unwrap_or(usize::MAX);
+        Self {
+            connections: share.clamp(4, CONNECTIONS_MAX),
+            header_time: Duration::from_secs(5),
+            connection_time: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Binds an address for [`serve`]. Needs to be called in a runtime.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_recv_buffer_size(SOCKET_BYTES)?;
+    socket.set_send_buffer_size(SOCKET_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The connections that are open, the oldest first.
+type Table = Arc<Mutex<BTreeMap<u64, Connection>>>;
+
+#[derive(Debug)]
+struct Connection {
+    task: AbortHandle,
+    since: Instant,
+    /// An answer is being made.
+    is_busy: Arc<AtomicBool>,
+}
+
+/// Serves until the future is dropped; every connection ends with it. It counts what its thread takes of the processor, so
+/// that it has to be a thread of its own.
+pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits) {
+    let table = Table::default();
+    let (clock, begin) = (ThreadClock::new(), Instant::now());
+    let mut budget = Budget::new(CPU_PART, CPU_BURST);
+    let mut cpu = clock.now();
+    // Where all descriptors are in use, this one makes room for a connection.
+    let mut spare = File::open("/dev/null").ok();
+    for id in 0_u64.. {
+        let cpu_now = clock.now();
+        budget.take(cpu_now.saturating_sub(cpu), begin.elapsed());
+        cpu = cpu_now;
+        let pause = budget.wait();
+        if pause >= PAUSE_MIN {
+            tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+        }
+        while !make_room(&table, limits.connections) {
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let router = router.clone();
+                let converse = |is_busy| converse(stream, peer, router, limits, is_busy);
+                open(id, converse, &table);
+                spare = spare.or_else(|| File::open("/dev/null").ok());
+            }
+            Err(_) if spare.take().is_some() => {}
+            Err(error) => {
+                warn!(%error, "the admin endpoint cannot accept a connection");
+                tokio::time::sleep(ERROR_PAUSE).await;
+                spare = File::open("/dev/null").ok();
+            }
+        }
+    }
+}
+
+/// Whether one more connection may be opened. Ends the oldest without an answer to make, if there are as many as may be.
+fn make_room(table: &Table, connections_max: usize) -> bool {
+    let mut table = locked(table);
+    if table.len() < connections_max {
+        return true;
+    }
+    let may_end = |connection: &Connection| {
+        !connection.is_busy.load(Ordering::Relaxed) && connection.since.elapsed() >= GRACE
+    };
+    let oldest = table.iter().find(|(_, connection)| may_end(connection));
+    let oldest = oldest.map(|(&id, _)| id);
+    let ended = oldest.and_then(|id| table.remove(&id));
+    ended
+        .inspect(|connection| connection.task.abort())
+        .is_some()
+}
+
+fn open<F: Future<Output = ()> + Send + 'static>(
+    id: u64,
+    converse: impl FnOnce(Arc<AtomicBool>) -> F,
+    table: &Table,
+) {
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let (conversation, ended) = (converse(Arc::clone(&is_busy)), Arc::clone(table));
+    // Held until the connection is in the table, so that it cannot end before.
+    let mut table = locked(table);
+    let task = tokio::spawn(async move {
+        conversation.await;
+        locked(&ended).remove(&id);
+    });
+    let task = task.abort_handle();
+    let since = Instant::now();
+    table.insert(
+        id,
+        Connection {
+            task,
+            since,
+            is_busy,
+        },
+    );
+}
+
+/// Answers one request.
+async fn converse(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    limits: Limits,
+    is_busy: Arc<AtomicBool>,
+) {
+    let routes = TowerToHyperService::new(router);
+    let busy = Arc::clone(&is_busy);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        busy.store(true, Ordering::Relaxed);
+        let (answer, busy) = (routes.call(request), Arc::clone(&busy));
+        async move {
+            let answer = answer.await;
+            busy.store(false, Ordering::Relaxed);
+            answer
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(HEADER_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    loop {
+        tokio::select! {
+            // What the other side did wrong is answered or ended by hyper.
+            _ = &mut connection => return,
+            () = tokio::time::sleep(limits.connection_time) => {
+                if !is_busy.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn locked(table: &Mutex<BTreeMap<u64, Connection>>) -> MutexGuard<'_, BTreeMap<u64, Connection>> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

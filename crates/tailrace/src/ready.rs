@@ -1,0 +1,29 @@
+//! `tailrace ready`: asks a running agent whether it is ready, where there is no HTTP client, as in the container image.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use anyhow::Context;
+
+use crate::cli::Failure;
+use crate::ledger::ask;
+
+/// Arguments of `tailrace ready`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Admin endpoint of the running agent, as in `admin.listen`.
+    #[arg(long, value_name = "HOST:PORT", env = "TAILRACE_ADMIN")]
+    admin: SocketAddr,
+}
+
+/// Asks the agent, and prints what it answers.
+///
+/// # Errors
+///
+/// It is not ready, or cannot be reached.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let body = ask(args.admin, "/readyz")
+        .with_context(|| format!("the agent at {} is not ready", args.admin))?;
+    out.write_all(&body).context("standard output")?;
+    Ok(())
+}
