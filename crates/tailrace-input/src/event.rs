@@ -49,12 +49,12 @@ pub enum FileEvent {
         /// Bytes that the file begins with, where its reading began behind them: all of those, or as many as may matter.
         head: Vec<u8>,
     },
-    /// The fingerprint covers more bytes now. Device, inode and generation are unchanged: the
+    /// The fingerprint covers more bytes now, or the file was changed without growing. Device, inode and generation are unchanged: the
     /// checkpoint entry is replaced, not added.
     Identified {
         /// Which source.
         source: SourceId,
-        /// Its identity with the longer fingerprint.
+        /// Its identity with that.
         id: FileId,
     },
     /// The file has another name. Its content goes on where it was.

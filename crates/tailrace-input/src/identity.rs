@@ -7,7 +7,8 @@
 //! is still smaller is fingerprinted by what it has, and again when it has grown. Log files only
 //! grow at their end, so the longer fingerprint agrees with the shorter one on the shorter length:
 //! that is the check on resume. Files of one program begin alike, and an inode is used again, so two
-//! more checks stand beside it: the time the inode was made, and a hash of the last bytes that were read.
+//! more checks stand beside it: the time the inode was made, and a hash of the last bytes that were read. Whether
+//! a file of the same size has to be looked at again, the time says at which it was last changed.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
@@ -35,6 +36,8 @@ pub struct FileId {
     pub fingerprint: Fingerprint,
     /// Of the last bytes that were read.
     pub tail: Tail,
+    /// `st_ctime` when it was last looked at, before those bytes were read, in nanoseconds since the Unix epoch. 0: not known.
+    pub changed: u64,
 }
 
 impl FileId {
@@ -45,6 +48,7 @@ impl FileId {
         born: 0,
         fingerprint: Fingerprint { bytes: 0, hash: 0 },
         tail: Tail { offset: 0, hash: 0 },
+        changed: 0,
     };
 
     /// What identifies a record of this file for ever: the same whenever and however often it is read. `end` is the

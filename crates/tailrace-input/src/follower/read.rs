@@ -191,7 +191,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(None);
         };
-        let stat = file.stat()?;
+        let mut stat = file.stat()?;
         if stat.reborn {
             return Ok(None);
         }
@@ -205,6 +205,8 @@ impl Follower {
             let Some(mid_line) = file.verify(key)? else {
                 return Ok(None);
             };
+            // It was compared just now.
+            stat.touched = false;
             self.tell_opened(slot, stat.size, mid_line, events);
         } else if !file.told && stat.size > file.offset {
             self.come_back(slot, stat.size, events);
@@ -227,6 +229,9 @@ impl Follower {
                 Some(true) => tell_identified(file, events),
                 Some(false) => {}
             }
+        } else if stat.touched && stat.size == file.offset && file.told {
+            // Another mode or name: at the next start it is known by the time of that.
+            tell_identified(file, events);
         }
         note_size(file, stat.size, events);
         let is_held = file.paused || file.unread() > 0 || file.overtook;
