@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-use super::{Follower, SWEEP_PAUSE_MAX};
+use super::{Follower, POLL_INTERVAL, SWEEP_PAUSE_MAX};
 use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
@@ -20,6 +20,9 @@ use crate::gzip;
 use crate::identity::Inode;
 use crate::meta::Meta;
 use crate::watch::{ChangeKind, Changes};
+
+/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
+const CLOCK_TICK_NS: u64 = 20_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
@@ -65,7 +68,7 @@ impl Follower {
             self.take_changes();
             self.next_drain = now + self.config.coalesce;
         }
-        if now >= self.next_sweep {
+        if now >= self.next_sweep() {
             self.sweep();
         }
         if !self.held.is_empty() {
@@ -92,6 +95,11 @@ impl Follower {
         let begin = Instant::now();
         self.tick += 1;
         self.rotated.clear();
+        let swept_at = std::mem::replace(&mut self.swept_at, now_ns());
+        let is_blind = self.is_polling() || std::mem::take(&mut self.has_missed);
+        if is_blind && !self.is_new {
+            self.unannounced_since = swept_at.saturating_sub(CLOCK_TICK_NS).max(1);
+        }
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);
         self.report(&mut found);
@@ -105,20 +113,22 @@ impl Follower {
             self.sweep_file(slot);
         }
         self.resolve_nameless();
+        self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
-        for (path, born) in rotated {
-            self.find_rotated(&path, born);
-        }
+        self.find_rotated(&rotated);
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
         self.denied.retain(|path| self.problems.contains_key(path));
         self.forget_links();
-        let cost = begin.elapsed();
-        let share = if self.is_polling() { 20 } else { 1000 };
-        let pause = (cost * share).min(SWEEP_PAUSE_MAX);
-        self.next_sweep = begin + pause.max(self.config.scan_interval);
+        self.last_sweep = (begin, begin.elapsed());
         matched
+    }
+
+    /// When the next sweep is due; sooner, where inotify was lost since the last one.
+    pub(super) fn next_sweep(&self) -> Instant {
+        let (begin, cost) = self.last_sweep;
+        begin + sweep_pause(cost, self.config.scan_interval, self.is_polling())
     }
 
     /// Links that are gone need no watching over.
@@ -209,6 +219,9 @@ impl Follower {
                     self.rotated.push((path.to_owned(), file.born));
                 }
                 self.detach(path);
+            }
+            None if self.unannounced_since > 0 => {
+                self.rotated.push((path.to_owned(), self.unannounced_since));
             }
             None => {}
         }
@@ -328,7 +341,7 @@ impl Follower {
                          all files are looked at again"
                             .to_owned(),
                     );
-                    rescan = true;
+                    (rescan, self.has_missed) = (true, true);
                 }
                 ChangeKind::DirGone => {
                     for dir in self.discovery.watcher.drop_dir(changes, index) {
@@ -604,6 +617,20 @@ impl Follower {
             self.mark_ready(slot);
         }
     }
+}
+
+/// From the beginning of a sweep that took so long to the next.
+fn sweep_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Duration {
+    let (share, interval) = match is_polling {
+        true => (20, scan_interval.min(POLL_INTERVAL)),
+        false => (1000, scan_interval),
+    };
+    (cost * share).min(SWEEP_PAUSE_MAX).max(interval)
+}
+
+fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The path of an inode in a directory.
