@@ -11,7 +11,7 @@ use memchr::memchr_iter;
 
 use crate::chain::{Chains, Part};
 use crate::multiline::join::{Chunk, Joins};
-use crate::text::{cut_length, emptied, is_blank, is_overlong, without_return};
+use crate::text::{cut_length, emptied, is_blank, is_overlong, nuls_before, without_return};
 use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
 
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
@@ -217,6 +217,9 @@ impl Framer {
             0
         };
         for newline in newlines {
+            if bytes[start] == 0 {
+                start = self.skip_nuls(&bytes[..newline], start, origin, Chunk::NONE, out);
+            }
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -225,6 +228,9 @@ impl Framer {
             };
             self.line(&line, out);
             start = newline + 1;
+        }
+        if bytes.get(start) == Some(&0) {
+            start = self.skip_nuls(bytes, start, origin, Chunk::NONE, out);
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
@@ -253,6 +259,9 @@ impl Framer {
         };
         let chunk = Chunk { bytes, base };
         for newline in newlines {
+            if bytes[start] == 0 {
+                start = self.skip_nuls(&bytes[..newline], start, origin, chunk, out);
+            }
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -262,6 +271,9 @@ impl Framer {
             self.line(&line, out);
             self.settle(line.end, chunk, out);
             start = newline + 1;
+        }
+        if bytes.get(start) == Some(&0) {
+            start = self.skip_nuls(bytes, start, origin, chunk, out);
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, chunk, out);
@@ -371,6 +383,27 @@ impl Framer {
             self.hold(bytes, self.offset, Chunk::NONE, out);
         }
         length
+    }
+
+    /// Skips the NULs that a line begins with, from `start` to the end of `bytes` at most, and returns where they end.
+    /// A hole in a file reads as NULs: a writer that does not append leaves one when its file is cut. Of a line that is
+    /// not whole yet, more may follow: the next push begins where a line begins, too.
+    #[cold]
+    fn skip_nuls(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        origin: u64,
+        chunk: Chunk<'_>,
+        out: &mut Frames,
+    ) -> usize {
+        let nuls = nuls_before(&bytes[start..]);
+        let (from, end) = (origin + start as u64, origin + (start + nuls) as u64);
+        out.skip(self.source, from..end, SkipReason::Nul);
+        self.chains
+            .expire(end, self.chain_span_max, self.flags, out);
+        self.settle(end, chunk, out);
+        start + nuls
     }
 
     /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become

@@ -519,6 +519,9 @@ impl PipelineMetrics {
         if stats.oversize_bytes > 0 {
             self.skipped("oversize", stats.oversize_bytes);
         }
+        if stats.nul_bytes > 0 {
+            self.skipped("nul", stats.nul_bytes);
+        }
         if stats.excluded_bytes > 0 {
             self.skipped("excluded", stats.excluded_bytes);
         }

@@ -5,7 +5,7 @@ use tailrace_frame::{Config, Flags, Format, Framer, Frames, SkipReason};
 use crate::check::frame;
 
 #[test]
-fn nul_and_binary_bytes_are_records_like_others() {
+fn binary_bytes_are_records_like_others() {
     let mut input: Vec<u8> = (0..=255).cycle().take(10_000).collect();
     input.extend_from_slice(b"\n\0\0\0\n\xff\xfe\x80\n");
     for format in [
@@ -27,11 +27,52 @@ fn nul_and_binary_bytes_are_records_like_others() {
             .collect();
         let expect: Vec<_> = input
             .split(|&byte| byte == b'\n')
+            .map(|line| &line[line.iter().take_while(|&&byte| byte == 0).count()..])
             .filter(|line| !line.is_empty())
             .collect();
         assert_eq!(contents, expect, "{format:?}");
         let is_enveloped = matches!(format, Format::Cri | Format::Docker);
         assert_eq!(stats.broken, if is_enveloped { stats.records } else { 0 });
+    }
+}
+
+/// A file that was cut under a writer that does not append: a hole, then the next record.
+#[test]
+fn nuls_before_a_record_are_skipped_and_counted_however_many() {
+    let line = b"2026-01-02T03:04:05Z stdout F {\"a\":1}\n";
+    let (hole, record) = (5 << 20, b"{\"a\":1}");
+    let chunk = vec![0; 1 << 20];
+    for (format, line) in [
+        (Format::Auto, &line[..]),
+        (Format::Cri, &line[..]),
+        (Format::Json, b"{\"a\":1}\n"),
+        (Format::Raw, b"{\"a\":1}\n"),
+    ] {
+        let config = Config {
+            format,
+            ..Config::default()
+        };
+        let mut framer = Framer::new(&config, 0, false);
+        let mut frames = Frames::default();
+        for _ in 0..5 {
+            framer.push(&chunk, 0, 0, &mut frames);
+            assert_eq!(framer.unsettled_from(), None, "nothing is held");
+        }
+        // The hole need not end where a read does.
+        let bytes = [&[0; 100], line, &[0; 7], line].concat();
+        framer.push(&bytes, 0, 0, &mut frames);
+        assert_eq!(frames.stats.nul_bytes, hole + 100 + 7, "{format:?}");
+        assert_eq!((frames.stats.records, frames.stats.oversize_bytes), (2, 0));
+        assert!(
+            frames
+                .skips
+                .iter()
+                .all(|skip| skip.reason == SkipReason::Nul)
+        );
+        for found in &frames.records {
+            assert_eq!(frames.content(found, &bytes), record);
+            assert!(!found.flags.contains(Flags::TRUNCATED));
+        }
     }
 }
 

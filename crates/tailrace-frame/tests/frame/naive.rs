@@ -44,6 +44,21 @@ struct Envelope {
 
 impl Naive<'_> {
     fn line(&mut self, start: usize, line: &[u8]) {
+        let nuls = line.iter().take_while(|&&byte| byte == 0).count();
+        if nuls > 0 {
+            let from = ORIGIN + start as u64;
+            self.outcome.skips.push(Skip {
+                source: 0,
+                start: from,
+                end: from + nuls as u64,
+                reason: SkipReason::Nul,
+            });
+            self.give_up_long(from + nuls as u64);
+        }
+        let (start, line) = (start + nuls, &line[nuls..]);
+        if line.is_empty() {
+            return;
+        }
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let is_open = matches!(self.format, Format::Auto | Format::Container);
         if is_open && !blank(text) {
@@ -91,6 +106,10 @@ impl Naive<'_> {
                 reason: SkipReason::Oversize,
             });
         }
+        self.give_up_long(end);
+    }
+
+    fn give_up_long(&mut self, end: u64) {
         let span_max = self.config.chain_span_max;
         self.give_up(
             |chain| end - chain.pieces[0].start > span_max,
