@@ -21,7 +21,7 @@ pub struct SourceId(pub u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileEvent {
     /// Reading of a source begins at `offset`. Sent again for a source that has had no chunk yet if
-    /// `mid_line` turned out differently: the later one replaces the earlier one.
+    /// `mid_line` or `offset` turned out differently: the later one replaces the earlier one.
     Opened {
         /// The source from here on.
         source: SourceId,
@@ -91,7 +91,7 @@ pub enum FileEvent {
         /// Which source.
         source: SourceId,
     },
-    /// Bytes of an opened source that are left out because the configuration says so.
+    /// Bytes of an opened source that are left out: the configuration says so, or there is nothing in them.
     Skipped {
         /// Which source.
         source: SourceId,
@@ -129,13 +129,15 @@ pub enum FileEvent {
     },
 }
 
-/// Why bytes were left out on purpose.
+/// Why bytes were left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SkipReason {
     /// `start_at: end` on the first start.
     StartAtEnd,
     /// `ignore_older` on the first start.
     IgnoreOlder,
+    /// A hole that the file begins with.
+    Nul,
 }
 
 impl SkipReason {
@@ -145,6 +147,7 @@ impl SkipReason {
         match self {
             Self::StartAtEnd => "start_at_end",
             Self::IgnoreOlder => "ignore_older",
+            Self::Nul => "nul",
         }
     }
 }

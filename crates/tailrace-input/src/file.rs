@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memchr::memrchr;
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
@@ -26,7 +27,7 @@ use crate::event::{SkipReason, SourceId};
 use crate::follower::Twin;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
-    read_full_at, read_head,
+    ends_in_line, read_full_at, read_head,
 };
 use crate::meta::Meta;
 use crate::roots::{Opened, Roots};
@@ -342,35 +343,53 @@ impl File {
             return Ok(None);
         }
         let mut tail = [0; TAIL_BYTES_MAX];
-        if self.tail_at(self.tail.offset, &mut tail, key)?.0 != Some(self.tail) {
+        if self.tail_at(self.tail.offset, &mut tail, key)? != Some(self.tail) {
             return Ok(None);
         }
         self.fingerprint = key.fingerprint(&head[..bytes]);
-        let (Some(here), last) = self.tail_at(self.offset, &mut tail, key)? else {
+        let Some(here) = self.tail_at(self.offset, &mut tail, key)? else {
             return Ok(None);
         };
         self.tail = here;
         self.read_head = key.fingerprint(before(self.offset, &head[..bytes]));
         self.verified = true;
-        Ok(Some(
-            last.is_some_and(|byte| byte != b'\n') && !self.flushed,
-        ))
+        let mid_line = ends_in_line(&tail[..here.bytes()], false);
+        Ok(Some(mid_line && !self.flushed))
     }
 
-    /// The tail at an offset, `None` if the file is shorter; and the last byte of it.
+    /// The tail at an offset, `None` if the file is shorter. Its bytes are in `room` then.
     fn tail_at(
         &self,
         offset: u64,
         room: &mut [u8; TAIL_BYTES_MAX],
         key: FingerprintKey,
-    ) -> io::Result<(Option<Tail>, Option<u8>)> {
+    ) -> io::Result<Option<Tail>> {
         let want = Tail { offset, hash: 0 }.bytes();
         let got = read_full_at(self.handle()?, &mut room[..want], offset - want as u64)?;
         if got < want {
-            return Ok((None, None));
+            return Ok(None);
         }
-        let tail = key.tail(&room[..want], offset);
-        Ok((Some(tail), room[..want].last().copied()))
+        Ok(Some(key.tail(&room[..want], offset)))
+    }
+
+    /// Where the first bytes are that were written; 0 if that is not known, or there are none.
+    pub(crate) fn hole_end(&self) -> io::Result<u64> {
+        match rustix::fs::seek(self.handle()?, SeekFrom::Data(0)) {
+            Ok(end) => Ok(end),
+            // Nothing was written yet, or the filesystem knows no holes.
+            Err(Errno::NXIO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves the offset without reading. False if the file does not begin with what is known of it, or is shorter.
+    pub(crate) fn skip_to(&mut self, offset: u64, key: FingerprintKey) -> io::Result<bool> {
+        let from = std::mem::replace(&mut self.offset, offset);
+        let holds = self.verify(key)?.is_some();
+        if !holds {
+            self.offset = from;
+        }
+        Ok(holds)
     }
 
     /// Whether the file is still what was read: its head and its tail.
@@ -391,7 +410,7 @@ impl File {
     }
 
     fn tail_holds(&self, key: FingerprintKey) -> io::Result<bool> {
-        let tail = self.tail_at(self.offset, &mut [0; TAIL_BYTES_MAX], key)?.0;
+        let tail = self.tail_at(self.offset, &mut [0; TAIL_BYTES_MAX], key)?;
         Ok(tail == Some(self.tail))
     }
 

@@ -22,6 +22,7 @@ mod access;
 mod generation;
 mod handover;
 mod held;
+mod hole;
 mod names;
 mod order;
 mod read;

@@ -176,6 +176,13 @@ pub(crate) fn read_head(file: &File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// Whether a line goes on behind these bytes, the last ones before an offset. NULs that a line begins with belong to
+/// none: behind a hole begins a line. `otherwise` is whether one goes on before these bytes, should they all be NULs.
+pub(crate) fn ends_in_line(before: &[u8], otherwise: bool) -> bool {
+    let last = before.iter().rev().find(|&&byte| byte != 0);
+    last.map_or(otherwise, |&byte| byte != b'\n')
+}
+
 /// Reads `buffer.len()` bytes at `offset`, or up to the end of the file. Gives how many.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
@@ -234,6 +241,26 @@ mod tests {
         assert_eq!(FileId { fingerprint, ..id }.record_uid(4, 5, b"line"), uid);
         // Backends keep what older builds sent: it never changes.
         assert_eq!(format!("{uid:032x}"), "ff5a7144550f7dcf52b17cbaf0189507");
+    }
+
+    #[test]
+    fn a_line_begins_behind_a_newline_and_behind_a_hole() {
+        for (before, expected) in [
+            ("", false),
+            ("a\n", false),
+            ("a", true),
+            ("\0\0", false),
+            ("a\n\0\0", false),
+            ("a\0\0", true),
+            ("\0a", true),
+        ] {
+            assert_eq!(ends_in_line(before.as_bytes(), false), expected);
+            let is_all_nul = before.bytes().all(|byte| byte == 0);
+            assert_eq!(
+                ends_in_line(before.as_bytes(), true),
+                expected || is_all_nul
+            );
+        }
     }
 
     #[test]

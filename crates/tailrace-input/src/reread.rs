@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
-use crate::identity::{FINGERPRINT_BYTES_MAX, TAIL_BYTES_MAX, read_full_at, read_head};
+use crate::identity::{
+    FINGERPRINT_BYTES_MAX, TAIL_BYTES_MAX, ends_in_line, read_full_at, read_head,
+};
 
 /// A file that is read again.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl Reread {
             return Ok(None);
         }
         self.offset = offset;
-        let mid_line = before.last().is_some_and(|&byte| byte != b'\n');
+        let mid_line = ends_in_line(&before, false);
         if offset > 0 {
             (self.probe, self.probe_at) = (before, start);
         }

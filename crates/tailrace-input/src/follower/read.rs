@@ -112,6 +112,12 @@ impl Follower {
             }
             return self.look(slot, stat, events);
         }
+        if !self.pass_hole(slot, stat.size, events)? {
+            return Ok(self.replaced(slot, events));
+        }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(false);
+        };
         let key = self.config.fingerprint_key;
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let unread = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
@@ -448,6 +454,18 @@ impl Follower {
         if file.told && (file.chunked || !mid_line) {
             return;
         }
+        self.push_opened(slot, size, mid_line, events);
+    }
+
+    /// Tells anew of a file that has had no chunk, behind whose first bytes reading begins.
+    pub(super) fn tell_again(&mut self, slot: u32, size: u64, events: &mut Vec<FileEvent>) {
+        self.push_opened(slot, size, false, events);
+    }
+
+    fn push_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
         if size < file.size {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }

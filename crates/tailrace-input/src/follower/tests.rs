@@ -313,6 +313,9 @@ impl Rig {
             begin: *offset,
             ..Content::default()
         });
+        if content.bytes.is_empty() {
+            content.begin = *offset;
+        }
         assert_eq!(content.begin + content.bytes.len() as u64, *offset);
         content.size = *size;
         content.path.clone_from(path);
