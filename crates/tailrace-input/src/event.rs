@@ -10,6 +10,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::identity::FileId;
 
@@ -111,6 +112,17 @@ pub enum FileEvent {
         /// Why.
         reason: LossReason,
     },
+    /// A file was cut, or its content replaced: what was written to it after the last look and before that, nobody has seen.
+    /// What was seen and not read is in `Lost`.
+    Truncated {
+        /// The last known name.
+        path: PathBuf,
+        /// How long before it was looked at last; `None` if no look of this follower has seen it as it was.
+        unseen: Option<Duration>,
+        /// How much was written in that time at most, if neither more nor faster than this follower ever saw it grow between
+        /// two looks; `None` if it never did.
+        bytes_max: Option<u64>,
+    },
     /// The file behind this checkpoint entry is gone: drop the entry once its bytes are settled.
     Forgotten {
         /// The identity as last told by `Opened` or `Identified`, or as given in the resume entry.
@@ -157,6 +169,8 @@ impl SkipReason {
 pub enum LossReason {
     /// The file was deleted before it was read to its end.
     Vanished,
+    /// The file was deleted before it was opened: nobody knows what it held.
+    Missed,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
     /// Deleted files held more than `held_bytes_max`, and this one's path held most.
@@ -175,6 +189,7 @@ impl LossReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Vanished => "vanished",
+            Self::Missed => "missed_file",
             Self::Truncated => "truncated",
             Self::Held => "held",
             Self::Corrupt => "corrupt",

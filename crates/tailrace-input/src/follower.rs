@@ -284,6 +284,8 @@ pub struct Follower {
     changes: Changes,
     memory: Memory,
     next_drain: Instant,
+    /// What changed before is taken in.
+    drained_at: Instant,
     /// When the last sweep began, and how long it took.
     last_sweep: (Instant, Duration),
     tick: u64,
@@ -357,6 +359,7 @@ impl Follower {
             changes: Changes::default(),
             memory: Memory::default(),
             next_drain: now,
+            drained_at: now,
             last_sweep: (now, Duration::ZERO),
             tick: 0,
         };

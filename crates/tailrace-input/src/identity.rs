@@ -14,8 +14,11 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
+
+use crate::meta::Meta;
 
 /// How many bytes at most a fingerprint covers.
 pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
@@ -50,6 +53,15 @@ impl FileId {
         tail: Tail { offset: 0, hash: 0 },
         changed: 0,
     };
+
+    /// Whether a path leads to the inode of this file, and it is still the same file.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        Meta::of_target(path).is_ok_and(|meta| {
+            let is_known = self.born == 0 || meta.born == 0 || self.born == meta.born;
+            meta.inode == Inode::from(*self) && is_known
+        })
+    }
 
     /// What identifies a record of this file for ever: the same whenever and however often it is read. `end` is the
     /// offset behind its last byte. Its bytes are part of it, because an inode may be used again, and a generation is

@@ -313,9 +313,11 @@ impl Follower {
         let mut changes = std::mem::take(&mut self.changes);
         let mut rescan = false;
         for _ in 0..DRAINS_MAX {
+            let begin = Instant::now();
             let more = self.discovery.watcher.drain(&mut changes);
             rescan |= self.apply(&changes);
             if !more {
+                self.drained_at = begin;
                 break;
             }
         }
@@ -367,7 +369,7 @@ impl Follower {
     fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path) {
         if kind == ChangeKind::Modified {
             match self.by_path.get(path) {
-                Some(&slot) => self.mark_ready(slot),
+                Some(&slot) => self.was_written_to(slot),
                 None if self.discovery.wants(path) => {
                     self.appeared(path, true);
                 }
@@ -414,13 +416,23 @@ impl Follower {
                         source: None,
                         path: path.to_owned(),
                         bytes: 0,
-                        reason: LossReason::Vanished,
+                        reason: LossReason::Missed,
                     });
                 }
                 self.name_left(path);
             }
             ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
         }
+    }
+
+    /// It was not before the changes were taken last, or it would have been told then.
+    fn was_written_to(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize]
+            && !file.queued
+        {
+            file.note_seen_to(self.drained_at);
+        }
+        self.mark_ready(slot);
     }
 
     /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.

@@ -268,6 +268,7 @@ impl Follower {
             } else if self.look_for(slot) || self.go_on_from_twin(slot) {
                 return true;
             } else {
+                self.tell_missed(slot, events);
                 self.end(slot, LossReason::Vanished, events);
                 return false;
             }
@@ -287,6 +288,19 @@ impl Follower {
             self.idle.push_back(slot);
         }
         false
+    }
+
+    /// A file is gone that was never opened: whether anything was written to it, nobody knows.
+    fn tell_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        let file = self.files[slot as usize].as_ref();
+        if let Some(file) = file.filter(|file| !file.listed && !file.is_open() && file.size == 0) {
+            events.push(FileEvent::Lost {
+                source: None,
+                path: file.path.to_path_buf(),
+                bytes: 0,
+                reason: LossReason::Missed,
+            });
+        }
     }
 
     /// A link that may not be followed.
@@ -339,6 +353,7 @@ impl Follower {
             self.end(slot, LossReason::Vanished, events);
             return false;
         }
+        tell_truncated(file, events);
         tell_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.told {
@@ -469,6 +484,7 @@ impl Follower {
         if size < file.size {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }
+        file.note_look(0);
         file.size = size;
         file.paused |= self.config.opens_paused && !file.told;
         file.told = true;
@@ -576,6 +592,7 @@ impl Follower {
 }
 
 fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
+    file.note_look(size.saturating_sub(file.size));
     if size < file.size {
         // Cut, but not below what was read: only unread bytes are gone.
         tell_lost(file, file.size - size, LossReason::Truncated, events);
@@ -597,6 +614,20 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
         source: file.source,
         id: file.id(),
     });
+}
+
+/// What was written to a file between the last look and its end is not known to have been there. Of one that no look
+/// of this run has seen, when it changed last before is known.
+fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
+    let is_other_file = file.alien && file.born != 0;
+    if file.listed && !is_other_file {
+        let (unseen, bytes_max) = file.unseen();
+        events.push(FileEvent::Truncated {
+            path: file.path.to_path_buf(),
+            unseen,
+            bytes_max,
+        });
+    }
 }
 
 fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {

@@ -284,7 +284,9 @@ impl Rig {
                     }
                     self.archive.push(content);
                 }
-                FileEvent::Skipped { .. } | FileEvent::Problem { .. } => {}
+                FileEvent::Skipped { .. }
+                | FileEvent::Truncated { .. }
+                | FileEvent::Problem { .. } => {}
             }
         }
         assert_eq!(filled, buffer.len(), "every byte is in a chunk");
