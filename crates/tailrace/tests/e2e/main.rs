@@ -20,3 +20,4 @@ mod real_collector;
 mod refused;
 mod reload;
 mod torture;
+mod truncation;
