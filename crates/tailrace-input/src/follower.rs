@@ -242,6 +242,8 @@ pub struct Follower {
     rotated: Vec<order::Known>,
     /// When the last sweep began, in nanoseconds since the Unix epoch.
     swept_at: u64,
+    /// When the first one did.
+    started_at: u64,
     /// What files are found by this sweep that nothing announced: those made since this time. 0: inotify tells.
     unannounced_since: u64,
     /// Whether changes were dropped by the kernel since the last sweep.
@@ -335,6 +337,7 @@ impl Follower {
             held: Vec::new(),
             rotated: Vec::new(),
             swept_at: 0,
+            started_at: 0,
             unannounced_since: 0,
             has_missed: false,
             generations: Generations::default(),

@@ -24,6 +24,9 @@ use crate::watch::{ChangeKind, Changes};
 /// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
 const CLOCK_TICK_NS: u64 = 20_000_000;
 
+/// A path that is new may have had a file before the last sweep, which was rotated before that, and none in that moment.
+const LOOK_BACK_NS: u64 = 60_000_000_000;
+
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
 
@@ -96,9 +99,11 @@ impl Follower {
         self.tick += 1;
         self.rotated.clear();
         let swept_at = std::mem::replace(&mut self.swept_at, now_ns());
-        let is_blind = self.is_polling() || std::mem::take(&mut self.has_missed);
-        if is_blind && !self.is_new {
-            self.unannounced_since = swept_at.saturating_sub(CLOCK_TICK_NS).max(1);
+        if self.is_new {
+            self.started_at = self.swept_at;
+        } else if self.is_polling() || std::mem::take(&mut self.has_missed) {
+            let since = swept_at.saturating_sub(LOOK_BACK_NS).max(self.started_at);
+            self.unannounced_since = since.saturating_sub(CLOCK_TICK_NS).max(1);
         }
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);

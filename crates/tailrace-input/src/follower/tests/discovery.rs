@@ -307,7 +307,14 @@ fn polling_finds_what_was_rotated_before_its_path_was_seen() {
             expected.push(format!("file {turn}\n"));
             super::order::tick(rig.dir.path());
         }
-        // Neither is what was there before, nor what rotation does not make.
+        // Where a poll falls between the renaming and the new file, its path is new only at the next one.
+        if rotations == 3 {
+            rig.rename("a.log", "hidden");
+            rig.follower.rescan();
+            rig.step();
+            rig.rename("hidden", "a.log");
+        }
+        // Not so what rotation does not make.
         rig.append("b.log.old", "not rotated\n");
         rig.follower.rescan();
         rig.step();
@@ -317,7 +324,7 @@ fn polling_finds_what_was_rotated_before_its_path_was_seen() {
             _ => None,
         });
         let oldest = paths.map(|path| path.ends_with(&format!(".{rotations}")));
-        assert_eq!(oldest.collect::<Vec<_>>()[0], true, "the oldest first");
+        assert_eq!(oldest.collect::<Vec<_>>().first(), Some(&true), "oldest first");
     }
 }
 
