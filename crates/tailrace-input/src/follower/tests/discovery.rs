@@ -324,7 +324,11 @@ fn polling_finds_what_was_rotated_before_its_path_was_seen() {
             _ => None,
         });
         let oldest = paths.map(|path| path.ends_with(&format!(".{rotations}")));
-        assert_eq!(oldest.collect::<Vec<_>>().first(), Some(&true), "oldest first");
+        assert_eq!(
+            oldest.collect::<Vec<_>>().first(),
+            Some(&true),
+            "oldest first"
+        );
     }
 }
 
