@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
 use crate::follower::Twin;
+use crate::growth::Growth;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
     ends_in_line, read_full_at, read_head,
@@ -99,19 +100,14 @@ pub(crate) struct File {
     changed: u64,
     /// The size when it was last looked at.
     looked_size: u64,
-    /// Nothing was written to it before that was not seen; `None` before the first look.
-    seen_to: Option<Instant>,
-    /// The most that it was seen to grow between two looks, in bytes, and the fastest, in bytes a millisecond.
-    growth: (u32, u32),
+    /// How it was seen to grow.
+    pub(crate) growth: Growth,
     /// At `offset` once it is verified; before, where an earlier run stopped to read.
     pub(crate) tail: Tail,
     /// Of the first bytes before `offset`; the fingerprint may cover more.
     read_head: Fingerprint,
     handle: Option<fs::File>,
 }
-
-/// Looks that follow each other faster say nothing of how fast a file grows.
-const LOOK_MILLIS_MIN: u128 = 10;
 
 /// So many turns of a file may follow each other until its line ends.
 pub(crate) const UNENDED_TURNS_MAX: u32 = 16;
@@ -185,8 +181,7 @@ impl File {
             tick: 0,
             changed: 0,
             looked_size: 0,
-            seen_to: None,
-            growth: (0, 0),
+            growth: Growth::default(),
             tail: Tail::default(),
             read_head: Fingerprint::default(),
             handle: None,
@@ -333,35 +328,6 @@ impl File {
             touched,
             reborn,
         })
-    }
-
-    /// Notes that it was looked at, has grown by so many bytes since the last look, and is the file that is known.
-    pub(crate) fn note_look(&mut self, grown: u64) {
-        let now = Instant::now();
-        if let Some(before) = self.seen_to.replace(now) {
-            let millis = now.duration_since(before).as_millis();
-            let rate = u128::from(grown).div_ceil(millis.max(LOOK_MILLIS_MIN));
-            let most = u32::try_from(grown).unwrap_or(u32::MAX);
-            let fastest = u32::try_from(rate).unwrap_or(u32::MAX);
-            self.growth = (self.growth.0.max(most), self.growth.1.max(fastest));
-        }
-    }
-
-    /// Notes that all that was written to it before an instant is seen.
-    pub(crate) fn note_seen_to(&mut self, to: Instant) {
-        self.seen_to = self.seen_to.map(|seen_to| seen_to.max(to));
-    }
-
-    /// How long before now it was last seen, and how much was written to it in that time at most, if neither more nor
-    /// faster than ever between two looks: as far as these are known.
-    pub(crate) fn unseen(&self) -> (Option<Duration>, Option<u64>) {
-        let unseen = self.seen_to.map(|seen_to| seen_to.elapsed());
-        let (most, fastest) = self.growth;
-        let bytes = unseen.filter(|_| most > 0).map(|unseen| {
-            let bytes = (unseen.as_millis() + 1) * u128::from(fastest);
-            u64::try_from(bytes).unwrap_or(u64::MAX).max(most.into())
-        });
-        (unseen, bytes)
     }
 
     /// Takes note of what was written since it was last looked at.

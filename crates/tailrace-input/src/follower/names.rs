@@ -435,7 +435,7 @@ impl Follower {
         if let Some(file) = &mut self.files[slot as usize]
             && !file.queued
         {
-            file.note_seen_to(self.drained_at);
+            file.growth.seen_to(self.drained_at);
         }
         self.mark_ready(slot);
     }

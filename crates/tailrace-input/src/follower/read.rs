@@ -484,7 +484,7 @@ impl Follower {
         if size < file.size {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }
-        file.note_look(0);
+        file.growth.look(Instant::now(), 0);
         file.size = size;
         file.paused |= self.config.opens_paused && !file.told;
         file.told = true;
@@ -592,7 +592,8 @@ impl Follower {
 }
 
 fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
-    file.note_look(size.saturating_sub(file.size));
+    let grown = size.saturating_sub(file.size);
+    file.growth.look(Instant::now(), grown);
     if size < file.size {
         // Cut, but not below what was read: only unread bytes are gone.
         tell_lost(file, file.size - size, LossReason::Truncated, events);
@@ -621,7 +622,7 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
 fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
     let is_other_file = file.alien && file.born != 0;
     if file.listed && !is_other_file {
-        let (unseen, bytes_max) = file.unseen();
+        let (unseen, bytes_max) = file.growth.unseen(Instant::now());
         events.push(FileEvent::Truncated {
             path: file.path.to_path_buf(),
             unseen,
