@@ -188,7 +188,7 @@ impl Follower {
         let mut rotated = Vec::new();
         for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
             let found = entry.path();
-            if self.by_path.contains_key(found.as_path()) {
+            if self.by_path.contains_key(found.as_path()) || gzip::is_gzip(&found) {
                 continue;
             }
             let origin = self.origin_of(&found);
