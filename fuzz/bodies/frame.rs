@@ -232,11 +232,14 @@ fn check_silence(config: &Config, mid_line: bool, data: &[u8], cuttings: &[Vec<u
     }
 }
 
-/// Plain text below the size limit: one record per line that is not blank, without the NULs that it begins with.
+/// Plain text below the size limit: one record per line that is not blank, without the hole that it begins with.
 fn check_lines(whole: &Outcome, data: &[u8]) {
     let lines = data
         .split(|&byte| byte == b'\n')
-        .map(|line| &line[line.iter().take_while(|&&byte| byte == 0).count()..])
+        .map(|line| {
+            let nuls = line.iter().take_while(|&&byte| byte == 0).count();
+            &line[if nuls < 16 { 0 } else { nuls }..]
+        })
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
         .filter(|line| !line.iter().all(|byte| b" \t\r".contains(byte)));
     let contents = whole.records.iter().map(|record| &record.content[..]);

@@ -7,6 +7,8 @@
 //! that the line is longer (`is_overlong`). Neither depends on how many bytes have been read beyond that point; only
 //! the length of a skip does, and the skips of one line follow each other without a gap.
 
+use std::ops::Range;
+
 use memchr::memchr_iter;
 
 use crate::chain::{Chains, Part};
@@ -17,6 +19,9 @@ use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stre
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
 /// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
 const ENVELOPE_BYTES_MAX: usize = 128 << 10;
+
+/// So many NULs at the beginning of a line are a hole in the file; fewer are bytes of the line.
+const HOLE_BYTES_MIN: usize = 16;
 
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
@@ -209,7 +214,7 @@ impl Framer {
         out.begin_push();
         out.stats.bytes += bytes.len() as u64;
         if self.joins.is_some() {
-            return self.push_joined(bytes, newlines, buffer, base, out);
+            return self.push_joined(bytes, newlines, (buffer, base), out);
         }
         let mut start = if self.skipping || !self.carry.is_empty() {
             self.continue_line(bytes, newlines.next(), out)
@@ -218,7 +223,7 @@ impl Framer {
         };
         for newline in newlines {
             if bytes[start] == 0 {
-                start = self.skip_nuls(&bytes[..newline], start, origin, Chunk::NONE, out);
+                start = self.skip_nuls((&bytes[..newline], false), start, origin, Chunk::NONE, out);
             }
             let line = Line {
                 text: &bytes[start..newline],
@@ -230,7 +235,7 @@ impl Framer {
             start = newline + 1;
         }
         if bytes.get(start) == Some(&0) {
-            start = self.skip_nuls(bytes, start, origin, Chunk::NONE, out);
+            start = self.skip_nuls((bytes, true), start, origin, Chunk::NONE, out);
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
@@ -244,8 +249,7 @@ impl Framer {
         &mut self,
         bytes: &[u8],
         mut newlines: impl Iterator<Item = usize>,
-        buffer: u32,
-        base: u32,
+        (buffer, base): (u32, u32),
         out: &mut Frames,
     ) {
         let origin = self.offset;
@@ -260,7 +264,7 @@ impl Framer {
         let chunk = Chunk { bytes, base };
         for newline in newlines {
             if bytes[start] == 0 {
-                start = self.skip_nuls(&bytes[..newline], start, origin, chunk, out);
+                start = self.skip_nuls((&bytes[..newline], false), start, origin, chunk, out);
             }
             let line = Line {
                 text: &bytes[start..newline],
@@ -273,7 +277,7 @@ impl Framer {
             start = newline + 1;
         }
         if bytes.get(start) == Some(&0) {
-            start = self.skip_nuls(bytes, start, origin, chunk, out);
+            start = self.skip_nuls((bytes, true), start, origin, chunk, out);
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, chunk, out);
@@ -304,13 +308,19 @@ impl Framer {
         }
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
-            let line = Line {
-                text: &carry,
-                start: self.offset - carry.len() as u64,
-                end: self.offset,
-                place: None,
-            };
-            self.carried_line(&line, Chunk::NONE, out);
+            let start = self.offset - carry.len() as u64;
+            let nuls = nuls_before(&carry);
+            if nuls == carry.len() && nuls >= self.hole_bytes_min() {
+                self.skip_hole(start..self.offset, Chunk::NONE, out);
+            } else {
+                let line = Line {
+                    text: &carry,
+                    start,
+                    end: self.offset,
+                    place: None,
+                };
+                self.carried_line(&line, Chunk::NONE, out);
+            }
             self.carry = emptied(carry);
         }
         self.skipping = false;
@@ -355,6 +365,11 @@ impl Framer {
     /// Deals with the line that was open before `bytes`, which ends at the first newline in them; returns where the next
     /// line starts.
     fn continue_line(&mut self, bytes: &[u8], newline: Option<usize>, out: &mut Frames) -> usize {
+        if self.carry.first() == Some(&0)
+            && let Some(length) = self.continue_nuls(bytes, newline, out)
+        {
+            return length;
+        }
         let length = newline.map_or(bytes.len(), |newline| newline + 1);
         let end = self.offset + length as u64;
         if self.skipping {
@@ -385,25 +400,81 @@ impl Framer {
         length
     }
 
-    /// Skips the NULs that a line begins with, from `start` to the end of `bytes` at most, and returns where they end.
-    /// A hole in a file reads as NULs: a writer that does not append leaves one when its file is cut. Of a line that is
-    /// not whole yet, more may follow: the next push begins where a line begins, too.
+    /// Skips the NULs that a line begins with, from `start` to the end of `bytes` at most, if they are so many that they
+    /// are a hole; returns where the line goes on. A hole in a file reads as NULs: a writer that does not append leaves
+    /// one when its file is cut. Where the line `goes_on` behind `bytes`, so many are left to be held that whoever begins
+    /// to read there knows the hole for one.
     #[cold]
     fn skip_nuls(
         &mut self,
-        bytes: &[u8],
+        (bytes, goes_on): (&[u8], bool),
         start: usize,
         origin: u64,
         chunk: Chunk<'_>,
         out: &mut Frames,
     ) -> usize {
-        let nuls = nuls_before(&bytes[start..]);
-        let (from, end) = (origin + start as u64, origin + (start + nuls) as u64);
-        out.skip(self.source, from..end, SkipReason::Nul);
+        let (nuls, min) = (nuls_before(&bytes[start..]), self.hole_bytes_min());
+        if nuls < min {
+            return start;
+        }
+        let is_all = goes_on && start + nuls == bytes.len();
+        let end = start + nuls - if is_all { min } else { 0 };
+        self.skip_hole(origin + start as u64..origin + end as u64, chunk, out);
+        end
+    }
+
+    /// The same for a line of which NULs are held: `None` if it does not begin with a hole, else how many bytes it
+    /// took, as [`Framer::continue_line`] does.
+    #[cold]
+    fn continue_nuls(
+        &mut self,
+        bytes: &[u8],
+        newline: Option<usize>,
+        out: &mut Frames,
+    ) -> Option<usize> {
+        let (held, length) = (self.carry.len(), newline.map_or(bytes.len(), |end| end + 1));
+        let line = &bytes[..newline.unwrap_or(bytes.len())];
+        let nuls = nuls_before(line);
+        if nuls_before(&self.carry) < held || held + nuls < self.hole_bytes_min() {
+            return None;
+        }
+        let (from, text) = (self.offset - held as u64, &line[nuls..]);
+        let goes_on = newline.is_none() && text.is_empty();
+        let kept = if goes_on { self.hole_bytes_min() } else { 0 };
+        self.carry.clear();
+        self.carry.resize(kept, 0);
+        let start = self.offset + nuls as u64;
+        self.skip_hole(from..start - kept as u64, Chunk::NONE, out);
+        if newline.is_some() {
+            let end = self.offset + length as u64;
+            let place = None;
+            self.carried_line(
+                &Line {
+                    text,
+                    start,
+                    end,
+                    place,
+                },
+                Chunk::NONE,
+                out,
+            );
+        } else if !goes_on {
+            self.hold(text, start, Chunk::NONE, out);
+        }
+        Some(length)
+    }
+
+    fn skip_hole(&mut self, hole: Range<u64>, chunk: Chunk<'_>, out: &mut Frames) {
+        let end = hole.end;
+        out.skip(self.source, hole, SkipReason::Nul);
         self.chains
             .expire(end, self.chain_span_max, self.flags, out);
         self.settle(end, chunk, out);
-        start + nuls
+    }
+
+    /// How many NULs are a hole. Fewer have to be held until it is known, within the limit of a line.
+    fn hole_bytes_min(&self) -> usize {
+        HOLE_BYTES_MIN.min(self.record_bytes_max)
     }
 
     /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become

@@ -112,7 +112,7 @@ pub enum SkipReason {
     Blank,
     /// Beyond the size limit of a record that was truncated, or the rest of a line whose start was never seen.
     Oversize,
-    /// NULs that a line begins with: a hole in the file, or what a crash left.
+    /// NULs that a line begins with, many of them: a hole in the file, or what a crash left.
     Nul,
     /// The caller wants no records of the source now.
     Excluded,

@@ -10,6 +10,9 @@ use crate::check::{Framed, ORIGIN, Outcome, merged};
 /// The room that a line with an envelope has beyond the record limit.
 const ENVELOPE_BYTES_MAX: usize = 128 * 1024;
 
+/// So many NULs at the beginning of a line belong to none.
+const HOLE_BYTES_MIN: usize = 16;
+
 pub(crate) fn frame(config: &Config, input: &[u8]) -> Outcome {
     let mut naive = Naive {
         config,
@@ -45,6 +48,8 @@ struct Envelope {
 impl Naive<'_> {
     fn line(&mut self, start: usize, line: &[u8]) {
         let nuls = line.iter().take_while(|&&byte| byte == 0).count();
+        let is_hole = nuls >= self.config.record_bytes_max.clamp(1, HOLE_BYTES_MIN);
+        let nuls = if is_hole { nuls } else { 0 };
         if nuls > 0 {
             let from = ORIGIN + start as u64;
             self.outcome.skips.push(Skip {

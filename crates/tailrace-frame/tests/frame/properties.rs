@@ -59,7 +59,7 @@ pub(crate) fn input() -> impl Strategy<Value = Vec<u8>> {
             kind,
             prop::option::weighted(0.05, any::<prop::sample::Index>()),
             "(\n|\n|\n|\r\n)",
-            prop::option::weighted(0.1, 1..200_usize),
+            prop::option::weighted(0.1, 1..40_usize),
         )
             .prop_map(|(text, cut, ending, nuls)| {
                 let end = cut.map_or(text.len(), |cut| cut.index(text.len() + 1));

@@ -2,7 +2,7 @@
 //!
 //! Such a writer goes on where it was, so that the file has its old size again at the next line, and nothing but NULs
 //! before that. They are passed over without being read: each cut leaves a larger hole, and it may be larger than the disk.
-//! What is left of it, up to where a block begins that was written, is skipped with the line that it stands before.
+//! What is left of it, before and in the first block that was written, is skipped with the line that it stands before.
 
 use std::io;
 
@@ -11,6 +11,7 @@ use crate::event::{FileEvent, SkipReason};
 
 /// A smaller hole is read: to ask where it ends costs a system call for each new file.
 const HOLE_BYTES_MIN: u64 = 256 * 1024;
+const HOLE_BYTES_LEFT: u64 = 1024;
 
 impl Follower {
     /// Moves the offset of an open file of which nothing was read, and that has this size, behind its hole. False if the
@@ -28,7 +29,8 @@ impl Follower {
         if file.offset > 0 || file.chunked || size < HOLE_BYTES_MIN {
             return Ok(true);
         }
-        let end = file.hole_end()?.min(size);
+        // A little is left, so that it is known for a hole where it is framed.
+        let end = file.hole_end()?.min(size).saturating_sub(HOLE_BYTES_LEFT);
         if end < HOLE_BYTES_MIN {
             return Ok(true);
         }
