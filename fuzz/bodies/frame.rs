@@ -147,6 +147,7 @@ impl Outcome {
         sum.broken += new.broken;
         sum.blank_lines += new.blank_lines;
         sum.oversize_bytes += new.oversize_bytes;
+        sum.nul_bytes += new.nul_bytes;
         frames.clear();
     }
 
@@ -231,10 +232,14 @@ fn check_silence(config: &Config, mid_line: bool, data: &[u8], cuttings: &[Vec<u
     }
 }
 
-/// Plain text below the size limit: one record per line that is not blank.
+/// Plain text below the size limit: one record per line that is not blank, without the hole that it begins with.
 fn check_lines(whole: &Outcome, data: &[u8]) {
     let lines = data
         .split(|&byte| byte == b'\n')
+        .map(|line| {
+            let nuls = line.iter().take_while(|&&byte| byte == 0).count();
+            &line[if nuls < 16 { 0 } else { nuls }..]
+        })
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
         .filter(|line| !line.iter().all(|byte| b" \t\r".contains(byte)));
     let contents = whole.records.iter().map(|record| &record.content[..]);

@@ -115,7 +115,7 @@ section! {
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
         /// The offset of timestamps that name no zone. Daylight saving is not followed.
         timezone: Timezone = Timezone, default("UTC", "+02:00");
-        /// How often the directories are searched for files that no notification announced.
+        /// How often the directories are searched for files that no notification announced; without inotify, up to four times a second.
         discover_interval: Duration = Time<100, { HOUR }>, default("5s");
     }
 }

@@ -7,16 +7,21 @@
 //! that the line is longer (`is_overlong`). Neither depends on how many bytes have been read beyond that point; only
 //! the length of a skip does, and the skips of one line follow each other without a gap.
 
+use std::ops::Range;
+
 use memchr::memchr_iter;
 
 use crate::chain::{Chains, Part};
 use crate::multiline::join::{Chunk, Joins};
-use crate::text::{cut_length, emptied, is_blank, is_overlong, without_return};
+use crate::text::{cut_length, emptied, is_blank, is_overlong, nuls_before, without_return};
 use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
 
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
 /// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
 const ENVELOPE_BYTES_MAX: usize = 128 << 10;
+
+/// So many NULs at the beginning of a line are a hole in the file; fewer are bytes of the line.
+const HOLE_BYTES_MIN: usize = 16;
 
 /// Cuts one source (one generation of a file, or one pipe) into records. Push its bytes in order.
 #[derive(Clone, Debug)]
@@ -226,6 +231,9 @@ impl Framer {
             0
         };
         for newline in newlines {
+            if bytes[start] == 0 {
+                start = self.skip_nuls((&bytes[..newline], false), start, origin, Chunk::NONE, out);
+            }
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -237,6 +245,9 @@ impl Framer {
             if out.records.len() >= records_max {
                 return self.took(start, out);
             }
+        }
+        if bytes.get(start) == Some(&0) {
+            start = self.skip_nuls((bytes, true), start, origin, Chunk::NONE, out);
         }
         if start < bytes.len() {
             self.hold(&bytes[start..], origin + start as u64, Chunk::NONE, out);
@@ -273,6 +284,9 @@ impl Framer {
         };
         let chunk = Chunk { bytes, base };
         for newline in newlines {
+            if bytes[start] == 0 {
+                start = self.skip_nuls((&bytes[..newline], false), start, origin, chunk, out);
+            }
             let line = Line {
                 text: &bytes[start..newline],
                 start: origin + start as u64,
@@ -288,6 +302,9 @@ impl Framer {
         }
         let is_full = out.records.len() >= records_max && start > 0;
         let taken = if is_full { start } else { bytes.len() };
+        if start < taken && bytes[start] == 0 {
+            start = self.skip_nuls((bytes, true), start, origin, chunk, out);
+        }
         if start < taken {
             self.hold(&bytes[start..], origin + start as u64, chunk, out);
         }
@@ -317,13 +334,19 @@ impl Framer {
         }
         if !self.carry.is_empty() {
             let carry = std::mem::take(&mut self.carry);
-            let line = Line {
-                text: &carry,
-                start: self.offset - carry.len() as u64,
-                end: self.offset,
-                place: None,
-            };
-            self.carried_line(&line, Chunk::NONE, out);
+            let start = self.offset - carry.len() as u64;
+            let nuls = nuls_before(&carry);
+            if nuls == carry.len() && nuls >= self.hole_bytes_min() {
+                self.skip_hole(start..self.offset, Chunk::NONE, out);
+            } else {
+                let line = Line {
+                    text: &carry,
+                    start,
+                    end: self.offset,
+                    place: None,
+                };
+                self.carried_line(&line, Chunk::NONE, out);
+            }
             self.carry = emptied(carry);
         }
         self.skipping = false;
@@ -416,6 +439,11 @@ impl Framer {
     /// Deals with the line that was open before `bytes`, which ends at the first newline in them; returns where the next
     /// line starts.
     fn continue_line(&mut self, bytes: &[u8], newline: Option<usize>, out: &mut Frames) -> usize {
+        if self.carry.first() == Some(&0)
+            && let Some(length) = self.continue_nuls(bytes, newline, out)
+        {
+            return length;
+        }
         let length = newline.map_or(bytes.len(), |newline| newline + 1);
         let end = self.offset + length as u64;
         if self.skipping {
@@ -444,6 +472,83 @@ impl Framer {
             self.hold(bytes, self.offset, Chunk::NONE, out);
         }
         length
+    }
+
+    /// Skips the NULs that a line begins with, from `start` to the end of `bytes` at most, if they are so many that they
+    /// are a hole; returns where the line goes on. A hole in a file reads as NULs: a writer that does not append leaves
+    /// one when its file is cut. Where the line `goes_on` behind `bytes`, so many are left to be held that whoever begins
+    /// to read there knows the hole for one.
+    #[cold]
+    fn skip_nuls(
+        &mut self,
+        (bytes, goes_on): (&[u8], bool),
+        start: usize,
+        origin: u64,
+        chunk: Chunk<'_>,
+        out: &mut Frames,
+    ) -> usize {
+        let (nuls, min) = (nuls_before(&bytes[start..]), self.hole_bytes_min());
+        if nuls < min {
+            return start;
+        }
+        let is_all = goes_on && start + nuls == bytes.len();
+        let end = start + nuls - if is_all { min } else { 0 };
+        self.skip_hole(origin + start as u64..origin + end as u64, chunk, out);
+        end
+    }
+
+    /// The same for a line of which NULs are held: `None` if it does not begin with a hole, else how many bytes it
+    /// took, as [`Framer::continue_line`] does.
+    #[cold]
+    fn continue_nuls(
+        &mut self,
+        bytes: &[u8],
+        newline: Option<usize>,
+        out: &mut Frames,
+    ) -> Option<usize> {
+        let (held, length) = (self.carry.len(), newline.map_or(bytes.len(), |end| end + 1));
+        let line = &bytes[..newline.unwrap_or(bytes.len())];
+        let nuls = nuls_before(line);
+        if nuls_before(&self.carry) < held || held + nuls < self.hole_bytes_min() {
+            return None;
+        }
+        let (from, text) = (self.offset - held as u64, &line[nuls..]);
+        let goes_on = newline.is_none() && text.is_empty();
+        let kept = if goes_on { self.hole_bytes_min() } else { 0 };
+        self.carry.clear();
+        self.carry.resize(kept, 0);
+        let start = self.offset + nuls as u64;
+        self.skip_hole(from..start - kept as u64, Chunk::NONE, out);
+        if newline.is_some() {
+            let end = self.offset + length as u64;
+            let place = None;
+            self.carried_line(
+                &Line {
+                    text,
+                    start,
+                    end,
+                    place,
+                },
+                Chunk::NONE,
+                out,
+            );
+        } else if !goes_on {
+            self.hold(text, start, Chunk::NONE, out);
+        }
+        Some(length)
+    }
+
+    fn skip_hole(&mut self, hole: Range<u64>, chunk: Chunk<'_>, out: &mut Frames) {
+        let end = hole.end;
+        out.skip(self.source, hole, SkipReason::Nul);
+        self.chains
+            .expire(end, self.chain_span_max, self.flags, out);
+        self.settle(end, chunk, out);
+    }
+
+    /// How many NULs are a hole. Fewer have to be held until it is known, within the limit of a line.
+    fn hole_bytes_min(&self) -> usize {
+        HOLE_BYTES_MIN.min(self.record_bytes_max)
     }
 
     /// Keeps `bytes`, the source's from `offset` on, as more of a line that has not ended; or, if the line has become
@@ -734,116 +839,4 @@ fn detect(line: &[u8], open: Format) -> Format {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::text::KEPT_BYTES_MAX;
-    use crate::{Multiline, Preset};
-
-    /// Lines of every kind, cut so that every way through the framer is taken.
-    fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
-        let text = match format {
-            Format::Docker => concat!(
-                "{\"log\":\"a\\tb\\n\",\"stream\":\"stdout\"}\n{\"log\":\"a\\\"\",\"stream\":\"stdout\"}\n",
-                "{\"log\":\"b\\n\",\"stream\":\"stdout\"}\nbroken\n\n"
-            ),
-            _ => concat!(
-                "2026-01-02T03:04:05Z stdout P one\n2026-01-02T03:04:05Z stderr F two\n",
-                "2026-01-02T03:04:05Z stdout F three\nbroken\n\n"
-            ),
-        };
-        for size in [7, 64, 1000] {
-            for chunk in text.as_bytes().chunks(size) {
-                frames.clear();
-                framer.push(chunk, 0, 0, frames);
-            }
-        }
-    }
-
-    /// All memory that framing may take, by the capacity of everything that grows.
-    fn capacities(framer: &Framer, frames: &Frames) -> Vec<usize> {
-        let mut all = framer.chains.capacities();
-        let joins = framer.joins.as_ref();
-        all.extend(joins.map_or(Vec::new(), |joins| joins.capacities()));
-        all.push(framer.carry.capacity());
-        all.push(frames.records.capacity());
-        all.push(frames.side.capacity());
-        all.push(frames.pieces.capacity());
-        all.push(frames.piece_ends.capacity());
-        all.push(frames.skips.capacity());
-        all
-    }
-
-    #[test]
-    fn nothing_grows_once_warm() {
-        let formats = [
-            Format::Raw,
-            Format::Cri,
-            Format::Docker,
-            Format::Container,
-            Format::Auto,
-        ];
-        // With presets a line is held and not joined, with an expression that never matches all are joined.
-        let never = regex::bytes::Regex::new("never").unwrap();
-        let joins = [
-            None,
-            Some(Multiline::presets(&Preset::ALL)),
-            Some(Multiline::start(never)),
-        ];
-        for (format, multiline) in formats
-            .into_iter()
-            .flat_map(|format| joins.iter().map(move |joins| (format, joins.clone())))
-        {
-            let mut framer = Framer::new(
-                &Config {
-                    format,
-                    multiline,
-                    record_bytes_max: 100,
-                    ..Config::default()
-                },
-                0,
-                false,
-            );
-            let mut frames = Frames::default();
-            // Until a join has reached its limit.
-            for _ in 0..200 {
-                push_all(&mut framer, format, &mut frames);
-            }
-            let warm = capacities(&framer, &frames);
-            for _ in 0..100 {
-                push_all(&mut framer, format, &mut frames);
-            }
-            assert_eq!(capacities(&framer, &frames), warm, "{format:?}");
-        }
-    }
-
-    #[test]
-    fn an_idle_framer_keeps_little() {
-        let mut framer = Framer::new(
-            &Config {
-                format: Format::Docker,
-                ..Config::default()
-            },
-            0,
-            false,
-        );
-        let mut frames = Frames::default();
-        let text = "\\\"".repeat(500_000);
-        for ending in ["", "\\n"] {
-            let line = format!("{{\"log\":\"{text}{ending}\"}}\n");
-            line.as_bytes()
-                .chunks(100_000)
-                .for_each(|chunk| framer.push(chunk, 0, 0, &mut frames));
-        }
-        assert_eq!(frames.records.len(), 1);
-        assert_eq!(framer.unsettled_from(), None);
-        assert!(framer.carry.capacity() <= KEPT_BYTES_MAX);
-        assert!(
-            framer
-                .chains
-                .capacities()
-                .iter()
-                .all(|capacity| *capacity <= KEPT_BYTES_MAX)
-        );
-    }
-}
+mod tests;

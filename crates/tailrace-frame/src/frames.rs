@@ -112,6 +112,8 @@ pub enum SkipReason {
     Blank,
     /// Beyond the size limit of a record that was truncated, or the rest of a line whose start was never seen.
     Oversize,
+    /// NULs that a line begins with, many of them: a hole in the file, or what a crash left.
+    Nul,
     /// The caller wants no records of the source now.
     Excluded,
     /// The beginning of a record that was settled before.
@@ -157,6 +159,8 @@ pub struct Stats {
     pub blank_lines: u64,
     /// Bytes skipped as oversize.
     pub oversize_bytes: u64,
+    /// NULs skipped.
+    pub nul_bytes: u64,
     /// Bytes that were passed over.
     pub excluded_bytes: u64,
 }
@@ -262,6 +266,7 @@ impl Frames {
         match reason {
             SkipReason::Blank => self.stats.blank_lines += 1,
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
+            SkipReason::Nul => self.stats.nul_bytes += span.end - span.start,
             SkipReason::Excluded => self.stats.excluded_bytes += span.end - span.start,
             SkipReason::Settled => {}
         }

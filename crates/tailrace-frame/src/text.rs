@@ -17,6 +17,16 @@ pub(crate) fn is_blank(content: &[u8]) -> bool {
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 
+/// How many NULs the bytes begin with.
+pub(crate) fn nuls_before(bytes: &[u8]) -> usize {
+    // Blocks are compared at once: there may be gigabytes of them.
+    let blocks = bytes.chunks_exact(64);
+    let whole = blocks.take_while(|block| block.iter().all(|&byte| byte == 0));
+    let start = 64 * whole.count();
+    let rest = bytes[start..].iter().take_while(|&&byte| byte == 0);
+    start + rest.count()
+}
+
 /// A line without the carriage return that may end it.
 pub(crate) fn without_return(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\r").unwrap_or(text)
@@ -65,6 +75,16 @@ mod tests {
         }
         assert_eq!(cut_length(&[0x80; 9], 5), 5);
         assert_eq!(cut_length(&[0x80; 9], 1), 1);
+    }
+
+    #[test]
+    fn nuls_are_counted_to_the_first_other_byte() {
+        for nuls in [0, 1, 63, 64, 65, 128, 1000] {
+            for rest in ["", "x", "x\0"] {
+                let bytes = [&vec![0; nuls], rest.as_bytes()].concat();
+                assert_eq!(nuls_before(&bytes), nuls);
+            }
+        }
     }
 
     #[test]

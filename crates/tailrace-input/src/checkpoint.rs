@@ -17,7 +17,7 @@
 //!
 //! Format, version 2: `{"version":2,"checksum":"<xxh3-64 of version and body>","body":{...}}`, and lines
 //! `{"checksum":"<xxh3-64 of the body>","body":{"base":"<checksum of the whole state>",...}}`. Version 1 had
-//! no journal, no birth times and no tails. Unknown fields in the body are ignored, so that a later build
+//! no journal, no birth times and no tails; builds before this one wrote no times of change. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
 mod gone;
@@ -115,6 +115,8 @@ pub struct FileState {
     pub fingerprint: Fingerprint,
     /// Of the last bytes read of it; replaced as it is read.
     pub tail: Tail,
+    /// When it was last changed, as it was last looked at: [`FileId::changed`].
+    pub changed: u64,
     /// Its last known name.
     pub path: Arc<Path>,
     /// Its last known size.
@@ -230,6 +232,7 @@ impl PipelineState {
         file.born = id.born;
         file.fingerprint = id.fingerprint;
         file.tail = id.tail;
+        file.changed = id.changed;
         file.size = size;
         if *file.path != *path {
             file.path = path.into();
@@ -323,6 +326,7 @@ impl FileState {
             born: id.born,
             fingerprint: id.fingerprint,
             tail: id.tail,
+            changed: id.changed,
             path: path.into(),
             size,
             outputs: Vec::new(),
@@ -336,6 +340,7 @@ impl FileState {
             born: self.born,
             fingerprint: self.fingerprint,
             tail: self.tail,
+            changed: self.changed,
         }
     }
 

@@ -10,6 +10,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::identity::FileId;
 
@@ -21,7 +22,7 @@ pub struct SourceId(pub u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileEvent {
     /// Reading of a source begins at `offset`. Sent again for a source that has had no chunk yet if
-    /// `mid_line` turned out differently: the later one replaces the earlier one.
+    /// `mid_line` or `offset` turned out differently: the later one replaces the earlier one.
     Opened {
         /// The source from here on.
         source: SourceId,
@@ -49,12 +50,12 @@ pub enum FileEvent {
         /// Bytes that the file begins with, where its reading began behind them: all of those, or as many as may matter.
         head: Vec<u8>,
     },
-    /// The fingerprint covers more bytes now. Device, inode and generation are unchanged: the
+    /// The fingerprint covers more bytes now, or the file was changed without growing. Device, inode and generation are unchanged: the
     /// checkpoint entry is replaced, not added.
     Identified {
         /// Which source.
         source: SourceId,
-        /// Its identity with the longer fingerprint.
+        /// Its identity with that.
         id: FileId,
     },
     /// The file has another name. Its content goes on where it was.
@@ -91,7 +92,7 @@ pub enum FileEvent {
         /// Which source.
         source: SourceId,
     },
-    /// Bytes of an opened source that are left out because the configuration says so.
+    /// Bytes of an opened source that are left out: the configuration says so, or there is nothing in them.
     Skipped {
         /// Which source.
         source: SourceId,
@@ -111,6 +112,17 @@ pub enum FileEvent {
         /// Why.
         reason: LossReason,
     },
+    /// A file was cut, or its content replaced: what was written to it after the last look and before that, nobody has seen.
+    /// What was seen and not read is in `Lost`.
+    Truncated {
+        /// The last known name.
+        path: PathBuf,
+        /// How long before it was looked at last; `None` if no look of this follower has seen it as it was.
+        unseen: Option<Duration>,
+        /// How much was written in that time at most, if neither more nor faster than this follower ever saw it grow between
+        /// two looks; `None` if it never did.
+        bytes_max: Option<u64>,
+    },
     /// The file behind this checkpoint entry is gone: drop the entry once its bytes are settled.
     Forgotten {
         /// The identity as last told by `Opened` or `Identified`, or as given in the resume entry.
@@ -129,13 +141,15 @@ pub enum FileEvent {
     },
 }
 
-/// Why bytes were left out on purpose.
+/// Why bytes were left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SkipReason {
     /// `start_at: end` on the first start.
     StartAtEnd,
     /// `ignore_older` on the first start.
     IgnoreOlder,
+    /// A hole that the file begins with.
+    Nul,
 }
 
 impl SkipReason {
@@ -145,6 +159,7 @@ impl SkipReason {
         match self {
             Self::StartAtEnd => "start_at_end",
             Self::IgnoreOlder => "ignore_older",
+            Self::Nul => "nul",
         }
     }
 }
@@ -154,6 +169,8 @@ impl SkipReason {
 pub enum LossReason {
     /// The file was deleted before it was read to its end.
     Vanished,
+    /// The file was deleted before it was opened: nobody knows what it held.
+    Missed,
     /// The file was cut, or its content replaced, before it was read to its end.
     Truncated,
     /// Deleted files held more than `held_bytes_max`, and this one's path held most.
@@ -172,6 +189,7 @@ impl LossReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Vanished => "vanished",
+            Self::Missed => "missed_file",
             Self::Truncated => "truncated",
             Self::Held => "held",
             Self::Corrupt => "corrupt",

@@ -3,10 +3,13 @@
 //! Takes a caller's buffer, gives bytes that are certain to continue what was read before. Knows
 //! nothing of other files, of globs or of events.
 //!
-//! Certainty comes from the *tail*: a hash of the last bytes before the offset. Every read begins
-//! that many bytes earlier, in the same system call, and is thrown away if the tail is not what it
-//! was: then the content was replaced (truncated and written again), however large the file is now.
-//! So a replaced file is noticed without a second read, and never read from the middle.
+//! Certainty comes from the *tail*, a hash of the last bytes before the offset, and the *head*, the fingerprint.
+//! Every read begins a tail's length earlier, in the same system call, and is thrown away if the tail is not
+//! what it was: then the content was replaced (truncated and written again), however large the file is now.
+//! After the read the head is compared, for a content may end in the same bytes as the one before it; and the
+//! tail once more if the file was changed while it was read. So a replaced file is never read from the middle.
+//! Two contents in one inode are taken for one only if the later one is at least as large as what was read, and
+//! both its head and the bytes before the offset are those of the earlier one.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -16,14 +19,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memchr::memrchr;
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
 use crate::follower::Twin;
+use crate::growth::Growth;
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
-    read_full_at, read_head,
+    ends_in_line, read_full_at, read_head,
 };
 use crate::meta::Meta;
 use crate::roots::{Opened, Roots};
@@ -91,9 +96,16 @@ pub(crate) struct File {
     pub(crate) twin: Option<Box<Twin>>,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
-    mtime: (i64, i64),
+    /// [`Meta::changed`] when it was last looked at.
+    changed: u64,
+    /// The size when it was last looked at.
+    looked_size: u64,
+    /// How it was seen to grow.
+    pub(crate) growth: Growth,
     /// At `offset` once it is verified; before, where an earlier run stopped to read.
     pub(crate) tail: Tail,
+    /// Of the first bytes before `offset`; the fingerprint may cover more.
+    read_head: Fingerprint,
     handle: Option<fs::File>,
 }
 
@@ -122,7 +134,7 @@ pub(crate) enum Slice {
     Cut,
 }
 
-/// Size, and whether the content may have changed without growing.
+/// Size, and whether anything was changed since the last look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
@@ -167,8 +179,11 @@ impl File {
             alien: false,
             twin: None,
             tick: 0,
-            mtime: (0, 0),
+            changed: 0,
+            looked_size: 0,
+            growth: Growth::default(),
             tail: Tail::default(),
+            read_head: Fingerprint::default(),
             handle: None,
         }
     }
@@ -180,6 +195,7 @@ impl File {
             born: self.born,
             fingerprint: self.fingerprint,
             tail: self.tail,
+            changed: self.changed,
         }
     }
 
@@ -242,6 +258,7 @@ impl File {
         self.offset = 0;
         self.size = 0;
         self.tail = Tail::default();
+        self.read_head = Fingerprint::default();
         self.verified = false;
         self.told = false;
         self.listed = false;
@@ -255,12 +272,12 @@ impl File {
 
     /// Whether a `stat` of one of its names shows anything new.
     pub(crate) fn differs(&self, meta: &Meta) -> bool {
-        meta.bytes != self.offset || meta.mtime != self.mtime
+        meta.bytes != self.offset || meta.changed != self.changed
     }
 
-    /// Remembers the modification time of a file that is taken as read without opening it.
-    pub(crate) fn note_mtime(&mut self, meta: &Meta) {
-        self.mtime = meta.mtime;
+    /// Remembers the time of change of a file that is taken as read without opening it.
+    pub(crate) fn note_changed(&mut self, meta: &Meta) {
+        self.changed = meta.changed;
     }
 
     /// Opens it by one of its names. Never blocks, and never keeps a file that is not this one, or that lies
@@ -307,8 +324,8 @@ impl File {
     /// The size now, of the open file.
     pub(crate) fn stat(&mut self) -> io::Result<Stat> {
         let meta = Meta::of_file(self.handle()?)?;
-        let touched = meta.mtime != self.mtime;
-        self.mtime = meta.mtime;
+        let touched = self.changed != 0 && meta.changed != self.changed;
+        (self.changed, self.looked_size) = (meta.changed, meta.bytes);
         let born = meta.born;
         self.alien = born == 0 || born != self.born;
         let reborn = self.born != 0 && born != 0 && self.alien;
@@ -337,48 +354,75 @@ impl File {
             return Ok(None);
         }
         let mut tail = [0; TAIL_BYTES_MAX];
-        if self.tail_at(self.tail.offset, &mut tail, key)?.0 != Some(self.tail) {
+        if self.tail_at(self.tail.offset, &mut tail, key)? != Some(self.tail) {
             return Ok(None);
         }
         self.fingerprint = key.fingerprint(&head[..bytes]);
-        let (Some(here), last) = self.tail_at(self.offset, &mut tail, key)? else {
+        let Some(here) = self.tail_at(self.offset, &mut tail, key)? else {
             return Ok(None);
         };
         self.tail = here;
+        self.read_head = key.fingerprint(before(self.offset, &head[..bytes]));
         self.verified = true;
-        Ok(Some(
-            last.is_some_and(|byte| byte != b'\n') && !self.flushed,
-        ))
+        let mid_line = ends_in_line(&tail[..here.bytes()], false);
+        Ok(Some(mid_line && !self.flushed))
     }
 
-    /// The tail at an offset, `None` if the file is shorter; and the last byte of it.
+    /// The tail at an offset, `None` if the file is shorter. Its bytes are in `room` then.
     fn tail_at(
         &self,
         offset: u64,
         room: &mut [u8; TAIL_BYTES_MAX],
         key: FingerprintKey,
-    ) -> io::Result<(Option<Tail>, Option<u8>)> {
+    ) -> io::Result<Option<Tail>> {
         let want = Tail { offset, hash: 0 }.bytes();
         let got = read_full_at(self.handle()?, &mut room[..want], offset - want as u64)?;
         if got < want {
-            return Ok((None, None));
+            return Ok(None);
         }
-        let tail = key.tail(&room[..want], offset);
-        Ok((Some(tail), room[..want].last().copied()))
+        Ok(Some(key.tail(&room[..want], offset)))
     }
 
-    /// Whether the file is still what was read: its tail, or its head where nothing was read yet.
+    /// Where the first bytes are that were written; 0 if that is not known, or there are none.
+    pub(crate) fn hole_end(&self) -> io::Result<u64> {
+        match rustix::fs::seek(self.handle()?, SeekFrom::Data(0)) {
+            Ok(end) => Ok(end),
+            // Nothing was written yet, or the filesystem knows no holes.
+            Err(Errno::NXIO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves the offset without reading. False if the file does not begin with what is known of it, or is shorter.
+    pub(crate) fn skip_to(&mut self, offset: u64, key: FingerprintKey) -> io::Result<bool> {
+        let from = std::mem::replace(&mut self.offset, offset);
+        let holds = self.verify(key)?.is_some();
+        if !holds {
+            self.offset = from;
+        }
+        Ok(holds)
+    }
+
+    /// Whether the file is still what was read: its head and its tail.
     pub(crate) fn content_holds(&self, key: FingerprintKey) -> io::Result<bool> {
         let mut bytes = [0; FINGERPRINT_BYTES_MAX];
-        if self.offset == 0 {
-            let head = &mut bytes[..self.fingerprint.bytes as usize];
-            let got = read_full_at(self.handle()?, head, 0)?;
-            return Ok(key.matches(&head[..got], self.fingerprint));
+        let head = &mut bytes[..self.known_head().bytes as usize];
+        let got = read_full_at(self.handle()?, head, 0)?;
+        Ok(key.matches(&head[..got], self.known_head()) && self.tail_holds(key)?)
+    }
+
+    /// What the content has to begin with: what was read of it, or what was seen where nothing was read yet. Bytes
+    /// that were seen and not read may be cut off.
+    fn known_head(&self) -> Fingerprint {
+        match self.offset {
+            0 => self.fingerprint,
+            _ => self.read_head,
         }
-        let tail = &mut bytes[..self.tail.bytes()];
-        let from = self.offset - tail.len() as u64;
-        let got = read_full_at(self.handle()?, tail, from)?;
-        Ok(got == tail.len() && key.tail(tail, self.offset) == self.tail)
+    }
+
+    fn tail_holds(&self, key: FingerprintKey) -> io::Result<bool> {
+        let tail = self.tail_at(self.offset, &mut [0; TAIL_BYTES_MAX], key)?;
+        Ok(tail == Some(self.tail))
     }
 
     /// Appends up to `want` bytes at the offset to `buffer` and moves the offset. If they are only a part of what is there,
@@ -416,50 +460,60 @@ impl File {
             return Ok(Slice::Replaced);
         }
         let mut data = &room[..got - tail];
-        let read_to = self.offset + data.len() as u64;
-        let known = if self.offset == 0 && data.len() >= self.fingerprint.bytes as usize {
-            self.identify_by(data, key).is_some()
-        } else if self.offset == 0 || read_to > u64::from(self.fingerprint.bytes) {
-            self.identify(key)?.is_some()
-        } else {
-            true
-        };
-        if !known {
+        // What is read from the first byte on is its own head; all else is compared with the file's.
+        let is_head = self.offset == 0 && data.len() >= self.fingerprint.bytes as usize;
+        if is_head && self.identify_by(data, key).is_none() {
             return Ok(Slice::Replaced);
-        }
-        if !self.was_not_cut(read_to, key)? {
-            return Ok(Slice::Cut);
         }
         let last_end = memrchr(b'\n', data).map(|newline| newline + 1);
         if is_part && let Some(end) = last_end {
             // What would only be held until its line ends is read again instead.
             data = &data[..end];
         }
+        let read_to = self.offset + data.len() as u64;
+        match self.look_again(read_to, key)? {
+            Slice::Bytes(_) => {}
+            other => return Ok(other),
+        }
         self.unended_turns = match last_end {
             Some(end) if end == data.len() => 0,
             _ => self.unended_turns.saturating_add(1),
         };
-        let read_to = self.offset + data.len() as u64;
         self.tail = tail_after(&before[..tail], data, read_to, key);
         self.offset = read_to;
         Ok(Slice::Bytes(data.len()))
     }
 
-    /// Whether what was just read up to `read_to` is all of one content: the file may have been cut and written
-    /// again while it was read. A read goes from front to back, so its last bytes are of the later content: if
-    /// there are no such bytes now, all of it was there before the cut.
-    fn was_not_cut(&self, read_to: u64, key: FingerprintKey) -> io::Result<bool> {
+    /// Whether what was just read up to `read_to` is of the content that is known, and all of it: the file may have
+    /// been cut and written again before it was read, or while it was. A read goes from front to back, so its last
+    /// bytes are of the later content: if there are no such bytes now, all of it was there before the cut.
+    fn look_again(&mut self, read_to: u64, key: FingerprintKey) -> io::Result<Slice> {
         #[cfg(test)]
         crate::follower::tests::between_looks();
-        let is_shorter = Meta::of_file(self.handle()?)?.bytes < read_to;
-        Ok(is_shorter || self.content_holds(key)?)
+        let meta = Meta::of_file(self.handle()?)?;
+        if meta.bytes < read_to {
+            return Ok(Slice::Bytes(0));
+        }
+        // Where nothing has changed since the `stat` before the read, the cut was before that.
+        let is_same = (meta.changed, meta.bytes) == (self.changed, self.looked_size);
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let bytes = read_full_at(self.handle()?, &mut head, 0)?;
+        let holds = self.identify_by(&head[..bytes], key).is_some();
+        if holds && (self.read_head.bytes as usize) < FINGERPRINT_BYTES_MAX {
+            self.read_head = key.fingerprint(before(read_to, &head[..bytes]));
+        }
+        Ok(match holds && (is_same || self.tail_holds(key)?) {
+            true => Slice::Bytes(0),
+            false if is_same => Slice::Replaced,
+            false => Slice::Cut,
+        })
     }
 
     /// Makes the fingerprint cover as many bytes as there are now. `None` if the bytes it covered are
     /// no longer those, else whether it covers more.
     pub(crate) fn identify(&mut self, key: FingerprintKey) -> io::Result<Option<bool>> {
-        if self.fingerprint.bytes as usize == FINGERPRINT_BYTES_MAX && self.offset > 0 {
-            // The tail has vouched for it.
+        if self.read_head.bytes as usize == FINGERPRINT_BYTES_MAX {
+            // It was compared just now.
             return Ok(Some(false));
         }
         let mut head = [0; FINGERPRINT_BYTES_MAX];
@@ -468,11 +522,13 @@ impl File {
     }
 
     fn identify_by(&mut self, head: &[u8], key: FingerprintKey) -> Option<bool> {
-        if !key.matches(head, self.fingerprint) {
+        if !key.matches(head, self.known_head()) {
             return None;
         }
         let known = self.fingerprint.bytes;
-        self.fingerprint = key.fingerprint(head);
+        if (self.read_head.bytes as usize) < FINGERPRINT_BYTES_MAX {
+            self.fingerprint = key.fingerprint(head);
+        }
         Some(self.fingerprint.bytes > known)
     }
 
@@ -512,6 +568,11 @@ fn tail_after(before: &[u8], data: &[u8], offset: u64, key: FingerprintKey) -> T
     joined[..before.len()].copy_from_slice(before);
     joined[before.len()..end].copy_from_slice(data);
     key.tail(&joined[end.saturating_sub(TAIL_BYTES_MAX)..end], offset)
+}
+
+/// The bytes of a head that stand before an offset.
+fn before(offset: u64, head: &[u8]) -> &[u8] {
+    &head[..usize::try_from(offset).map_or(head.len(), |end| end.min(head.len()))]
 }
 
 /// Whether an error means that there is no such name.

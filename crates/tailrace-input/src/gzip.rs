@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::identity::{
-    FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, read_full_at,
+    FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, ends_in_line, read_full_at,
 };
 use crate::roots::Roots;
 
@@ -177,7 +177,7 @@ pub(crate) fn holds(
     let same_tail = key.tail(&tail.bytes, id.tail.offset) == id.tail && size >= id.tail.offset;
     Ok((same_tail && size >= offset).then(|| Original {
         size,
-        mid_line: last.bytes.last().is_some_and(|&byte| byte != b'\n'),
+        mid_line: ends_in_line(&last.bytes, false),
     }))
 }
 

@@ -7,14 +7,18 @@
 //! is still smaller is fingerprinted by what it has, and again when it has grown. Log files only
 //! grow at their end, so the longer fingerprint agrees with the shorter one on the shorter length:
 //! that is the check on resume. Files of one program begin alike, and an inode is used again, so two
-//! more checks stand beside it: the time the inode was made, and a hash of the last bytes that were read.
+//! more checks stand beside it: the time the inode was made, and a hash of the last bytes that were read. Whether
+//! a file of the same size has to be looked at again, the time says at which it was last changed.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
+
+use crate::meta::Meta;
 
 /// How many bytes at most a fingerprint covers.
 pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
@@ -35,6 +39,8 @@ pub struct FileId {
     pub fingerprint: Fingerprint,
     /// Of the last bytes that were read.
     pub tail: Tail,
+    /// `st_ctime` when it was last looked at, before those bytes were read, in nanoseconds since the Unix epoch. 0: not known.
+    pub changed: u64,
 }
 
 impl FileId {
@@ -45,7 +51,17 @@ impl FileId {
         born: 0,
         fingerprint: Fingerprint { bytes: 0, hash: 0 },
         tail: Tail { offset: 0, hash: 0 },
+        changed: 0,
     };
+
+    /// Whether a path leads to the inode of this file, and it is still the same file.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        Meta::of_target(path).is_ok_and(|meta| {
+            let is_known = self.born == 0 || meta.born == 0 || self.born == meta.born;
+            meta.inode == Inode::from(*self) && is_known
+        })
+    }
 
     /// What identifies a record of this file for ever: the same whenever and however often it is read. `end` is the
     /// offset behind its last byte. Its bytes are part of it, because an inode may be used again, and a generation is
@@ -172,6 +188,13 @@ pub(crate) fn read_head(file: &File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// Whether a line goes on behind these bytes, the last ones before an offset. NULs that a line begins with belong to
+/// none: behind a hole begins a line. `otherwise` is whether one goes on before these bytes, should they all be NULs.
+pub(crate) fn ends_in_line(before: &[u8], otherwise: bool) -> bool {
+    let last = before.iter().rev().find(|&&byte| byte != 0);
+    last.map_or(otherwise, |&byte| byte != b'\n')
+}
+
 /// Reads `buffer.len()` bytes at `offset`, or up to the end of the file. Gives how many.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
@@ -230,6 +253,26 @@ mod tests {
         assert_eq!(FileId { fingerprint, ..id }.record_uid(4, 5, b"line"), uid);
         // Backends keep what older builds sent: it never changes.
         assert_eq!(format!("{uid:032x}"), "ff5a7144550f7dcf52b17cbaf0189507");
+    }
+
+    #[test]
+    fn a_line_begins_behind_a_newline_and_behind_a_hole() {
+        for (before, expected) in [
+            ("", false),
+            ("a\n", false),
+            ("a", true),
+            ("\0\0", false),
+            ("a\n\0\0", false),
+            ("a\0\0", true),
+            ("\0a", true),
+        ] {
+            assert_eq!(ends_in_line(before.as_bytes(), false), expected);
+            let is_all_nul = before.bytes().all(|byte| byte == 0);
+            assert_eq!(
+                ends_in_line(before.as_bytes(), true),
+                expected || is_all_nul
+            );
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod file;
 mod follower;
+mod growth;
 mod gzip;
 mod identity;
 mod lag;

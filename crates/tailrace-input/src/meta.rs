@@ -23,6 +23,8 @@ pub(crate) struct Meta {
     pub(crate) bytes: u64,
     /// Modification time: seconds and nanoseconds since 1970.
     pub(crate) mtime: (i64, i64),
+    /// When its content, name or mode was last changed, in nanoseconds since the Unix epoch: nobody can set that time.
+    pub(crate) changed: u64,
     /// Names it has.
     pub(crate) links: u64,
     pub(crate) kind: FileType,
@@ -77,20 +79,19 @@ impl Meta {
 
     fn of_statx(found: &Statx) -> Self {
         let is_born = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
-        let seconds = u64::try_from(found.stx_btime.tv_sec).unwrap_or(0);
-        let nanos = u64::from(found.stx_btime.tv_nsec);
         Self {
             inode: Inode {
                 device: makedev(found.stx_dev_major, found.stx_dev_minor),
                 inode: found.stx_ino,
             },
             born: if is_born {
-                seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+                nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())
             } else {
                 0
             },
             bytes: found.stx_size,
             mtime: (found.stx_mtime.tv_sec, i64::from(found.stx_mtime.tv_nsec)),
+            changed: nanoseconds(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec.into()),
             links: u64::from(found.stx_nlink),
             kind: FileType::from_raw_mode(found.stx_mode.into()),
         }
@@ -105,10 +106,17 @@ impl Meta {
             born: 0,
             bytes: found.len(),
             mtime: (found.mtime(), found.mtime_nsec()),
+            changed: nanoseconds(found.ctime(), found.ctime_nsec()),
             links: found.nlink(),
             kind: FileType::from_raw_mode(found.mode()),
         }
     }
+}
+
+/// Since the Unix epoch; 0 for what was before.
+fn nanoseconds(seconds: i64, nanos: i64) -> u64 {
+    let nanos = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    u64::try_from(nanos.max(0)).unwrap_or(u64::MAX)
 }
 
 const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);

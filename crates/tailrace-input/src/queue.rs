@@ -36,7 +36,7 @@ use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, LossReason, SourceId};
 use crate::follower::Resume;
-use crate::identity::FileId;
+use crate::identity::{FileId, ends_in_line};
 use crate::watch::Waker;
 use segment::Place;
 use store::{Segment, Store};
@@ -238,8 +238,7 @@ impl QueueReader {
                 open.source
             }
             None => {
-                let before = at.checked_sub(1).map(|last| content.bytes[last]);
-                let mid_line = before.map_or(content.mid_line, |byte| byte != b'\n');
+                let mid_line = ends_in_line(&content.bytes[..at], content.mid_line);
                 self.begin(&segment, at, mid_line, content.bytes, events)
             }
         };

@@ -1,8 +1,8 @@
 //! Reads a file a second time, behind its follower, for an output that could not keep up.
 //!
 //! Takes a handle of the file, gives bytes that are certain to be those that the follower read: what
-//! was before them is compared with each read, in the same system call, so that a file that was
-//! truncated and written again is noticed. Holds the file on the disk, deleted or not, until it is
+//! was before them is compared with each read, in the same system call, and what the file begins with after it,
+//! so that a file that was truncated and written again is noticed. Holds the file on the disk, deleted or not, until it is
 //! dropped. Knows nothing of names, and never reads beyond where it is told to.
 
 use std::fs::File;
@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
-use crate::identity::{TAIL_BYTES_MAX, read_full_at, read_head};
+use crate::identity::{
+    FINGERPRINT_BYTES_MAX, TAIL_BYTES_MAX, ends_in_line, read_full_at, read_head,
+};
 
 /// A file that is read again.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Reread {
     /// Bytes that the file has at `probe_at` as long as it is the same.
     probe: Vec<u8>,
     probe_at: u64,
+    /// What the file began with.
+    head: Vec<u8>,
     /// The next byte to read.
     offset: u64,
 }
@@ -32,6 +36,9 @@ impl Reread {
     /// # Errors
     /// It cannot be read.
     pub fn new(handle: File, offset: u64) -> io::Result<Self> {
+        let mut head = vec![0; FINGERPRINT_BYTES_MAX];
+        let bytes = read_full_at(&handle, &mut head, 0)?;
+        head.truncate(bytes);
         let probe_at = offset.saturating_sub(TAIL_BYTES_MAX as u64);
         let mut probe = vec![0; TAIL_BYTES_MAX];
         let bytes = read_full_at(&handle, &mut probe, probe_at)?;
@@ -40,6 +47,7 @@ impl Reread {
             handle,
             probe,
             probe_at,
+            head,
             offset,
         })
     }
@@ -56,15 +64,23 @@ impl Reread {
         // Afterwards: what was read before was then of the same content.
         let mut probe = vec![0; self.probe.len()];
         let probed = read_full_at(&self.handle, &mut probe, self.probe_at)?;
-        if got < before.len() || probed < probe.len() || probe != self.probe {
+        let is_same = probed == probe.len() && probe == self.probe && self.head_holds()?;
+        if got < before.len() || !is_same {
             return Ok(None);
         }
         self.offset = offset;
-        let mid_line = before.last().is_some_and(|&byte| byte != b'\n');
+        let mid_line = ends_in_line(&before, false);
         if offset > 0 {
             (self.probe, self.probe_at) = (before, start);
         }
         Ok(Some(mid_line))
+    }
+
+    /// Whether the file begins as it did: a content may end in the same bytes as the one before it.
+    fn head_holds(&self) -> io::Result<bool> {
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let head = &mut head[..self.head.len()];
+        Ok(read_full_at(&self.handle, head, 0)? == head.len() && *head == *self.head)
     }
 
     /// What the file begins with, up to the offset, but no more than is worth a look for the end of a record that began in
@@ -104,7 +120,7 @@ impl Reread {
         // At the start of the file it is the first bytes that are known.
         let known = if before == 0 { &room[..bytes] } else { &tail };
         let compared = known.len().min(self.probe.len());
-        if known[..compared] != self.probe[..compared] {
+        if known[..compared] != self.probe[..compared] || !self.head_holds()? {
             return Ok(None);
         }
         buffer.fill(bytes);
@@ -154,6 +170,19 @@ mod tests {
         assert_eq!(read(&mut file, 99).as_deref(), Some(&b"ree\n"[..]));
         assert_eq!(file.held_bytes().unwrap(), Some(0));
         assert_eq!(file.seek(6).unwrap(), Some(true));
+    }
+
+    #[test]
+    fn a_content_that_ends_alike_is_another_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        let tail = "t".repeat(300);
+        std::fs::write(&path, format!("old {tail}\nmore\n")).unwrap();
+        let mut file = Reread::new(File::open(&path).unwrap(), 305).unwrap();
+        assert_eq!(file.seek(305).unwrap(), Some(false));
+        std::fs::write(&path, format!("new {tail}\nmore and more\n")).unwrap();
+        assert_eq!(read(&mut file, 99), None);
+        assert_eq!(file.seek(305).unwrap(), None);
     }
 
     #[test]

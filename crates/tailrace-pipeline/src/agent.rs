@@ -111,8 +111,10 @@ pub struct Sizes {
 pub struct Summary {
     /// The final ledger of each pipeline.
     pub pipelines: Vec<PipelineLedger>,
-    /// Bytes of files with records that are not settled: they are read again at the next start.
+    /// Bytes of files with records that are not settled.
     pub undelivered_bytes: u64,
+    /// Of these, bytes of files that were truncated or deleted since; the others are read again at the next start.
+    pub undelivered_gone_bytes: u64,
     /// Bytes of inputs that cannot be read again with records that are not settled.
     pub lost_bytes: u64,
     /// The agent ended because of a bug.
@@ -467,12 +469,14 @@ impl View {
         let mut summary = Summary {
             pipelines: self.ledgers(),
             undelivered_bytes: 0,
+            undelivered_gone_bytes: 0,
             lost_bytes: 0,
             fault,
         };
         for pipeline in self.pipelines.all() {
             let (files, others) = pipeline.tracker.undelivered_bytes();
             summary.undelivered_bytes += files;
+            summary.undelivered_gone_bytes += pipeline.tracker.undelivered_gone_bytes();
             summary.lost_bytes += others;
         }
         if summary.lost_bytes > 0 {
@@ -487,8 +491,9 @@ impl View {
             }
             warn!(
                 bytes = summary.undelivered_bytes,
+                gone_bytes = summary.undelivered_gone_bytes,
                 "not everything that was read could be delivered in time; \
-                 it is read again at the next start"
+                 it is read again at the next start, but for what is gone from its file"
             );
         } else if summary.lost_bytes == 0 {
             info!("every record that was read is settled");

@@ -21,7 +21,11 @@ pub struct PipelineLedger {
     pub oldest_unread_s: u64,
     /// Bytes that could not be read, by reason.
     pub lost_bytes: Vec<(&'static str, u64)>,
-    /// Bytes left out as configured, by reason.
+    /// Files of which such bytes were, or that nobody saw before they were gone, by reason.
+    pub lost_files: Vec<(&'static str, u64)>,
+    /// What nobody saw of files before they were truncated.
+    pub truncated_unread: TruncatedUnread,
+    /// Bytes left out, as configured or because they are NULs, by reason.
     pub skipped_bytes: Vec<(&'static str, u64)>,
     /// Bytes in flight: chunk buffers and requests.
     pub in_flight_bytes: u64,
@@ -37,6 +41,17 @@ pub struct PipelineLedger {
     pub filtered: u64,
     /// One per output.
     pub outputs: Vec<OutputLedger>,
+}
+
+/// Files that were truncated: what was written to them after the last look is gone, and only a bound is known of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TruncatedUnread {
+    /// Times a file was truncated.
+    pub truncations: u64,
+    /// How many bytes nobody saw at most, as far as a bound is known.
+    pub bytes_max: u64,
+    /// Of these times, those of which no bound is known.
+    pub unbounded: u64,
 }
 
 /// What became of a pipeline's records at one output.
@@ -137,6 +152,12 @@ impl PipelineLedger {
             unread_bytes: gauge(metrics.unread_bytes.get()),
             oldest_unread_s: gauge(metrics.oldest_unread.get()),
             lost_bytes: metrics.lost_by_reason(),
+            lost_files: metrics.lost_files_by_reason(),
+            truncated_unread: TruncatedUnread {
+                truncations: metrics.truncations.get() + metrics.truncations_unbounded.get(),
+                bytes_max: metrics.truncated_unread.get(),
+                unbounded: metrics.truncations_unbounded.get(),
+            },
             skipped_bytes: metrics.skipped_by_reason(),
         }
     }

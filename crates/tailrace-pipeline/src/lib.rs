@@ -62,7 +62,7 @@ pub use delay::DelaySums;
 pub use environment::{check_environment, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
-pub use ledger::{OutputLedger, PipelineLedger, SourceLag};
+pub use ledger::{OutputLedger, PipelineLedger, SourceLag, TruncatedUnread};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use reload::{Reload, Reloaded};
 pub use replay::{Replayed, replay};

@@ -23,6 +23,9 @@ use crate::lane::Framed;
 pub(crate) struct Metrics {
     read_bytes: Family<PipelineLabels, Counter>,
     lost_bytes: Family<ReasonLabels, Counter>,
+    lost_files: Family<ReasonLabels, Counter>,
+    truncations: Family<BoundLabels, Counter>,
+    truncated_unread: Family<PipelineLabels, Counter>,
     skipped_bytes: Family<ReasonLabels, Counter>,
     files_open: Family<PipelineLabels, Gauge>,
     denied_paths: Family<PipelineLabels, Gauge>,
@@ -65,6 +68,7 @@ pub(crate) struct Metrics {
     sent_again: Family<OutputLabels, Counter>,
     earlier: Family<OutputLabels, Counter>,
     lost_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
+    lost_file_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
     skipped_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
 }
 
@@ -84,9 +88,16 @@ pub(crate) struct PipelineMetrics {
     families: Metrics,
     labels: PipelineLabels,
     lost: Arc<Mutex<Reasons>>,
+    lost_files: Arc<Mutex<Reasons>>,
     skipped: Arc<Mutex<Reasons>>,
     /// Bytes read from the inputs.
     pub read_bytes: Counter,
+    /// Times a file was truncated where a bound is known of what was written to it unseen before.
+    pub truncations: Counter,
+    /// Times a file was truncated where none is known.
+    pub truncations_unbounded: Counter,
+    /// That bound, in bytes.
+    pub truncated_unread: Counter,
     /// Files held open.
     pub files_open: Gauge,
     /// Files and directories that may not be read.
@@ -183,7 +194,7 @@ pub(crate) struct OutputMetrics {
     pub delay: Delays,
 }
 
-/// Bytes by reason.
+/// Bytes or files by reason.
 type Reasons = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -195,6 +206,12 @@ struct PipelineLabels {
 struct ReasonLabels {
     pipeline: String,
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct BoundLabels {
+    pipeline: String,
+    bound: &'static str,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -242,9 +259,25 @@ impl Metrics {
             bytes(),
             m.lost_bytes,
         );
+        r.register(
+            "input_lost_files",
+            "files that were lost, in whole or in part",
+            m.lost_files,
+        );
+        r.register(
+            "input_truncations",
+            "files that were truncated or replaced in place",
+            m.truncations,
+        );
+        r.register_with_unit(
+            "input_truncated_unread",
+            "upper bound of the bytes that were written to files unseen before they were truncated",
+            bytes(),
+            m.truncated_unread,
+        );
         r.register_with_unit(
             "input_skipped",
-            "bytes left out as configured",
+            "bytes left out, as configured or because they are NULs",
             bytes(),
             m.skipped_bytes,
         );
@@ -422,9 +455,17 @@ impl Metrics {
             pipeline: name.to_owned(),
             cause,
         };
+        let bound = |bound| BoundLabels {
+            pipeline: name.to_owned(),
+            bound,
+        };
         PipelineMetrics {
             families: self.clone(),
             lost: self.lost_reasons.get_or_create_owned(&labels),
+            lost_files: self.lost_file_reasons.get_or_create_owned(&labels),
+            truncations: self.truncations.get_or_create_owned(&bound("known")),
+            truncations_unbounded: self.truncations.get_or_create_owned(&bound("unknown")),
+            truncated_unread: self.truncated_unread.get_or_create_owned(&labels),
             skipped: self.skipped_reasons.get_or_create_owned(&labels),
             read_bytes: self.read_bytes.get_or_create_owned(&labels),
             files_open: self.files_open.get_or_create_owned(&labels),
@@ -530,6 +571,9 @@ impl PipelineMetrics {
         if stats.oversize_bytes > 0 {
             self.skipped("oversize", stats.oversize_bytes);
         }
+        if stats.nul_bytes > 0 {
+            self.skipped("nul", stats.nul_bytes);
+        }
         if stats.excluded_bytes > 0 {
             self.skipped("excluded", stats.excluded_bytes);
         }
@@ -558,9 +602,10 @@ impl PipelineMetrics {
         self.panicked.inc_by(crashed.len() as u64 - aborted);
     }
 
-    /// Counts bytes that are lost for a reason.
+    /// Counts bytes that are lost for a reason, and that something of a file is: nobody may know how much.
     pub(crate) fn lost(&self, reason: &'static str, bytes: u64) {
         add(&self.lost, reason, bytes);
+        add(&self.lost_files, reason, 1);
         let labels = ReasonLabels {
             pipeline: self.labels.pipeline.clone(),
             reason,
@@ -569,9 +614,23 @@ impl PipelineMetrics {
             .lost_bytes
             .get_or_create(&labels)
             .inc_by(bytes);
+        self.families.lost_files.get_or_create(&labels).inc();
     }
 
-    /// Counts bytes that are left out because the configuration says so.
+    /// Counts a file that was truncated, and how much of it nobody saw at most.
+    pub(crate) fn truncation(&self, bytes_max: Option<u64>) {
+        match bytes_max {
+            Some(bytes) => {
+                self.truncations.inc();
+                self.truncated_unread.inc_by(bytes);
+            }
+            None => {
+                self.truncations_unbounded.inc();
+            }
+        }
+    }
+
+    /// Counts bytes that are left out.
     pub(crate) fn skipped(&self, reason: &'static str, bytes: u64) {
         add(&self.skipped, reason, bytes);
         let labels = ReasonLabels {
@@ -587,6 +646,11 @@ impl PipelineMetrics {
     /// Bytes that are lost, by reason.
     pub(crate) fn lost_by_reason(&self) -> Vec<(&'static str, u64)> {
         list(&self.lost)
+    }
+
+    /// Files that are lost, in whole or in part, by reason.
+    pub(crate) fn lost_files_by_reason(&self) -> Vec<(&'static str, u64)> {
+        list(&self.lost_files)
     }
 
     /// Bytes that were left out, by reason.

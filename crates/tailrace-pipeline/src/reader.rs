@@ -468,6 +468,14 @@ impl Reader {
                 self.tell_loss(&path, bytes, reason.as_str());
                 None
             }
+            FileEvent::Truncated {
+                path,
+                unseen,
+                bytes_max,
+            } => {
+                self.tell_truncation(&path, unseen, bytes_max);
+                None
+            }
             FileEvent::Forgotten { .. } => None,
             FileEvent::Problem { path, message } => {
                 self.tell_problem(path, &message);
@@ -485,12 +493,24 @@ impl Reader {
 
     fn tell_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
         self.pipeline.metrics.lost(reason, bytes);
-        warn!(
+        let pipeline = &self.pipeline.plan.name;
+        let path = path.display();
+        match bytes {
+            0 => {
+                warn!(pipeline, %path, reason, "a file is lost, and nobody knows how much it held")
+            }
+            _ => warn!(pipeline, %path, bytes, reason, "bytes were lost before they could be read"),
+        }
+    }
+
+    fn tell_truncation(&self, path: &Path, unseen: Option<Duration>, bytes_max: Option<u64>) {
+        self.pipeline.metrics.truncation(bytes_max);
+        info!(
             pipeline = self.pipeline.plan.name,
             path = %path.display(),
-            bytes,
-            reason,
-            "bytes were lost before they could be read"
+            unseen_ms = unseen.map(|unseen| u64::try_from(unseen.as_millis()).unwrap_or(u64::MAX)),
+            unread_bytes_max = bytes_max,
+            "file was truncated; what was written to it in the last moment before that could not be seen"
         );
     }
 

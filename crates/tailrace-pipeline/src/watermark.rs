@@ -622,6 +622,23 @@ impl Tracker {
         }
         (files, others)
     }
+
+    /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
+    /// since they were read. Looks at each such file.
+    pub(crate) fn undelivered_gone_bytes(&self) -> u64 {
+        let sources = self.lock();
+        let bytes = sources.values().map(|source| {
+            let framed_to = source.head.framed_to;
+            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
+            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
+            let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
+            match source.opening.id {
+                Some(id) if bytes > 0 && !is_there(id) => bytes,
+                _ => 0,
+            }
+        });
+        bytes.sum()
+    }
 }
 
 impl Tracker {

@@ -80,11 +80,13 @@ pub enum Failure {
     Runtime(anyhow::Error),
     /// The config is at fault, here.
     Config(Vec<Diagnostic>),
-    /// The agent stopped while so many bytes that it had read were not delivered; they stay in their files, and the next
-    /// start reads them again.
+    /// The agent stopped while so many bytes that it had read were not delivered. The next start reads again what stays in
+    /// its file.
     Undelivered {
         /// How many.
         bytes: u64,
+        /// How many of them do not: their files were truncated or deleted.
+        gone_bytes: u64,
     },
 }
 
@@ -160,14 +162,28 @@ impl Failure {
                 writeln!(stderr, "error: {error}")
             }
             Self::Config(diagnostics) => print_diagnostics(&mut stderr, diagnostics),
-            Self::Undelivered { bytes } => writeln!(
-                stderr,
-                "stopped with {bytes} bytes not delivered: they stay in their files, and the next start \
-                 reads them again"
-            ),
+            Self::Undelivered { bytes, gone_bytes } => {
+                writeln!(stderr, "{}", undelivered(*bytes, *gone_bytes))
+            }
         };
     }
 }
+
+/// Of bytes that were read and not delivered, and how many of them are in no file any more.
+fn undelivered(bytes: u64, gone_bytes: u64) -> String {
+    let staying_bytes = bytes.saturating_sub(gone_bytes);
+    let stay = "stay in their files, and the next start reads them again";
+    match (staying_bytes, gone_bytes) {
+        (_, 0) => format!("stopped with {bytes} bytes not delivered: they {stay}"),
+        (0, _) => format!("stopped with {bytes} bytes not delivered: {GONE}"),
+        _ => format!(
+            "stopped with {bytes} bytes not delivered: {staying_bytes} of them {stay}; of the other {gone_bytes} {GONE}"
+        ),
+    }
+}
+
+const GONE: &str = "the files were truncated or deleted after they were read; the next start reads what a compressed \
+                    copy holds of them, and counts the rest as lost";
 
 fn print_diagnostics(out: &mut dyn Write, diagnostics: &[Diagnostic]) -> io::Result<()> {
     for diagnostic in diagnostics {

@@ -151,6 +151,12 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
             "oldest_unread_seconds": ledger.oldest_unread_s,
             "in_flight_bytes": ledger.in_flight_bytes,
             "lost_bytes": by_reason(&ledger.lost_bytes),
+            "lost_files": by_reason(&ledger.lost_files),
+            "truncated_unread": {
+                "truncations": ledger.truncated_unread.truncations,
+                "bytes_max": ledger.truncated_unread.bytes_max,
+                "unbounded": ledger.truncated_unread.unbounded,
+            },
             "skipped_bytes": by_reason(&ledger.skipped_bytes),
             "records": ledger.records,
             "replayed_records": ledger.replayed,
@@ -189,6 +195,22 @@ fn print(report: &Value, out: &mut dyn Write) -> std::io::Result<()> {
                 let bytes = HumanBytes(number(bytes)).to_string();
                 table.add_row([name, &bytes, &printed::shown(reason)]);
             }
+        }
+        for (reason, files) in pipeline["lost_files"].as_object().into_iter().flatten() {
+            table.add_row(["  files lost", &count(files), reason]);
+        }
+        let unread = &pipeline["truncated_unread"];
+        if number(&unread["truncations"]) > 0 {
+            let times = format!(
+                "unseen at most, in {} truncations",
+                count(&unread["truncations"])
+            );
+            let bytes = HumanBytes(number(&unread["bytes_max"])).to_string();
+            table.add_row(["  truncated", &bytes, &times]);
+        }
+        if number(&unread["unbounded"]) > 0 {
+            let times = count(&unread["unbounded"]);
+            table.add_row(["    of these", &times, "without a bound"]);
         }
         table.add_row(["  records", &count(&pipeline["records"]), ""]);
         for kind in ["replayed", "malformed", "truncated"] {

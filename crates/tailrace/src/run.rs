@@ -77,7 +77,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     match summary.undelivered_bytes {
         0 => Ok(()),
-        bytes => Err(Failure::Undelivered { bytes }),
+        bytes => Err(Failure::Undelivered {
+            bytes,
+            gone_bytes: summary.undelivered_gone_bytes,
+        }),
     }
 }
 

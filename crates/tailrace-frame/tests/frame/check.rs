@@ -129,6 +129,7 @@ impl Outcome {
         stats.broken += new.broken;
         stats.blank_lines += new.blank_lines;
         stats.oversize_bytes += new.oversize_bytes;
+        stats.nul_bytes += new.nul_bytes;
         frames.clear();
         assert!(
             frames.records.is_empty()
@@ -193,14 +194,12 @@ impl Outcome {
         assert_eq!(stats.records, self.records.len() as u64);
         assert_eq!(stats.truncated, flagged(Flags::TRUNCATED));
         assert_eq!(stats.broken, flagged(Flags::BROKEN));
-        let oversize = self
-            .skips
-            .iter()
-            .filter(|skip| skip.reason == SkipReason::Oversize);
-        assert_eq!(
-            stats.oversize_bytes,
-            oversize.map(|skip| skip.end - skip.start).sum::<u64>()
-        );
+        let skipped = |reason| {
+            let skips = self.skips.iter().filter(|skip| skip.reason == reason);
+            skips.map(|skip| skip.end - skip.start).sum::<u64>()
+        };
+        assert_eq!(stats.oversize_bytes, skipped(SkipReason::Oversize));
+        assert_eq!(stats.nul_bytes, skipped(SkipReason::Nul));
     }
 }
 

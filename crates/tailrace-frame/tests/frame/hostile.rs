@@ -35,6 +35,47 @@ fn nul_and_binary_bytes_are_records_like_others() {
     }
 }
 
+/// A file that was cut under a writer that does not append: a hole, then the next record.
+#[test]
+fn nuls_before_a_record_are_skipped_and_counted_however_many() {
+    let line = b"2026-01-02T03:04:05Z stdout F {\"a\":1}\n";
+    let (hole, record) = (5 << 20, b"{\"a\":1}");
+    let chunk = vec![0; 1 << 20];
+    for (format, line) in [
+        (Format::Auto, &line[..]),
+        (Format::Cri, &line[..]),
+        (Format::Json, b"{\"a\":1}\n"),
+        (Format::Raw, b"{\"a\":1}\n"),
+    ] {
+        let config = Config {
+            format,
+            ..Config::default()
+        };
+        let mut framer = Framer::new(&config, 0, false);
+        let mut frames = Frames::default();
+        for _ in 0..5 {
+            framer.push(&chunk, 0, 0, &mut frames);
+            let held = framer.unsettled_from().map(|from| framer.offset() - from);
+            assert_eq!(held, Some(16));
+        }
+        // The hole need not end where a read does.
+        let bytes = [&[0; 100], line, &[0; 17], line].concat();
+        framer.push(&bytes, 0, 0, &mut frames);
+        assert_eq!(frames.stats.nul_bytes, hole + 100 + 17, "{format:?}");
+        assert_eq!((frames.stats.records, frames.stats.oversize_bytes), (2, 0));
+        assert!(
+            frames
+                .skips
+                .iter()
+                .all(|skip| skip.reason == SkipReason::Nul)
+        );
+        for found in &frames.records {
+            assert_eq!(frames.content(found, &bytes), record);
+            assert!(!found.flags.contains(Flags::TRUNCATED));
+        }
+    }
+}
+
 #[test]
 fn a_64_mib_line_is_one_truncated_record_and_is_not_held() {
     let config = Config {

@@ -10,6 +10,9 @@ use crate::check::{Framed, ORIGIN, Outcome, merged};
 /// The room that a line with an envelope has beyond the record limit.
 const ENVELOPE_BYTES_MAX: usize = 128 * 1024;
 
+/// So many NULs at the beginning of a line belong to none.
+const HOLE_BYTES_MIN: usize = 16;
+
 pub(crate) fn frame(config: &Config, input: &[u8]) -> Outcome {
     let mut naive = Naive {
         config,
@@ -44,6 +47,23 @@ struct Envelope {
 
 impl Naive<'_> {
     fn line(&mut self, start: usize, line: &[u8]) {
+        let nuls = line.iter().take_while(|&&byte| byte == 0).count();
+        let is_hole = nuls >= self.config.record_bytes_max.clamp(1, HOLE_BYTES_MIN);
+        let nuls = if is_hole { nuls } else { 0 };
+        if nuls > 0 {
+            let from = ORIGIN + start as u64;
+            self.outcome.skips.push(Skip {
+                source: 0,
+                start: from,
+                end: from + nuls as u64,
+                reason: SkipReason::Nul,
+            });
+            self.give_up_long(from + nuls as u64);
+        }
+        let (start, line) = (start + nuls, &line[nuls..]);
+        if line.is_empty() {
+            return;
+        }
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let is_open = matches!(self.format, Format::Auto | Format::Container);
         if is_open && !blank(text) {
@@ -91,6 +111,10 @@ impl Naive<'_> {
                 reason: SkipReason::Oversize,
             });
         }
+        self.give_up_long(end);
+    }
+
+    fn give_up_long(&mut self, end: u64) {
         let span_max = self.config.chain_span_max;
         self.give_up(
             |chain| end - chain.pieces[0].start > span_max,

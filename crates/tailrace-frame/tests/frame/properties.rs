@@ -59,10 +59,12 @@ pub(crate) fn input() -> impl Strategy<Value = Vec<u8>> {
             kind,
             prop::option::weighted(0.05, any::<prop::sample::Index>()),
             "(\n|\n|\n|\r\n)",
+            prop::option::weighted(0.1, 1..40_usize),
         )
-            .prop_map(|(text, cut, ending)| {
+            .prop_map(|(text, cut, ending, nuls)| {
                 let end = cut.map_or(text.len(), |cut| cut.index(text.len() + 1));
-                [&text.as_bytes()[..end], ending.as_bytes()].concat()
+                let nuls = vec![0; nuls.unwrap_or(0)];
+                [&nuls, &text.as_bytes()[..end], ending.as_bytes()].concat()
             })
     };
     let lines = prop_oneof![

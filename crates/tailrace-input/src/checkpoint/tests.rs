@@ -20,6 +20,7 @@ fn id(inode: u64) -> FileId {
             offset: 7,
             hash: 0xfedc_ba98_7654_3210 + inode,
         },
+        changed: 0,
     }
 }
 
@@ -500,6 +501,25 @@ fn no_log_byte_is_in_the_file() {
     let text = String::from_utf8(wire::encode(&checkpoint).0).unwrap();
     for part in ["password", "hunter", "first line"] {
         assert!(!text.contains(part));
+    }
+}
+
+/// States of builds before it was written have none: then it is not known.
+#[test]
+fn the_time_of_change_is_kept_and_a_state_without_one_is_read() {
+    let (_temp, data) = dir();
+    for changed in [0, 1, u64::MAX] {
+        let mut kept = Store::new(data.again(), Checkpoint::new());
+        let state = kept.checkpoint.pipeline_mut("web");
+        let id = FileId { changed, ..id(1) };
+        let set = state.set("otlp", id, 0, Path::new("/a"), 48, watermark(48, 1));
+        assert_eq!(set, Ok(()));
+        let text = String::from_utf8(wire::encode(&kept.checkpoint).0).unwrap();
+        assert_eq!(text.contains("\"changed\""), changed != 0);
+        assert!(kept.save().unwrap());
+        let loaded = Checkpoint::load(&data).unwrap().checkpoint;
+        let resume = loaded.pipeline("web").unwrap().resume(&["otlp"]);
+        assert_eq!(resume[0].id, id);
     }
 }
 

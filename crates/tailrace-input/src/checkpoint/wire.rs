@@ -87,6 +87,9 @@ struct File {
     tail_offset: u64,
     #[serde(default = "zero")]
     tail: String,
+    /// Nanoseconds since the Unix epoch; 0 where it is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    changed: u64,
     path: String,
     size: u64,
     outputs: Outputs,
@@ -451,6 +454,8 @@ impl GoneFile {
                 offset: self.tail_offset,
                 hash: unhex(&self.tail)?,
             },
+            // Of no use for a file that is gone.
+            changed: 0,
         };
         Ok((self.at, id))
     }
@@ -485,6 +490,7 @@ impl File {
             fingerprint: hex(file.fingerprint.hash),
             tail_offset: file.tail.offset,
             tail: hex(file.tail.hash),
+            changed: file.changed,
             path: path_text::encode(&file.path),
             size: file.size,
             outputs: Outputs(file.outputs.iter().map(output).collect()),
@@ -523,6 +529,7 @@ impl File {
                 offset: self.tail_offset,
                 hash: unhex(&self.tail)?,
             },
+            changed: self.changed,
             path: path.into(),
             size: self.size,
             outputs,

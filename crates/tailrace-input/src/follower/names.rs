@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-use super::{Follower, SWEEP_PAUSE_MAX};
+use super::{Follower, POLL_INTERVAL, SWEEP_PAUSE_MAX};
 use crate::discover::Found;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, is_absent};
@@ -20,6 +20,12 @@ use crate::gzip;
 use crate::identity::Inode;
 use crate::meta::Meta;
 use crate::watch::{ChangeKind, Changes};
+
+/// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
+const CLOCK_TICK_NS: u64 = 20_000_000;
+
+/// A path that is new may have had a file before the last sweep, which was rotated before that, and none in that moment.
+const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
@@ -65,7 +71,7 @@ impl Follower {
             self.take_changes();
             self.next_drain = now + self.config.coalesce;
         }
-        if now >= self.next_sweep {
+        if now >= self.next_sweep() {
             self.sweep();
         }
         if !self.held.is_empty() {
@@ -92,6 +98,13 @@ impl Follower {
         let begin = Instant::now();
         self.tick += 1;
         self.rotated.clear();
+        let swept_at = std::mem::replace(&mut self.swept_at, now_ns());
+        if self.is_new {
+            self.started_at = self.swept_at;
+        } else if self.is_polling() || std::mem::take(&mut self.has_missed) {
+            let since = swept_at.saturating_sub(LOOK_BACK_NS).max(self.started_at);
+            self.unannounced_since = since.saturating_sub(CLOCK_TICK_NS).max(1);
+        }
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);
         self.report(&mut found);
@@ -105,20 +118,22 @@ impl Follower {
             self.sweep_file(slot);
         }
         self.resolve_nameless();
+        self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
-        for (path, born) in rotated {
-            self.find_rotated(&path, born);
-        }
+        self.find_rotated(&rotated);
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
         self.denied.retain(|path| self.problems.contains_key(path));
         self.forget_links();
-        let cost = begin.elapsed();
-        let share = if self.is_polling() { 20 } else { 1000 };
-        let pause = (cost * share).min(SWEEP_PAUSE_MAX);
-        self.next_sweep = begin + pause.max(self.config.scan_interval);
+        self.last_sweep = (begin, begin.elapsed());
         matched
+    }
+
+    /// When the next sweep is due; sooner, where inotify was lost since the last one.
+    pub(super) fn next_sweep(&self) -> Instant {
+        let (begin, cost) = self.last_sweep;
+        begin + sweep_pause(cost, self.config.scan_interval, self.is_polling())
     }
 
     /// Links that are gone need no watching over.
@@ -210,6 +225,9 @@ impl Follower {
                 }
                 self.detach(path);
             }
+            None if self.unannounced_since > 0 => {
+                self.rotated.push((path.to_owned(), self.unannounced_since));
+            }
             None => {}
         }
         if let Some(file) = &mut self.files[slot as usize] {
@@ -300,9 +318,11 @@ impl Follower {
         let mut changes = std::mem::take(&mut self.changes);
         let mut rescan = false;
         for _ in 0..DRAINS_MAX {
+            let begin = Instant::now();
             let more = self.discovery.watcher.drain(&mut changes);
             rescan |= self.apply(&changes);
             if !more {
+                self.drained_at = begin;
                 break;
             }
         }
@@ -328,7 +348,7 @@ impl Follower {
                          all files are looked at again"
                             .to_owned(),
                     );
-                    rescan = true;
+                    (rescan, self.has_missed) = (true, true);
                 }
                 ChangeKind::DirGone => {
                     for dir in self.discovery.watcher.drop_dir(changes, index) {
@@ -354,7 +374,7 @@ impl Follower {
     fn change(&mut self, kind: ChangeKind, is_dir: bool, path: &Path) {
         if kind == ChangeKind::Modified {
             match self.by_path.get(path) {
-                Some(&slot) => self.mark_ready(slot),
+                Some(&slot) => self.was_written_to(slot),
                 None if self.discovery.wants(path) => {
                     self.appeared(path, true);
                 }
@@ -401,13 +421,23 @@ impl Follower {
                         source: None,
                         path: path.to_owned(),
                         bytes: 0,
-                        reason: LossReason::Vanished,
+                        reason: LossReason::Missed,
                     });
                 }
                 self.name_left(path);
             }
             ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
         }
+    }
+
+    /// It was not before the changes were taken last, or it would have been told then.
+    fn was_written_to(&mut self, slot: u32) {
+        if let Some(file) = &mut self.files[slot as usize]
+            && !file.queued
+        {
+            file.growth.seen_to(self.drained_at);
+        }
+        self.mark_ready(slot);
     }
 
     /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
@@ -604,6 +634,20 @@ impl Follower {
             self.mark_ready(slot);
         }
     }
+}
+
+/// From the beginning of a sweep that took so long to the next.
+fn sweep_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Duration {
+    let (share, interval) = match is_polling {
+        true => (20, scan_interval.min(POLL_INTERVAL)),
+        false => (1000, scan_interval),
+    };
+    (cost * share).min(SWEEP_PAUSE_MAX).max(interval)
+}
+
+fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The path of an inode in a directory.

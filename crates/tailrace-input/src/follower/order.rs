@@ -5,7 +5,7 @@
 //! writer writes in one order arrives in that order, and a partial line can be joined across the rotation.
 //! An older file that cannot be read holds nobody up. Never closes or drops anything.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,25 +178,26 @@ impl Follower {
         }
     }
 
-    /// Looks for files that were made under a path of the input and rotated away unseen: they are younger
-    /// than the youngest that is known to have had the path, and carry a rotated name of it. `born` is when
-    /// that one was made; where the filesystem does not tell, nothing can be known of them.
-    pub(super) fn find_rotated(&mut self, path: &Path, born: u64) {
-        let Some(dir) = path.parent().filter(|_| born > 0) else {
-            return;
-        };
+    /// Looks for files that were made under paths of the input and rotated away unseen: they carry a rotated
+    /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
+    /// known to have had the path, or when the path was last looked for. Where the filesystem does not tell when
+    /// a file was made, nothing can be known of them. Each directory is listed once.
+    pub(super) fn find_rotated(&mut self, paths: &[Known]) {
+        let paths = youngest(paths);
+        let dirs: BTreeSet<&Path> = paths.keys().filter_map(|path| path.parent()).collect();
         let mut rotated = Vec::new();
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
             let found = entry.path();
-            if found == path
-                || self.by_path.contains_key(found.as_path())
-                || self.origin_of(&found) != path
-            {
+            if self.by_path.contains_key(found.as_path()) || gzip::is_gzip(&found) {
                 continue;
             }
-            if let Ok(meta) = Meta::of_name(&found)
+            let origin = self.origin_of(&found);
+            let since = paths.get(origin.as_path()).copied().unwrap_or(0);
+            if since > 0
+                && origin != found
+                && let Ok(meta) = Meta::of_name(&found)
                 && meta.is_file()
-                && meta.born >= born
+                && meta.born >= since
                 && !self.by_inode.contains_key(&meta.inode)
                 && !self.discovery.patterns.excluded(&found)
             {
@@ -212,11 +213,13 @@ impl Follower {
     /// Paths of the input that lead to another file than those that an earlier run knew: what was there in
     /// between is looked for.
     pub(super) fn find_between(&mut self, known: &[Known]) {
+        let mut others: Vec<Known> = Vec::new();
         for (path, youngest) in youngest(known) {
             if !self.is_known(path, youngest) {
-                self.find_rotated(path, youngest);
+                others.push((path.to_owned(), youngest));
             }
         }
+        self.find_rotated(&others);
     }
 
     /// Whether a path leads to a file that an earlier run knew by it, the youngest of those.

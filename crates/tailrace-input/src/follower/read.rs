@@ -112,6 +112,12 @@ impl Follower {
             }
             return self.look(slot, stat, events);
         }
+        if !self.pass_hole(slot, stat.size, events)? {
+            return Ok(self.replaced(slot, events));
+        }
+        let Some(file) = &mut self.files[slot as usize] else {
+            return Ok(false);
+        };
         let key = self.config.fingerprint_key;
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let unread = usize::try_from(stat.size - file.offset).unwrap_or(usize::MAX);
@@ -191,7 +197,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(None);
         };
-        let stat = file.stat()?;
+        let mut stat = file.stat()?;
         if stat.reborn {
             return Ok(None);
         }
@@ -205,6 +211,8 @@ impl Follower {
             let Some(mid_line) = file.verify(key)? else {
                 return Ok(None);
             };
+            // It was compared just now.
+            stat.touched = false;
             self.tell_opened(slot, stat.size, mid_line, events);
         } else if !file.told && stat.size > file.offset {
             self.come_back(slot, stat.size, events);
@@ -227,6 +235,9 @@ impl Follower {
                 Some(true) => tell_identified(file, events),
                 Some(false) => {}
             }
+        } else if stat.touched && stat.size == file.offset && file.told {
+            // Another mode or name: at the next start it is known by the time of that.
+            tell_identified(file, events);
         }
         note_size(file, stat.size, events);
         let is_held = file.paused || file.unread() > 0 || file.overtook;
@@ -257,6 +268,7 @@ impl Follower {
             } else if self.look_for(slot) || self.go_on_from_twin(slot) {
                 return true;
             } else {
+                self.tell_missed(slot, events);
                 self.end(slot, LossReason::Vanished, events);
                 return false;
             }
@@ -276,6 +288,19 @@ impl Follower {
             self.idle.push_back(slot);
         }
         false
+    }
+
+    /// A file is gone that was never opened: whether anything was written to it, nobody knows.
+    fn tell_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+        let file = self.files[slot as usize].as_ref();
+        if let Some(file) = file.filter(|file| !file.listed && !file.is_open() && file.size == 0) {
+            events.push(FileEvent::Lost {
+                source: None,
+                path: file.path.to_path_buf(),
+                bytes: 0,
+                reason: LossReason::Missed,
+            });
+        }
     }
 
     /// A link that may not be followed.
@@ -328,6 +353,7 @@ impl Follower {
             self.end(slot, LossReason::Vanished, events);
             return false;
         }
+        tell_truncated(file, events);
         tell_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
         if file.told {
@@ -449,9 +475,22 @@ impl Follower {
         if file.told && (file.chunked || !mid_line) {
             return;
         }
+        self.push_opened(slot, size, mid_line, events);
+    }
+
+    /// Tells anew of a file that has had no chunk, behind whose first bytes reading begins.
+    pub(super) fn tell_again(&mut self, slot: u32, size: u64, events: &mut Vec<FileEvent>) {
+        self.push_opened(slot, size, false, events);
+    }
+
+    fn push_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
         if size < file.size {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }
+        file.growth.look(Instant::now(), 0);
         file.size = size;
         file.paused |= self.config.opens_paused && !file.told;
         file.told = true;
@@ -568,6 +607,8 @@ impl Follower {
 }
 
 fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
+    let grown = size.saturating_sub(file.size);
+    file.growth.look(Instant::now(), grown);
     if size < file.size {
         // Cut, but not below what was read: only unread bytes are gone.
         tell_lost(file, file.size - size, LossReason::Truncated, events);
@@ -589,6 +630,20 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
         source: file.source,
         id: file.id(),
     });
+}
+
+/// What was written to a file between the last look and its end is not known to have been there. Of one that no look
+/// of this run has seen, when it changed last before is known.
+fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
+    let is_other_file = file.alien && file.born != 0;
+    if file.listed && !is_other_file {
+        let (unseen, bytes_max) = file.growth.unseen(Instant::now());
+        events.push(FileEvent::Truncated {
+            path: file.path.to_path_buf(),
+            unseen,
+            bytes_max,
+        });
+    }
 }
 
 fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {

@@ -2,7 +2,7 @@
 //!
 //! Takes resume entries, gives each a file or says that its file is gone. Device and inode find the
 //! candidate; the fingerprint decides, when the file is opened at its turn. A file whose size is
-//! exactly where it was left is not opened at all until it grows.
+//! exactly where it was left, and that was not changed since, is not opened at all until it is.
 
 use std::collections::HashMap;
 use std::fs;
@@ -79,10 +79,14 @@ impl Follower {
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
         }
-        // Read to its end. It is opened, compared and told when it changes.
-        file.note_mtime(meta);
         // Rotated, read, and finished by the run before.
         file.flushed = !self.discovery.patterns.matches(&file.path);
+        // What was changed since and has its size may be another content: it is opened and compared.
+        if latest.id.changed == 0 || latest.id.changed != meta.changed {
+            return false;
+        }
+        // Read to its end. It is opened, compared and told when it changes.
+        file.note_changed(meta);
         true
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::segment::Place;
 use super::store::Store;
+use crate::identity::ends_in_line;
 use crate::watch::{Waker, Woken};
 
 /// A segment with so many bytes of whole lines is written.
@@ -80,7 +81,7 @@ impl Held {
     }
 
     fn written(&mut self, bytes: usize) {
-        self.mid_line = self.bytes[bytes - 1] != b'\n';
+        self.mid_line = ends_in_line(&self.bytes[..bytes], self.mid_line);
         self.bytes.drain(..bytes);
         self.lines = self.lines.saturating_sub(bytes);
         self.place.offset += bytes as u64;

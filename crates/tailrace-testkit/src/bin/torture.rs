@@ -54,6 +54,9 @@ struct Cli {
     /// Also fill the disk of the agent's state, and make it read-only
     #[arg(long)]
     disk: bool,
+    /// Run the agent where inotify is not to be had, in a user namespace
+    #[arg(long)]
+    no_inotify: bool,
     /// Play one story: burst, rotations, outage (`--minutes`), squeeze, poison or crash
     #[arg(long, value_parser = scenario, conflicts_with = "kills")]
     scenario: Option<Scenario>,
@@ -156,6 +159,7 @@ fn plan(cli: &Cli, agent: Agent) -> Result<Plan, String> {
         files: cli.files,
         lines_per_second: cli.rate,
         dir: cli.dir.clone(),
+        has_inotify: !cli.no_inotify,
         ..Plan::new(agent, cli.seed)
     };
     if !cli.rotations.is_empty() {

@@ -43,6 +43,7 @@ pub(crate) struct Setup<'a> {
     /// Lines of YAML at the top level.
     pub(crate) more: &'a str,
     pub(crate) environment: &'a [(&'static str, String)],
+    pub(crate) has_inotify: bool,
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -51,6 +52,7 @@ pub(crate) struct Program {
     agent: Agent,
     dir: PathBuf,
     environment: Vec<(&'static str, String)>,
+    has_inotify: bool,
     cgroup: Option<PathBuf>,
     pub(crate) admin: SocketAddr,
 }
@@ -73,6 +75,7 @@ impl Program {
             agent: agent.clone(),
             dir: setup.dir.to_owned(),
             environment: setup.environment.to_vec(),
+            has_inotify: setup.has_inotify,
             cgroup: setup.cgroup.clone(),
             admin,
         })
@@ -84,7 +87,13 @@ impl Program {
             .append(true)
             .open(self.log())?;
         let mut command = match &self.cgroup {
-            None => Command::new(&self.agent.binary),
+            None if self.has_inotify => Command::new(&self.agent.binary),
+            None => {
+                let mut space = Command::new("unshare");
+                space.args(["--user", "--map-root-user", "sh", "-c", NO_INOTIFY]);
+                space.arg(&self.agent.binary);
+                space
+            }
             Some(cgroup) => {
                 // In the group before it is the agent, so that the agent sees its limit.
                 let mut shell = Command::new("sh");
@@ -211,6 +220,9 @@ impl Drop for Process {
         self.kill();
     }
 }
+
+/// Ends the shell's user namespace's inotify, and becomes the agent.
+const NO_INOTIFY: &str = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
 
 fn include(dir: &Path, rotation: Rotation) -> (String, &'static str) {
     let dir = dir.join(rotation.name());

@@ -18,6 +18,7 @@ struct Row {
     faults: Vec<Fault>,
     stops: Stops,
     disk: Vec<DiskFault>,
+    has_inotify: bool,
 }
 
 /// Runs every row with every agent, `time` each, and gives the table. `tell` hears what each run found.
@@ -44,6 +45,7 @@ pub fn matrix(
                 faults: row.faults.clone(),
                 stops: row.stops,
                 disk: row.disk.clone(),
+                has_inotify: row.has_inotify,
                 time,
                 lines_per_second: 500,
                 ..Plan::new(agent.clone(), seed)
@@ -73,6 +75,11 @@ fn rows() -> Vec<Row> {
         faults: faults.to_vec(),
         stops,
         disk: Vec::new(),
+        has_inotify: true,
+    };
+    let polling = |name: &str, stops| Row {
+        has_inotify: false,
+        ..row(name, &[None], stops)
     };
     let served = |name: &str, faults: &[Fault]| row(name, &[faults, &[None]].concat(), Stops::None);
     let disk = |name: &str, fault| Row {
@@ -83,6 +90,8 @@ fn rows() -> Vec<Row> {
         row("none", &[None], Stops::None),
         row("kill -9", &[None], Stops::Kill),
         row("SIGTERM", &[None], Stops::Terminate),
+        polling("no inotify", Stops::None),
+        polling("no inotify, kill -9", Stops::Kill),
         served("429, 502, 503, 504", &[429, 502, 503, 504].map(Status)),
         served("429 with Retry-After", &[RetryAfter]),
         served("408", &[Status(408)]),

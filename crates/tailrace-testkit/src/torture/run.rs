@@ -59,6 +59,8 @@ pub struct Plan {
     pub more: String,
     /// What is in the agent's environment: its failpoints.
     pub environment: Vec<(&'static str, String)>,
+    /// The agent can have inotify.
+    pub has_inotify: bool,
     /// The agent runs in this cgroup.
     pub cgroup: Option<PathBuf>,
     /// Where everything is, and stays; else in a directory that goes.
@@ -99,6 +101,7 @@ impl Plan {
             concurrency: 4,
             more: String::new(),
             environment: Vec::new(),
+            has_inotify: true,
             cgroup: None,
             dir: None,
         }
@@ -245,6 +248,7 @@ impl<'a> Harness<'a> {
                 concurrency: plan.concurrency,
                 more: &plan.more,
                 environment: &plan.environment,
+                has_inotify: plan.has_inotify,
                 cgroup: plan.cgroup.clone(),
             },
         )?;

@@ -40,8 +40,8 @@ pub struct GroupVerdict {
     pub fragments: u64,
     /// Records that arrived after a later one of their stream.
     pub disorder: u64,
-    /// Bytes of lost and destroyed records that the agent does not count as lost. Of destroyed ones
-    /// some must be: what came and went between two looks, or while no agent ran.
+    /// Bytes of lost and destroyed records that the agent neither counts as lost nor has within its bound for what a
+    /// truncation hides. Of destroyed ones some must be: what came and went between two looks, or while no agent ran.
     pub unexplained_bytes: u64,
     /// Records that the agent's ledger leaves without an outcome when nothing is in flight.
     pub unbalanced: i64,
@@ -209,14 +209,14 @@ impl GroupVerdict {
     }
 }
 
-/// What the agent counted as lost, in all its lives, as far as its counters were seen.
+/// What the agent counted as lost, or may have missed before a truncation as it says, in all its lives, as far as its
+/// counters were seen.
 fn lost_bytes(harness: &Harness<'_>, pipeline: &str) -> u64 {
-    let key = (
-        "tailrace_input_lost_bytes_total".to_owned(),
-        pipeline.to_owned(),
-    );
-    let lost = harness.past.get(&key).copied().unwrap_or(0.0);
-    lost as u64
+    let past = |family: &str| {
+        let key = (family.to_owned(), pipeline.to_owned());
+        harness.past.get(&key).copied().unwrap_or(0.0) as u64
+    };
+    past("tailrace_input_lost_bytes_total") + past("tailrace_input_truncated_unread_bytes_total")
 }
 
 /// What the agent says it has not read yet, or has in flight.

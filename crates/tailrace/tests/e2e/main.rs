@@ -23,3 +23,4 @@ mod refused;
 mod reload;
 mod safe_mode;
 mod torture;
+mod truncation;

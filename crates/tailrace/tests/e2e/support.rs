@@ -93,10 +93,35 @@ impl Bench {
         self.spawn(args, config, Stdio::null())
     }
 
+    /// Starts the agent where inotify is not to be had; `None` if such a place cannot be made.
+    pub(crate) fn start_without_inotify(&self) -> Option<Agent> {
+        let make = "echo 0 >/proc/sys/user/max_inotify_instances";
+        let place = ["--user", "--map-root-user", "sh", "-c"];
+        let can = Command::new("unshare").args(place).arg(make).status();
+        can.ok().filter(ExitStatus::success)?;
+        let mut command = Command::new("unshare");
+        command
+            .args(place)
+            .arg(format!("{make} && exec \"$0\" \"$@\""));
+        command.arg(env!("CARGO_BIN_EXE_tailrace"));
+        let config = self.path("tailrace.yaml");
+        Some(self.spawn_as(command, &[], &config, Stdio::null()))
+    }
+
     fn spawn(&self, args: &[&str], config: &Path, stdin: impl Into<Stdio>) -> Agent {
+        self.spawn_as(tailrace(), args, config, stdin)
+    }
+
+    fn spawn_as(
+        &self,
+        mut command: Command,
+        args: &[&str],
+        config: &Path,
+        stdin: impl Into<Stdio>,
+    ) -> Agent {
         self.starts.set(self.starts.get() + 1);
         let own_log = self.path(&format!("own-{}.log", self.starts.get()));
-        let child = tailrace()
+        let child = command
             .args(["run", "--log-format", "text", "-c"])
             .arg(config)
             .args(args)
@@ -173,6 +198,11 @@ impl Agent {
         let log = self.own_log();
         let address = log.split("address=").nth(1).unwrap();
         address.split_whitespace().next().unwrap().to_owned()
+    }
+
+    /// Where its own log is, also after its end.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.own_log.clone()
     }
 
     pub(crate) fn own_log(&self) -> String {

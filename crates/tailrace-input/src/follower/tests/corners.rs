@@ -136,7 +136,7 @@ fn a_file_that_came_and_went_unseen_is_told() {
     rig.append("brief.log", "never seen\n");
     fs::remove_file(rig.path("brief.log")).unwrap();
     rig.until(|rig| !rig.lost().is_empty());
-    assert_eq!(rig.lost(), [(0, LossReason::Vanished)]);
+    assert_eq!(rig.lost(), [(0, LossReason::Missed)]);
 }
 
 #[test]
@@ -149,4 +149,52 @@ fn an_empty_or_bad_glob_is_a_config_error() {
         let error = Follower::new(config, Vec::new(), true).err().unwrap();
         assert!(error.is_config(), "{error}");
     }
+}
+
+/// It was seen when it was empty, and gone when it was to be opened.
+#[test]
+fn a_file_that_went_before_it_was_opened_is_told() {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("brief.log", "");
+    rig.follower.rescan();
+    rig.append("brief.log", "never seen\n");
+    fs::remove_file(rig.path("brief.log")).unwrap();
+    rig.until(|rig| !rig.lost().is_empty());
+    assert_eq!(rig.lost(), [(0, LossReason::Missed)]);
+    assert_eq!(rig.follower.files(), 0);
+}
+
+/// What was written between the last look and the cut is lost unseen: how much at most is told.
+#[test]
+fn what_may_be_lost_by_a_cut_is_bounded() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", "");
+    rig.until(|rig| rig.live.len() == 1);
+    let cuts = |rig: &Rig| -> Vec<Option<u64>> {
+        let told = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Truncated { bytes_max, .. } => Some(*bytes_max),
+            _ => None,
+        });
+        told.collect()
+    };
+    for turn in 1..4 {
+        let text = format!("turn {turn} {}\n", "x".repeat(10_000 * turn));
+        rig.append("a.log", &text);
+        rig.until(|rig| rig.texts().contains(&text));
+        // Nobody sees this, or only a part of it.
+        rig.append("a.log", "y".repeat(8_000 * turn));
+        let file = OpenOptions::new().write(true).open(rig.path("a.log"));
+        file.unwrap().set_len(0).unwrap();
+        rig.until(|rig| cuts(rig).len() == turn);
+        let bound = cuts(&rig)[turn - 1].expect("it was seen to grow");
+        let seen: u64 = rig.lost().iter().map(|lost| lost.0).sum();
+        assert!(bound + seen >= 8_000 * turn as u64, "{bound} and {seen}");
+    }
+    // Cut while no agent ran: nobody knows.
+    rig.append("a.log", "last\n");
+    rig.until(|rig| rig.texts().contains(&"last\n".to_owned()));
+    fs::write(rig.path("a.log"), "").unwrap();
+    rig.restart();
+    rig.until(|rig| cuts(rig).len() == 4);
+    assert_eq!(cuts(&rig)[3], None);
 }

@@ -288,6 +288,89 @@ fn polling_sees_the_same() {
     assert_eq!(rig.lost(), []);
 }
 
+/// What was made and rotated between two sweeps, the path never having been seen.
+#[test]
+fn polling_finds_what_was_rotated_before_its_path_was_seen() {
+    for rotations in 1..4 {
+        let mut rig = Rig::with(&["*.log"], |_, config| config.watch = WatchMode::Poll);
+        rig.step();
+        let mut expected = Vec::new();
+        for turn in 0..=rotations {
+            for age in (0..turn).rev() {
+                let name = |age| match age {
+                    0 => "a.log".to_owned(),
+                    age => format!("a.log.{age}"),
+                };
+                rig.rename(&name(age), &name(age + 1));
+            }
+            rig.append("a.log", format!("file {turn}\n"));
+            expected.push(format!("file {turn}\n"));
+            super::order::tick(rig.dir.path());
+        }
+        // Where a poll falls between the renaming and the new file, its path is new only at the next one.
+        if rotations == 3 {
+            rig.rename("a.log", "hidden");
+            rig.follower.rescan();
+            rig.step();
+            rig.rename("hidden", "a.log");
+        }
+        // Not so what rotation does not make.
+        rig.append("b.log.old", "not rotated\n");
+        rig.follower.rescan();
+        rig.step();
+        assert_eq!(rig.texts(), expected);
+        let paths = rig.log.iter().filter_map(|event| match event {
+            FileEvent::Opened { path, .. } => path.to_str(),
+            _ => None,
+        });
+        let oldest = paths.map(|path| path.ends_with(&format!(".{rotations}")));
+        assert_eq!(
+            oldest.collect::<Vec<_>>().first(),
+            Some(&true),
+            "oldest first"
+        );
+    }
+}
+
+/// A copy is no file that came and went.
+#[test]
+fn polling_takes_no_copy_for_a_rotated_file() {
+    let mut rig = Rig::with(&["*.log"], |_, config| config.watch = WatchMode::Poll);
+    rig.append("a.log", "one\n");
+    rig.follower.rescan();
+    rig.step();
+    for text in ["two\n", "three and more\n"] {
+        fs::copy(rig.path("a.log"), rig.path("a.log.1")).unwrap();
+        fs::write(rig.path("a.log"), text).unwrap();
+        rig.follower.rescan();
+        rig.step();
+    }
+    assert_eq!(rig.texts(), ["one\n", "three and more\n", "two\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+/// However rarely sweeps are to run beside inotify.
+#[test]
+fn polling_and_losing_inotify_sweep_often() {
+    for loses in [false, true] {
+        let mut rig = Rig::with(&["*.log"], |_, config| {
+            config.watch = if loses {
+                WatchMode::Inotify
+            } else {
+                WatchMode::Poll
+            };
+        });
+        assert_eq!(config(rig.dir.path(), &[]).scan_interval.as_secs(), 3600);
+        if loses {
+            rig.follower.discovery.watcher.blindfold();
+        }
+        rig.append("a.log", "one\n");
+        rig.until(|rig| rig.texts() == ["one\n"]);
+        rig.append("a.log", "two\n");
+        rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    }
+}
+
 #[test]
 fn losing_inotify_midway_loses_no_byte() {
     let mut rig = Rig::with(&["*.log"], |_, config| {

@@ -327,9 +327,10 @@ fn brief(rig: &Rig) -> String {
             format!("forgotten i{} g{generation}; ", id.inode)
         }
         FileEvent::Lost { bytes, path, .. } => format!("lost {bytes} {:?}; ", name(path)),
-        FileEvent::Identified { .. } | FileEvent::Problem { .. } | FileEvent::Skipped { .. } => {
-            String::new()
-        }
+        FileEvent::Identified { .. }
+        | FileEvent::Truncated { .. }
+        | FileEvent::Problem { .. }
+        | FileEvent::Skipped { .. } => String::new(),
     };
     rig.log.iter().map(tell).collect()
 }

@@ -261,6 +261,62 @@ fn a_finished_generation_is_not_given_again_before_it_is_settled() {
     assert!(rig.follower.ended.is_empty() && rig.follower.generations.are_free());
 }
 
+/// A writer that does not append goes on where it was: what is before that is a hole.
+#[test]
+fn a_hole_after_copytruncate_is_not_read_and_the_next_record_is_whole() {
+    use std::os::unix::fs::FileExt;
+    let (mib, line) = (1 << 20, b"the next record\n");
+    for at in [3 * mib, 3 * mib + 1000, 1 << 40] {
+        for sees_the_cut in [true, false] {
+            let mut rig = Rig::new(&["a.log"]);
+            rig.append("a.log", "old one\n");
+            rig.until(|rig| rig.texts() == ["old one\n"]);
+            let file = OpenOptions::new()
+                .write(true)
+                .open(rig.path("a.log"))
+                .unwrap();
+            file.set_len(0).unwrap();
+            if sees_the_cut {
+                rig.until(|rig| rig.count(is_finished) == 1);
+            }
+            file.write_all_at(line, at).unwrap();
+            let last = |rig: &Rig| rig.live.values().next().unwrap().bytes.clone();
+            rig.until(|rig| last(rig).ends_with(line));
+            let bytes = last(&rig);
+            let nuls = bytes.len() - line.len();
+            assert!(nuls < 64 * 1024, "{nuls} bytes of the hole were read");
+            let skipped = rig.log.iter().filter_map(|event| match event {
+                FileEvent::Skipped { bytes, reason, .. } => Some((*bytes, reason.as_str())),
+                _ => None,
+            });
+            let skipped: Vec<_> = skipped.collect();
+            assert_eq!(skipped, [(at - nuls as u64, "nul")]);
+            assert_eq!(rig.lost(), []);
+            let is_within =
+                |event: &FileEvent| matches!(event, FileEvent::Opened { mid_line: true, .. });
+            assert_eq!(rig.count(is_within), 0);
+            // And at a start that begins behind the hole.
+            rig.restart();
+            file.write_all_at(line, at + line.len() as u64).unwrap();
+            rig.until(|rig| last(rig).len() == bytes.len() + line.len());
+            assert_eq!(rig.count(is_within), 0);
+        }
+    }
+}
+
+/// What is allocated and not written looks like a hole, too.
+#[test]
+fn a_file_that_is_all_hole_is_read_when_something_is_written() {
+    use std::os::unix::fs::FileExt;
+    let mut rig = Rig::new(&["a.log"]);
+    let file = fs::File::create(rig.path("a.log")).unwrap();
+    file.set_len(300_000).unwrap();
+    rig.until(|rig| rig.texts().concat().len() == 300_000);
+    file.write_all_at(b"one\n", 300_000).unwrap();
+    rig.until(|rig| rig.texts().concat().ends_with("\0one\n"));
+    assert_eq!(rig.lost(), []);
+}
+
 #[test]
 fn what_is_read_while_the_file_is_cut_and_written_again_is_of_one_content() {
     // Written again beyond what was read, the bytes may be of both; not so far, they are of the first.

@@ -1,0 +1,113 @@
+//! What a framer keeps in memory.
+
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::text::KEPT_BYTES_MAX;
+use crate::{Multiline, Preset};
+
+/// Lines of every kind, cut so that every way through the framer is taken.
+fn push_all(framer: &mut Framer, format: Format, frames: &mut Frames) {
+    let text = match format {
+        Format::Docker => concat!(
+            "{\"log\":\"a\\tb\\n\",\"stream\":\"stdout\"}\n{\"log\":\"a\\\"\",\"stream\":\"stdout\"}\n",
+            "{\"log\":\"b\\n\",\"stream\":\"stdout\"}\nbroken\n\n"
+        ),
+        _ => concat!(
+            "2026-01-02T03:04:05Z stdout P one\n2026-01-02T03:04:05Z stderr F two\n",
+            "2026-01-02T03:04:05Z stdout F three\nbroken\n\n"
+        ),
+    };
+    for size in [7, 64, 1000] {
+        for chunk in text.as_bytes().chunks(size) {
+            frames.clear();
+            framer.push(chunk, 0, 0, frames);
+        }
+    }
+}
+
+/// All memory that framing may take, by the capacity of everything that grows.
+fn capacities(framer: &Framer, frames: &Frames) -> Vec<usize> {
+    let mut all = framer.chains.capacities();
+    let joins = framer.joins.as_ref();
+    all.extend(joins.map_or(Vec::new(), |joins| joins.capacities()));
+    all.push(framer.carry.capacity());
+    all.push(frames.records.capacity());
+    all.push(frames.side.capacity());
+    all.push(frames.pieces.capacity());
+    all.push(frames.piece_ends.capacity());
+    all.push(frames.skips.capacity());
+    all
+}
+
+#[test]
+fn nothing_grows_once_warm() {
+    let formats = [
+        Format::Raw,
+        Format::Cri,
+        Format::Docker,
+        Format::Container,
+        Format::Auto,
+    ];
+    // With presets a line is held and not joined, with an expression that never matches all are joined.
+    let never = regex::bytes::Regex::new("never").unwrap();
+    let joins = [
+        None,
+        Some(Multiline::presets(&Preset::ALL)),
+        Some(Multiline::start(never)),
+    ];
+    for (format, multiline) in formats
+        .into_iter()
+        .flat_map(|format| joins.iter().map(move |joins| (format, joins.clone())))
+    {
+        let mut framer = Framer::new(
+            &Config {
+                format,
+                multiline,
+                record_bytes_max: 100,
+                ..Config::default()
+            },
+            0,
+            false,
+        );
+        let mut frames = Frames::default();
+        // Until a join has reached its limit.
+        for _ in 0..200 {
+            push_all(&mut framer, format, &mut frames);
+        }
+        let warm = capacities(&framer, &frames);
+        for _ in 0..100 {
+            push_all(&mut framer, format, &mut frames);
+        }
+        assert_eq!(capacities(&framer, &frames), warm, "{format:?}");
+    }
+}
+
+#[test]
+fn an_idle_framer_keeps_little() {
+    let mut framer = Framer::new(
+        &Config {
+            format: Format::Docker,
+            ..Config::default()
+        },
+        0,
+        false,
+    );
+    let mut frames = Frames::default();
+    let text = "\\\"".repeat(500_000);
+    for ending in ["", "\\n"] {
+        let line = format!("{{\"log\":\"{text}{ending}\"}}\n");
+        line.as_bytes()
+            .chunks(100_000)
+            .for_each(|chunk| framer.push(chunk, 0, 0, &mut frames));
+    }
+    assert_eq!(frames.records.len(), 1);
+    assert_eq!(framer.unsettled_from(), None);
+    assert!(framer.carry.capacity() <= KEPT_BYTES_MAX);
+    assert!(
+        framer
+            .chains
+            .capacities()
+            .iter()
+            .all(|capacity| *capacity <= KEPT_BYTES_MAX)
+    );
+}

@@ -1,0 +1,166 @@
+//! Files that are cut, replaced or gone before anybody looked; and no inotify to tell of it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use serde_json::Value;
+use tailrace_testkit::{Answer, Collector};
+
+use crate::agent::{arrivals, lines};
+use crate::support::{Agent, Bench, append, get, until};
+
+/// The agent's ledger of its one pipeline.
+fn ledger(agent: &Agent) -> Value {
+    let report: Value = serde_json::from_str(&get(&agent.admin(), "/api/v1/ledger")).unwrap();
+    report["pipelines"][0].clone()
+}
+
+const ADMIN: &str = "admin: {listen: 127.0.0.1:0}\n";
+
+/// logrotate's copytruncate with a writer that does not append: its file is a hole up to where it was.
+#[test]
+fn a_hole_in_a_file_that_was_cut_costs_no_record() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", ADMIN);
+    let agent = bench.start();
+    let log = File::create(bench.log("a.log")).unwrap();
+    let first = lines(0..40_000);
+    log.write_all_at(&first, 0).unwrap();
+    assert!(first.len() > 1 << 20);
+    collector.wait_records(40_000);
+    log.set_len(0).unwrap();
+    let more = lines(40_000..40_010);
+    log.write_all_at(&more, first.len() as u64).unwrap();
+    collector.wait_records(40_010);
+    let report = ledger(&agent);
+    assert_eq!(report["skipped_bytes"]["nul"], first.len());
+    assert_eq!(report["malformed_records"], 0);
+    assert_eq!(report["truncated_unread"]["truncations"], 1);
+    assert_eq!(agent.terminate().code(), Some(0));
+    // And at a start whose first byte is behind the hole.
+    let agent = bench.start();
+    let at = first.len() + more.len();
+    log.write_all_at(&lines(40_010..40_020), at as u64).unwrap();
+    collector.wait_records(40_020);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let arrived = arrivals(&collector);
+    assert!(arrived.len() == 40_020 && arrived.values().all(|&times| times == 1));
+}
+
+#[test]
+fn a_replacement_of_the_same_size_while_the_agent_was_down_is_read() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(100..200));
+    let agent = bench.start();
+    collector.wait_records(100);
+    assert_eq!(agent.terminate().code(), Some(0));
+    fs::write(bench.log("a.log"), lines(200..300)).unwrap();
+    let agent = bench.start();
+    collector.wait_records(200);
+    assert_eq!(agent.terminate().code(), Some(0));
+    let arrived = arrivals(&collector);
+    assert!(arrived.into_iter().eq((100..300).map(|seq| (seq, 1))));
+}
+
+/// What was read and is in no file any more is not said to stay there; the next start counts it.
+#[test]
+fn an_end_in_an_outage_says_what_a_truncation_took() {
+    for stays in [false, true] {
+        let (bench, collector) = (Bench::new(), Collector::start());
+        collector.always(Answer::status(503));
+        bench.pipeline(
+            &collector.endpoint(),
+            "json",
+            &format!("shutdown: {{grace: 100ms}}\n{ADMIN}"),
+        );
+        append(&bench.log("a.log"), &lines(0..1000));
+        let agent = bench.start();
+        collector.wait_requests(1);
+        let bytes = lines(0..1000).len();
+        until(
+            || ledger(&agent)["read_bytes"] == bytes,
+            || ledger(&agent).to_string(),
+        );
+        if !stays {
+            fs::write(bench.log("a.log"), "").unwrap();
+            until(
+                || ledger(&agent)["truncated_unread"]["truncations"] == 1,
+                || ledger(&agent).to_string(),
+            );
+        }
+        let own_log = agent.log_path();
+        assert_eq!(agent.terminate().code(), Some(3));
+        let said = fs::read_to_string(own_log).unwrap();
+        let last = said.lines().last().unwrap();
+        assert!(
+            last.starts_with(&format!("stopped with {bytes} bytes")),
+            "{last}"
+        );
+        assert_eq!(last.contains("they stay in their files"), stays, "{last}");
+        assert_eq!(last.contains("truncated or deleted"), !stays, "{last}");
+        collector.always(Answer::ok());
+        let agent = bench.start();
+        append(&bench.log("a.log"), &lines(1000..1001));
+        let expected = if stays { 1001 } else { 1 };
+        collector.wait_records(expected);
+        let lost = &ledger(&agent)["lost_bytes"]["truncated"];
+        assert_eq!(
+            lost.as_u64().unwrap_or(0),
+            if stays { 0 } else { bytes as u64 }
+        );
+        assert_eq!(agent.terminate().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_file_that_nobody_saw_is_a_loss_in_the_metrics() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", ADMIN);
+    let agent = bench.start();
+    let admin = agent.admin();
+    // One may be opened before it is gone: then it is read.
+    until(
+        || {
+            append(&bench.log("brief.log"), b"");
+            fs::remove_file(bench.log("brief.log")).unwrap();
+            get(&admin, "/metrics").contains(
+                "tailrace_input_lost_files_total{pipeline=\"app\",reason=\"missed_file\"}",
+            )
+        },
+        || get(&admin, "/metrics"),
+    );
+    assert!(ledger(&agent)["lost_files"]["missed_file"].as_u64() > Some(0));
+    assert_eq!(ledger(&agent)["lost_bytes"]["missed_file"], 0);
+    assert_eq!(agent.terminate().code(), Some(0));
+}
+
+/// Nothing tells of a change, and the directory is empty at the first start.
+#[test]
+fn without_inotify_what_is_rotated_at_once_is_found() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    bench.pipeline(&collector.endpoint(), "json", ADMIN);
+    let Some(agent) = bench.start_without_inotify() else {
+        eprintln!("SKIPPED: no user namespace without inotify can be made here");
+        return;
+    };
+    agent.says("files are polled instead");
+    let mut written = 0;
+    for round in 0..10 {
+        for age in (1..3).rev() {
+            let name = |age| bench.log(&format!("a.log.{age}"));
+            let _ = fs::rename(name(age), name(age + 1));
+        }
+        let _ = fs::rename(bench.log("a.log"), bench.log("a.log.1"));
+        append(&bench.log("a.log"), &lines(written..written + 200));
+        written += 200;
+        // Two files are rotated unseen in each round but the first, which no agent has seen either.
+        if round % 3 == 2 {
+            collector.wait_records(written);
+        }
+    }
+    collector.wait_records(written);
+    let arrived = arrivals(&collector);
+    assert!(arrived.into_iter().eq((0..written).map(|seq| (seq, 1))));
+    assert_eq!(agent.terminate().code(), Some(0));
+}
