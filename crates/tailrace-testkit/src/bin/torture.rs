@@ -54,7 +54,7 @@ struct Cli {
     /// Also fill the disk of the agent's state, and make it read-only
     #[arg(long)]
     disk: bool,
-    /// Play one story: burst, rotations, outage (`--minutes`), squeeze, poison or crash
+    /// Play one story: burst, rotations, chain, outage (`--minutes`), squeeze, poison or crash
     #[arg(long, value_parser = scenario, conflicts_with = "kills")]
     scenario: Option<Scenario>,
     /// Run every fault with every agent and write the matrix to this file
