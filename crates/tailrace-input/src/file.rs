@@ -89,6 +89,10 @@ pub(crate) struct File {
     pub(crate) alien: bool,
     /// What it is read from, where it is gone itself.
     pub(crate) twin: Option<Box<Twin>>,
+    /// Whether its generation of its inode is held until it ends, because another file may get the inode.
+    pub(crate) holds_generation: bool,
+    /// Whether a compressed copy was found that is not read, because this file is.
+    pub(crate) has_copy: bool,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     mtime: (i64, i64),
@@ -166,6 +170,8 @@ impl File {
             born: 0,
             alien: false,
             twin: None,
+            holds_generation: false,
+            has_copy: false,
             tick: 0,
             mtime: (0, 0),
             tail: Tail::default(),
@@ -181,6 +187,29 @@ impl File {
             fingerprint: self.fingerprint,
             tail: self.tail,
         }
+    }
+
+    /// What tells whether other bytes are a copy of this file. An open one is looked at up to where its size, modulo 2^32, is
+    /// `size`, or to its end if it is smaller.
+    pub(crate) fn id_at(&self, size: u32, key: FingerprintKey) -> Option<FileId> {
+        let Some(handle) = &self.handle else {
+            return Some(self.id()).filter(|id| id.fingerprint.bytes > 0);
+        };
+        let now = Meta::of_file(handle).ok()?.bytes;
+        let is_all = now & u64::from(u32::MAX) == u64::from(size);
+        let end = if is_all { now } else { now.min(size.into()) };
+        let mut head = [0; FINGERPRINT_BYTES_MAX];
+        let want = usize::try_from(end).unwrap_or(usize::MAX).min(head.len());
+        let bytes = read_full_at(handle, &mut head[..want], 0).ok()?;
+        let fingerprint = key.fingerprint(&head[..bytes]);
+        let mut room = [0; TAIL_BYTES_MAX];
+        let tail = self.tail_at(end, &mut room, key).ok()?.0?;
+        let id = FileId {
+            fingerprint,
+            tail,
+            ..self.id()
+        };
+        (bytes > 0).then_some(id)
     }
 
     /// Goes on where an earlier run stopped with the file of this identity.
@@ -263,7 +292,7 @@ impl File {
         for name in &self.names {
             // A stat first: opening a pipe or a device could have an effect on its other users.
             match Meta::of_target(name) {
-                Ok(meta) if meta.is_file() && meta.inode == self.inode => {}
+                Ok(meta) if meta.is_file() && self.is(&meta) => {}
                 Ok(_) => {
                     stale.push(name.clone());
                     continue;
@@ -275,8 +304,8 @@ impl File {
                 Err(e) => return Err(e),
             }
             let handle = match roots.open(name) {
-                Ok(Opened::Beneath(fd)) => fs::File::from(fd),
-                Ok(Opened::Outside(_)) if self.listed => match fs::File::open(name) {
+                Ok(Opened::Beneath(handle)) => handle,
+                Ok(Opened::Outside(_)) if self.listed => match roots.open_moved(name) {
                     Ok(handle) => handle,
                     Err(_) => continue,
                 },
@@ -288,13 +317,19 @@ impl File {
                 Err(e) => return Err(e),
             };
             let meta = Meta::of_file(&handle)?;
-            if meta.is_file() && meta.inode == self.inode {
+            if self.is(&meta) {
                 self.handle = Some(handle);
                 return Ok(Open::Done);
             }
             stale.push(name.clone());
         }
         Ok(Open::Stale(stale))
+    }
+
+    /// Whether this is of the same file, and not of another one that has its inode now.
+    pub(crate) fn is(&self, meta: &Meta) -> bool {
+        let is_other = self.born != 0 && meta.born != 0 && meta.born != self.born;
+        meta.inode == self.inode && !is_other
     }
 
     /// The size now, of the open file.
@@ -470,8 +505,8 @@ impl File {
     }
 
     /// What the content begins with, before an offset.
-    pub(crate) fn head(&self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
-        match &self.twin {
+    pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
+        match &mut self.twin {
             Some(twin) => twin.head(offset, roots),
             None => read_head(self.handle()?, offset),
         }

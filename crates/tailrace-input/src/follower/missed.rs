@@ -1,0 +1,410 @@
+//! Files of the input that came and went while the agent runs, before anybody could open them.
+//!
+//! Takes directories in which such a file went, and reads every compressed file made there since that holds no file that is
+//! known. Inotify tells names only, and by the time it does they lead elsewhere: so what a compressed file is a copy of is
+//! told by content alone. Each is looked into once.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::Follower;
+use super::copy::{self, Copy, CopyId};
+use super::twin::Twin;
+use crate::event::{FileEvent, LossReason, SourceId};
+use crate::file::Open;
+use crate::gzip::{self, Sketch};
+use crate::identity::FileId;
+
+/// Birth times lag behind the clock by no more than this.
+const TICK_NANOS: u64 = 10_000_000;
+/// A compressed file may be so much older than the look at its directory before which it was made.
+const MARGIN_NANOS: u64 = 1_000_000_000;
+
+/// What was missed since the last look.
+#[derive(Default)]
+pub(super) struct Missed {
+    dirs: BTreeMap<PathBuf, Unseen>,
+    /// When names were looked at, in nanoseconds since the Unix epoch: what was made before the first was seen then.
+    looks: [u64; 3],
+    /// When the follower began: compressed files made before are not its affair.
+    begin: u64,
+    /// Whether the first look is over, which is of changes from while the follower was made.
+    has_looked: bool,
+}
+
+/// What was missed in one directory.
+#[derive(Default)]
+struct Unseen {
+    /// Names that appeared, led nowhere when looked at, and were deleted; and the place of the file in the order of those
+    /// that had its path.
+    names: Vec<(PathBuf, u64)>,
+    /// Known files that went meanwhile: names may have been theirs.
+    gone: usize,
+}
+
+/// What is known of the content of a file, and whose copy is no longer wanted.
+enum Known {
+    /// This slot.
+    Followed(u32),
+    /// Of a file that has ended.
+    Ended(FileId),
+}
+
+/// What a compressed file was found to be.
+enum Found {
+    /// The copy of a file that is known, and when that was made; 0 where nobody knows.
+    Known(u64),
+    /// The copy of a file that nobody saw.
+    Unknown(Sketch),
+    /// Not to be opened or not whole: it may be written still.
+    Unready,
+}
+
+impl Missed {
+    pub(super) fn new() -> Self {
+        let now = now();
+        Self {
+            looks: [now; 3],
+            begin: now.saturating_sub(TICK_NANOS),
+            dirs: BTreeMap::new(),
+            has_looked: false,
+        }
+    }
+
+    /// Names are looked at now.
+    pub(super) fn look(&mut self) {
+        self.looks = [self.looks[1], self.looks[2], now()];
+    }
+
+    /// A file of the input went from a directory that was not known by its name. `unseen` is that name and the file's
+    /// place, if it was never seen to lead to a file.
+    pub(super) fn note(&mut self, dir: &Path, unseen: Option<(&Path, u64)>) {
+        let missed = self.dirs.entry(dir.to_owned()).or_default();
+        let unseen = unseen.map(|(path, place)| (path.to_owned(), place));
+        missed.names.extend(unseen);
+    }
+
+    /// A known file went from a directory.
+    fn note_gone(&mut self, dir: &Path) {
+        if let Some(missed) = self.dirs.get_mut(dir) {
+            missed.gone += 1;
+        }
+    }
+
+    /// Compressed files made before are copies of files that were seen.
+    pub(super) fn since(&self) -> u64 {
+        self.looks[0].saturating_sub(MARGIN_NANOS).max(self.begin)
+    }
+}
+
+impl Follower {
+    /// A file has lost its last name.
+    pub(super) fn went(&mut self, slot: u32) {
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        let Some(dir) = file.path.parent() else {
+            return;
+        };
+        if is_unopened(file) {
+            self.missed.note(dir, None);
+        }
+        self.missed.note_gone(dir);
+    }
+
+    /// Another file has the inode of one. True if that went before it was opened: it waits for its compressed copy.
+    pub(super) fn went_unopened(&mut self, slot: u32) -> bool {
+        let file = self.files[slot as usize].as_ref();
+        if !file.is_some_and(|file| is_unopened(file)) {
+            return false;
+        }
+        self.let_inode_go(slot);
+        self.went(slot);
+        self.mark_ready(slot);
+        true
+    }
+
+    /// The compressed files that are there when the follower begins, as far as their age does not tell.
+    pub(super) fn copies_there(&self) -> Vec<CopyId> {
+        let homes = self.discovery.homes();
+        let copies = homes.flat_map(|dir| copy::list(dir, |path| self.may_be_copy(path)));
+        let copies = copies.map(|copy| copy.id());
+        copies.filter(|copy| copy.1 >= self.missed.begin).collect()
+    }
+
+    /// They are not its affair, but for those that it reads.
+    pub(super) fn leave_copies(&mut self, copies: Vec<CopyId>) {
+        for copy in copies {
+            if self.owned.owner(copy).is_none() {
+                self.owned.add(copy, SourceId(u32::MAX), self.missed.begin);
+            }
+        }
+    }
+
+    /// The kernel's queue overflowed: anything may have come and gone.
+    pub(super) fn note_all_missed(&mut self) {
+        let homes: Vec<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
+        for dir in homes {
+            self.missed.note(&dir, None);
+        }
+    }
+
+    /// Looks for what was missed.
+    pub(super) fn find_missed(&mut self) {
+        if self.is_new {
+            return;
+        }
+        while let Some((dir, unseen)) = self.missed.dirs.pop_first() {
+            let found = self.read_copies(&dir, &unseen.names);
+            let explained = match self.missed.has_looked {
+                true => found + unseen.gone,
+                false => usize::MAX,
+            };
+            for (path, _) in unseen.names.into_iter().skip(explained) {
+                self.pending.push(FileEvent::Lost {
+                    source: None,
+                    path,
+                    bytes: 0,
+                    reason: LossReason::Vanished,
+                });
+            }
+        }
+        self.missed.has_looked = true;
+    }
+
+    /// A file that was never opened is gone. True if it is read from a compressed file now.
+    pub(super) fn read_unopened(&mut self, slot: u32) -> bool {
+        let file = self.files[slot as usize].as_ref();
+        let Some(dir) = file.and_then(|file| Some(file.path.parent()?.to_owned())) else {
+            return false;
+        };
+        self.read_copies(&dir, &[]);
+        let file = self.files[slot as usize].as_ref();
+        file.is_some_and(|file| file.twin.is_some())
+    }
+
+    /// Reads the compressed files of a directory that nobody knows. Gives how many were found of which it was not known
+    /// before whose they are.
+    fn read_copies(&mut self, dir: &Path, unseen: &[(PathBuf, u64)]) -> usize {
+        let mut copies = copy::list(dir, |path| self.may_be_copy(path));
+        copies.retain(|copy| self.owned.owner(copy.id()).is_none());
+        let since = self.made_since(dir);
+        let made = copies.iter().filter(|copy| copy.made() >= since);
+        let originals: Vec<PathBuf> = made.map(|copy| copy.path().with_extension("")).collect();
+        self.open_originals(dir, &originals);
+        let since = self.made_since(dir);
+        copies.retain(|copy| copy.made() >= since);
+        let mut unopened = self.unopened_in(dir);
+        copies.sort_by_key(|copy| (copy.made(), copy.path().to_owned()));
+        let mut known = match copies.is_empty() {
+            true => Vec::new(),
+            false => self.known_in(dir),
+        };
+        let mut found = Vec::new();
+        for mut copy in copies {
+            match self.classify(&mut copy, &mut known) {
+                Found::Unready => {}
+                Found::Known(born) => found.push((copy, None, born)),
+                Found::Unknown(sketch) => {
+                    let fits = |file: &(u64, u32)| self.fits(*file, &copy, &sketch);
+                    let unopened = unopened.iter().position(fits).map(|at| unopened.remove(at));
+                    let born = unopened.map_or(0, |(born, slot)| {
+                        self.read_as(slot, copy.clone(), &sketch);
+                        born
+                    });
+                    let sketch = Some(sketch).filter(|_| unopened.is_none());
+                    found.push((copy, sketch, born));
+                }
+            }
+        }
+        let count = found.len();
+        self.read_between(found, unseen);
+        count
+    }
+
+    /// Reads compressed files as files of their own: behind the originals of those that were compressed before, and before
+    /// those of later ones. Each comes with when its original was made, 0 where nobody knows.
+    fn read_between(&mut self, found: Vec<(Copy, Option<Sketch>, u64)>, unseen: &[(PathBuf, u64)]) {
+        let mut before = u64::MAX;
+        let befores: Vec<u64> = found
+            .iter()
+            .rev()
+            .map(|(_, _, born)| {
+                before = if *born > 0 { before.min(*born) } else { before };
+                before
+            })
+            .collect();
+        let mut after = 0;
+        for ((copy, sketch, born), before) in found.into_iter().zip(befores.into_iter().rev()) {
+            after = after.max(born);
+            let Some(sketch) = sketch else { continue };
+            let origin = self.origin_of(copy.path());
+            let original = copy.path().with_extension("");
+            let named = unseen.iter().find(|(path, _)| *path == original);
+            let place = match named {
+                Some((_, place)) => *place,
+                None if before == u64::MAX => self.place_before_now(&origin, copy.made()),
+                None => before.saturating_sub(1),
+            };
+            after = after.max(place);
+            self.read_whole(copy, origin, &sketch, after);
+        }
+    }
+
+    /// Compressed files of a directory that were made before are not looked into.
+    fn made_since(&self, dir: &Path) -> u64 {
+        let unopened = self.unopened_in(dir);
+        let oldest = unopened.first().map_or(u64::MAX, |(born, _)| *born);
+        self.missed.since().min(oldest.max(self.missed.begin))
+    }
+
+    /// Whether a name is that of a compressed file of the input.
+    fn may_be_copy(&self, path: &Path) -> bool {
+        let original = path.with_extension("");
+        self.discovery.matches(&self.origin_of(path))
+            && !self.discovery.patterns.excluded(&original)
+    }
+
+    /// What is there still is known by what it holds: so it has to be open.
+    fn open_originals(&mut self, dir: &Path, originals: &[PathBuf]) {
+        for original in originals {
+            if !self.by_path.contains_key(original.as_path()) {
+                self.appeared(original, true);
+            }
+        }
+        let closed: Vec<u32> = self
+            .slots_in(dir)
+            .filter(|(_, file)| !file.gone && is_unopened(file))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in closed {
+            let Some(file) = &mut self.files[slot as usize] else {
+                continue;
+            };
+            match file.open(&self.roots) {
+                Ok(Open::Done) => self.open_files += 1,
+                Ok(Open::Stale(names)) => names.iter().for_each(|name| self.detach(name)),
+                _ => {}
+            }
+        }
+        self.resolve_nameless();
+    }
+
+    /// The files of a directory that went before they were opened, oldest first.
+    fn unopened_in(&self, dir: &Path) -> Vec<(u64, u32)> {
+        let files = self.slots_in(dir);
+        let files = files.filter(|(_, file)| file.gone && is_unopened(file));
+        let mut unopened: Vec<_> = files.map(|(slot, file)| (file.born, slot)).collect();
+        unopened.sort_unstable();
+        unopened
+    }
+
+    fn slots_in(&self, dir: &Path) -> impl Iterator<Item = (u32, &crate::file::File)> {
+        let files = (0..).zip(&self.files);
+        let files = files.filter_map(|(slot, file)| Some((slot, file.as_deref()?)));
+        files.filter(move |(_, file)| file.path.parent() == Some(dir))
+    }
+
+    /// Files that a compressed file of a directory may be the copy of.
+    fn known_in(&self, dir: &Path) -> Vec<Known> {
+        let files = self.slots_in(dir);
+        let files = files.filter(|(_, file)| file.twin.is_none() && !file.has_copy);
+        let files = files.filter(|(_, file)| file.is_open() || file.fingerprint.bytes > 0);
+        let files = files.map(|(slot, _)| Known::Followed(slot));
+        let ended = self.ended_ids.iter();
+        let ended = ended.filter(|id| id.fingerprint.bytes > 0);
+        files.chain(ended.map(|id| Known::Ended(*id))).collect()
+    }
+
+    /// What a compressed file is. A known file accounts for one at most.
+    fn classify(&mut self, copy: &mut Copy, known: &mut Vec<Known>) -> Found {
+        let key = self.config.fingerprint_key;
+        let Ok(file) = copy.open(|path| self.roots.open_beneath(path)) else {
+            return Found::Unready;
+        };
+        let Ok(sketch) = Sketch::of(&file) else {
+            return Found::Unready;
+        };
+        if sketch.head.is_empty() {
+            return Found::Known(0);
+        }
+        let mut at = 0;
+        while let Some(candidate) = known.get(at) {
+            let id = match candidate {
+                Known::Ended(id) => Some(*id),
+                Known::Followed(slot) => self.files[*slot as usize]
+                    .as_ref()
+                    .and_then(|file| file.id_at(sketch.size, key)),
+            };
+            let id = id.filter(|id| key.matches(&sketch.head, id.fingerprint));
+            let held = id.map(|id| gzip::holds(&file, id, id.tail.offset, key));
+            match held {
+                Some(Ok(Some(_))) => {
+                    let (number, born) = self.has_copy(&known.swap_remove(at));
+                    self.owned.add(copy.id(), number, self.missed.since());
+                    return Found::Known(born);
+                }
+                Some(Err(_)) => return Found::Unready,
+                Some(Ok(None)) | None => at += 1,
+            }
+        }
+        Found::Unknown(sketch)
+    }
+
+    /// The copy of a known file was found. Gives the number of that file, and when it was made.
+    fn has_copy(&mut self, known: &Known) -> (SourceId, u64) {
+        match known {
+            Known::Followed(slot) => match &mut self.files[*slot as usize] {
+                Some(file) => {
+                    file.has_copy = true;
+                    (file.number, file.born)
+                }
+                None => (SourceId(u32::MAX), 0),
+            },
+            Known::Ended(id) => {
+                if let Some(at) = self.ended_ids.iter().position(|ended| ended == id) {
+                    self.ended_ids.remove(at);
+                }
+                (SourceId(u32::MAX), id.born)
+            }
+        }
+    }
+
+    /// Whether a compressed file may be what became of one that went unopened.
+    fn fits(&self, (born, slot): (u64, u32), copy: &Copy, sketch: &Sketch) -> bool {
+        let file = self.files[slot as usize].as_ref();
+        file.is_some_and(|file| {
+            born <= copy.made()
+                && file.size <= u64::from(sketch.size)
+                && *file.origin == *self.origin_of(copy.path())
+        })
+    }
+
+    /// A file that went unopened is read from a compressed file.
+    fn read_as(&mut self, slot: u32, copy: Copy, sketch: &Sketch) {
+        if let Some(file) = &mut self.files[slot as usize] {
+            file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
+            file.size = sketch.size.into();
+        }
+        self.go_on_from(slot, Twin::whole(copy, sketch.size.into()));
+    }
+
+    /// Compressed files that are read.
+    pub(super) fn copies_read(&self) -> HashSet<CopyId> {
+        let twins = self.files.iter().flatten();
+        let twins = twins.filter_map(|file| Some(file.twin.as_ref()?.copy_id()));
+        twins.collect()
+    }
+}
+
+/// Whether nothing is known of a file's content.
+fn is_unopened(file: &crate::file::File) -> bool {
+    !file.is_open() && file.twin.is_none() && file.fingerprint.bytes == 0 && file.offset == 0
+}
+
+/// In nanoseconds since the Unix epoch.
+pub(super) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
