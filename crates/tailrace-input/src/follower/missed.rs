@@ -25,6 +25,11 @@ const MARGIN_NANOS: u64 = 1_000_000_000;
 #[derive(Default)]
 pub(super) struct Missed {
     dirs: BTreeMap<PathBuf, Unseen>,
+    /// Files of a directory that were found by the copies made of them, before it was known that they went; and at which
+    /// look.
+    ahead: BTreeMap<PathBuf, (usize, u64)>,
+    /// How often names were looked at.
+    number: u64,
     /// When names were looked at, in nanoseconds since the Unix epoch: what was made before the first was seen then.
     looks: [u64; 3],
     /// When the follower began: compressed files made before are not its affair.
@@ -67,6 +72,8 @@ impl Missed {
         Self {
             looks: [now; 3],
             begin: now.saturating_sub(TICK_NANOS),
+            ahead: BTreeMap::new(),
+            number: 0,
             dirs: BTreeMap::new(),
             has_looked: false,
         }
@@ -75,6 +82,9 @@ impl Missed {
     /// Names are looked at now.
     pub(super) fn look(&mut self) {
         self.looks = [self.looks[1], self.looks[2], now()];
+        self.number += 1;
+        let number = self.number;
+        self.ahead.retain(|_, (_, seen)| *seen + 2 >= number);
     }
 
     /// A file of the input went from a directory that was not known by its name. `unseen` is that name and the file's
@@ -157,10 +167,17 @@ impl Follower {
         }
         while let Some((dir, unseen)) = self.missed.dirs.pop_first() {
             let found = self.read_copies(&dir, &unseen.names);
+            let (ahead, _) = self.missed.ahead.remove(&dir).unwrap_or_default();
             let explained = match self.missed.has_looked {
-                true => found + unseen.gone,
+                true => found + unseen.gone + ahead,
                 false => usize::MAX,
             };
+            if let Some(ahead) = explained.checked_sub(unseen.names.len())
+                && ahead > 0
+            {
+                let number = self.missed.number;
+                self.missed.ahead.insert(dir, (ahead, number));
+            }
             for (path, _) in unseen.names.into_iter().skip(explained) {
                 self.pending.push(FileEvent::Lost {
                     source: None,

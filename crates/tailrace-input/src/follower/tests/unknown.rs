@@ -281,6 +281,8 @@ fn what_seemed_missed_and_was_read_is_not_read_again() {
     rig.step();
     assert_eq!(rig.texts().len(), 2);
     assert_eq!(rig.lost(), []);
+    // Later, and without a copy.
+    (0..3).for_each(|_| rig.follower.missed.look());
     let never = rig.path("never.log");
     rig.follower.missed.note(&dir, Some((&never, 0)));
     rig.follower.find_missed();
