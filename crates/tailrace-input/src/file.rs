@@ -189,27 +189,26 @@ impl File {
         }
     }
 
-    /// What tells whether other bytes are a copy of this file. An open one is looked at up to where its size, modulo 2^32, is
-    /// `size`, or to its end if it is smaller.
-    pub(crate) fn id_at(&self, size: u32, key: FingerprintKey) -> Option<FileId> {
+    /// What tells whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
+    /// that went while it was closed nobody knows how it had grown.
+    pub(crate) fn as_copied(&self, key: FingerprintKey) -> Option<(FileId, Option<u64>)> {
         let Some(handle) = &self.handle else {
-            return Some(self.id()).filter(|id| id.fingerprint.bytes > 0);
+            let size = (!self.gone).then_some(self.size);
+            return (self.fingerprint.bytes > 0).then_some((self.id(), size));
         };
-        let now = Meta::of_file(handle).ok()?.bytes;
-        let is_all = now & u64::from(u32::MAX) == u64::from(size);
-        let end = if is_all { now } else { now.min(size.into()) };
-        let mut head = [0; FINGERPRINT_BYTES_MAX];
-        let want = usize::try_from(end).unwrap_or(usize::MAX).min(head.len());
-        let bytes = read_full_at(handle, &mut head[..want], 0).ok()?;
-        let fingerprint = key.fingerprint(&head[..bytes]);
+        let size = Meta::of_file(handle).ok()?.bytes;
+        let mut room = [0; FINGERPRINT_BYTES_MAX];
+        let head = usize::try_from(size).unwrap_or(usize::MAX).min(room.len());
+        let bytes = read_full_at(handle, &mut room[..head], 0).ok()?;
+        let fingerprint = key.fingerprint(&room[..bytes]);
         let mut room = [0; TAIL_BYTES_MAX];
-        let tail = self.tail_at(end, &mut room, key).ok()?.0?;
+        let tail = self.tail_at(size, &mut room, key).ok()?.0?;
         let id = FileId {
             fingerprint,
             tail,
             ..self.id()
         };
-        (bytes > 0).then_some(id)
+        (bytes > 0).then_some((id, Some(size)))
     }
 
     /// Goes on where an earlier run stopped with the file of this identity.

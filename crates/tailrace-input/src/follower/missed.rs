@@ -5,6 +5,7 @@
 //! told by content alone. Each is looked into once.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -348,22 +349,36 @@ impl Follower {
         }
         let mut at = 0;
         while let Some(candidate) = known.get(at) {
-            let id = match candidate {
-                Known::Ended(id) => Some(*id),
+            let known_as = match candidate {
+                // Read to its end.
+                Known::Ended(id) => Some((*id, Some(id.tail.offset))),
                 Known::Followed(slot) => self.files[*slot as usize]
                     .as_ref()
-                    .and_then(|file| file.id_at(sketch.size, key)),
+                    .and_then(|file| file.as_copied(key)),
             };
-            let id = id.filter(|id| key.matches(&sketch.head, id.fingerprint));
-            let held = id.map(|id| gzip::holds(&file, id, id.tail.offset, key));
-            match held {
-                Some(Ok(Some(_))) => {
+            let is_alike = |(id, size): &(FileId, Option<u64>)| {
+                let is_size = |size: u64| size & u64::from(u32::MAX) == u64::from(sketch.size);
+                key.matches(&sketch.head, id.fingerprint) && size.is_none_or(is_size)
+            };
+            let Some((id, size)) = known_as.filter(is_alike) else {
+                at += 1;
+                continue;
+            };
+            match gzip::holds(&file, id, id.tail.offset, key) {
+                Ok(Some(held)) if size.is_none_or(|size| held.size == size) => {
                     let (number, born) = self.has_copy(&known.swap_remove(at));
                     self.owned.add(copy.id(), number, self.missed.since());
                     return Found::Known(born);
                 }
-                Some(Err(_)) => return Found::Unready,
-                Some(Ok(None)) | None => at += 1,
+                Ok(_) => at += 1,
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    // It begins as a known file does, and nobody knows how it ends.
+                    self.damaged(copy.path().to_owned(), &error);
+                    self.owned
+                        .add(copy.id(), SourceId(u32::MAX), self.missed.since());
+                    return Found::Known(0);
+                }
+                Err(_) => return Found::Unready,
             }
         }
         Found::Unknown(sketch)

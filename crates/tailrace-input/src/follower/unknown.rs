@@ -209,7 +209,7 @@ impl Follower {
         self.add_twin(file, Twin::whole(copy, sketch.size.into()));
     }
 
-    fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {
+    pub(super) fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {
         let message = format!("cannot be decompressed: {error}; what nobody read of it is lost");
         self.lasting_problem(&path, message);
         self.pending.push(FileEvent::Lost {

@@ -222,7 +222,7 @@ impl FileWriter {
     fn all_at_once(&mut self) {
         let mut bytes = Vec::new();
         for sequence in 0..self.pace.records_max {
-            bytes.extend_from_slice(record::line(self.truth.stream, sequence).as_bytes());
+            bytes.extend_from_slice(&record::line(self.truth.stream, sequence));
             bytes.push(b'\n');
         }
         self.next[0] = self.pace.records_max;
@@ -252,8 +252,7 @@ impl FileWriter {
             if self.truth.rotation.is_cri() {
                 self.container_record(&mut bytes);
             } else {
-                let line = record::line(self.truth.stream, self.next[0]);
-                bytes.extend_from_slice(line.as_bytes());
+                bytes.extend_from_slice(&record::line(self.truth.stream, self.next[0]));
                 bytes.push(b'\n');
                 self.next[0] += 1;
             }
@@ -276,7 +275,7 @@ impl FileWriter {
     fn container_record(&mut self, out: &mut Vec<u8>) {
         let which = usize::from(self.rng.chance(40));
         let line = self.take(which);
-        let mut rest = line.as_bytes();
+        let mut rest = line.as_slice();
         while rest.len() > 16_384 || (rest.len() > 1 && self.rng.chance(20)) {
             let most = rest.len().min(16_384) as u64;
             let cut = usize::try_from(self.rng.between(1, most)).unwrap_or(1);
@@ -284,13 +283,13 @@ impl FileWriter {
             rest = &rest[cut..];
             if self.rng.chance(30) {
                 let other = self.take(1 - which);
-                self.container_line(out, 1 - which, 'F', other.as_bytes());
+                self.container_line(out, 1 - which, 'F', &other);
             }
         }
         self.container_line(out, which, 'F', rest);
     }
 
-    fn take(&mut self, which: usize) -> String {
+    fn take(&mut self, which: usize) -> Vec<u8> {
         let stream = self.truth.stream + u32::try_from(which).expect("two streams");
         self.next[which] += 1;
         record::line(stream, self.next[which] - 1)
@@ -354,8 +353,8 @@ impl FileWriter {
         let line = self.take(0);
         let cut = usize::try_from(self.rng.between(1, line.len() as u64)).unwrap_or(1);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        self.container_line(&mut before, 0, 'P', &line.as_bytes()[..cut]);
-        self.container_line(&mut after, 0, 'F', &line.as_bytes()[cut..]);
+        self.container_line(&mut before, 0, 'P', &line[..cut]);
+        self.container_line(&mut after, 0, 'F', &line[cut..]);
         self.writer.bytes(&before);
         let path = self.writer.rotate();
         self.writer.bytes(&after);
