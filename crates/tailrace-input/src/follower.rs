@@ -19,6 +19,7 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
+mod copied;
 mod copy;
 mod generation;
 mod handover;

@@ -123,7 +123,7 @@ fn id(meta: &Meta) -> CopyId {
 /// listed may be left out, so it is listed until nothing changes.
 pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<Copy> {
     let mut copies: HashMap<CopyId, Copy> = HashMap::new();
-    let mut before = BTreeSet::new();
+    let mut before = None;
     for _ in 0..LISTINGS_MAX {
         let mut names = BTreeSet::new();
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -140,10 +140,10 @@ pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<Copy> {
         }
         #[cfg(test)]
         super::tests::between_looks();
-        if names == before {
+        if before.as_ref() == Some(&names) {
             break;
         }
-        before = names;
+        before = Some(names);
     }
     copies.into_values().collect()
 }

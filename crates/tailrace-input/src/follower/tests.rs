@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod copies;
 mod corners;
 mod discovery;
 mod order;

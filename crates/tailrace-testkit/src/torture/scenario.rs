@@ -142,7 +142,17 @@ fn chain(plan: Plan) -> io::Result<Outcome> {
     harness.fault(Fault::Refused);
     harness.until_written()?;
     harness.go_on(Duration::from_millis(500))?;
-    harness.finish()
+    let mut outcome = harness.finish()?;
+    for group in &outcome.groups {
+        if group.repeated > 0 {
+            let what = format!(
+                "{} records repeated, and nothing was stopped",
+                group.repeated
+            );
+            outcome.broken.push(what);
+        }
+    }
+    Ok(outcome)
 }
 
 fn outage(plan: Plan, time: Duration) -> io::Result<Outcome> {

@@ -1,0 +1,166 @@
+//! Compressed files whose names change between the moment in which they are found and that in which they are read.
+
+use std::os::unix::fs::symlink;
+
+use super::twins::compress_file;
+use super::*;
+
+/// A file of `lines` lines named `name`.
+fn text(name: &str, lines: usize) -> String {
+    (0..lines).map(|n| format!("{name} line {n:05}\n")).collect()
+}
+
+/// As `logrotate` does: `.2.gz` becomes `.3.gz` and so on, and the live file `.1.gz`.
+fn rotate(dir: &Path, older: usize) {
+    for number in (1..=older).rev() {
+        let at = |number| dir.join(format!("a.log.{number}.gz"));
+        fs::rename(at(number), at(number + 1)).unwrap();
+    }
+    fs::rename(dir.join("a.log"), dir.join("a.log.1")).unwrap();
+    compress_file(&dir.join("a.log.1"));
+}
+
+/// Reads as few bytes as one byte, and tells the rig.
+fn read_little(rig: &mut Rig) {
+    let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
+    while buffer.is_empty() {
+        rig.follower.read(&mut buffer, 20, &mut events);
+    }
+    rig.take(&buffer, events);
+}
+
+#[test]
+fn a_copy_is_read_to_its_end_whatever_its_name_leads_to_by_then() {
+    // Held open, and where no descriptor is left for it.
+    for open_files_max in [64, 0] {
+        let mut rig = Rig::with(&["*.log"], |_, config| {
+            (config.slice_bytes_max, config.open_files_max) = (20, open_files_max);
+        });
+        let dir = rig.dir.path().to_owned();
+        rig.append("a.log", text("first", 100));
+        rig.follower.rescan();
+        rotate(&dir, 0);
+        rig.follower.rescan();
+        // What is found is not read yet, and what has its name then was read before.
+        rig.append("a.log", text("second", 50));
+        rig.until(|rig| !rig.texts().is_empty());
+        rotate(&dir, 1);
+        rig.append("a.log", text("third", 20));
+        rig.until(|rig| rig.texts().len() == 3 && rig.texts()[2].len() == 20 * 17);
+        rotate(&dir, 2);
+        rig.until(|rig| rig.count(is_forgotten) == 3);
+        let expected = [text("first", 100), text("second", 50), text("third", 20)];
+        assert_eq!(rig.texts(), expected, "{open_files_max}");
+        assert_eq!(rig.lost(), []);
+    }
+}
+
+#[test]
+fn the_rest_of_a_file_is_read_from_its_copy_and_no_other_that_has_its_name() {
+    let mut rig = Rig::with(&["a.log"], |_, config| config.slice_bytes_max = 20);
+    let dir = rig.dir.path().to_owned();
+    rig.append("a.log", text("first", 100));
+    rig.follower.rescan();
+    read_little(&mut rig);
+    // Stopped in the middle of it; it is compressed, and the agent finds the copy.
+    let resume = rig.kill(0);
+    rotate(&dir, 0);
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.append("a.log", text("other", 100));
+    rotate(&dir, 1);
+    rig.until(|rig| rig.count(is_forgotten) == 2);
+    assert_eq!(rig.texts(), [text("first", 100), text("other", 100)]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn files_that_go_before_they_are_opened_are_each_read_from_their_own_copy() {
+    // An outage: nothing is read, and names are looked at now and then.
+    let mut rig = Rig::new(&["a.log", "a.log.*"]);
+    let dir = rig.dir.path().to_owned();
+    for number in 0..40 {
+        rig.append("a.log", text(&format!("{number:02}"), 1 + number % 7));
+        if number % 3 == 0 {
+            rig.follower.rescan();
+        }
+        rotate(&dir, number);
+        if number % 5 == 0 {
+            rig.follower.rescan();
+            rig.follower.hold();
+        }
+    }
+    rig.until(|rig| rig.texts().len() == 40 && rig.follower.files() == 0);
+    let expected: Vec<String> = (0..40)
+        .map(|number| text(&format!("{number:02}"), 1 + number % 7))
+        .collect();
+    assert_eq!(rig.texts(), expected);
+    assert_eq!(rig.lost(), []);
+    rig.follower.rescan();
+    rig.step();
+    assert_eq!(rig.texts(), expected, "nothing is read twice");
+}
+
+#[test]
+fn a_copy_that_is_renamed_while_the_directory_is_listed_is_found() {
+    let mut rig = Rig::new(&["a.log"]);
+    rig.append("a.log", text("first", 10));
+    rig.follower.rescan();
+    rig.rename("a.log", "a.log.1");
+    compress_file(&rig.path("a.log.1"));
+    // Behind what the first listing has read already.
+    fs::rename(rig.path("a.log.1.gz"), rig.path("hidden")).unwrap();
+    let (hidden, shown) = (rig.path("hidden"), rig.path("a.log.2.gz"));
+    let show = move || fs::rename(hidden, shown).unwrap();
+    // The first listing of those that follow is over then.
+    BETWEEN_LOOKS.with_borrow_mut(|next| next.push(Box::new(show)));
+    let copies = crate::follower::copy::list(rig.dir.path(), |_| true);
+    assert_eq!(copies.len(), 1);
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.texts(), [text("first", 10)]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_file_that_has_only_begun_accounts_for_no_copy() {
+    let mut rig = Rig::new(&["a.log"]);
+    let dir = rig.dir.path().to_owned();
+    rig.append("a.log", "begins ");
+    rig.until(|rig| rig.texts().len() == 1);
+    // Another one begins alike, comes and goes.
+    rig.rename("a.log", "a.log.9");
+    rig.append("a.log", "begins and ends\n");
+    rotate(&dir, 0);
+    rig.until(|rig| rig.texts().len() == 2);
+    assert_eq!(rig.texts(), ["begins ", "begins and ends\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_copy_outside_the_roots_is_not_read_whatever_leads_to_it() {
+    for is_dir in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for sub in ["logs", "secret"] {
+            fs::create_dir(at(sub)).unwrap();
+        }
+        append(&at("secret/a.log"), b"secret\n");
+        match is_dir {
+            true => symlink(at("secret"), at("logs/dir")).unwrap(),
+            false => symlink(at("secret/a.log"), at("logs/a.log")).unwrap(),
+        }
+        let mut rig = Rig::with(&[], |_, config| {
+            config.include = ["logs/*/*.log", "logs/*.log", "logs/*.log.*"]
+                .map(|glob| at(glob).display().to_string())
+                .into();
+            config.gone.since = 1;
+        });
+        // Seen, and gone before it was opened.
+        compress_file(&at("secret/a.log"));
+        let _ = fs::remove_file(at("logs/a.log"));
+        rig.follower.rescan();
+        rig.step();
+        rig.follower = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        rig.step();
+        assert_eq!(rig.texts(), [""; 0], "{is_dir}");
+    }
+}
