@@ -155,6 +155,18 @@ impl Sketch {
     }
 }
 
+/// How much a compressed file expands to, if it is whole: its checksums are right. It is decompressed once.
+pub(crate) fn expanded_bytes(file: &Arc<fs::File>) -> io::Result<u64> {
+    let mut reader = GzipReader::new(Arc::clone(file), 0)?;
+    let (mut step, mut size) = (vec![0; STEP_BYTES], 0);
+    loop {
+        match reader.read(&mut step)? {
+            0 => return Ok(size),
+            bytes => size += bytes as u64,
+        }
+    }
+}
+
 /// Whether a name is that of a compressed file.
 pub(crate) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "gz")

@@ -16,6 +16,9 @@ use crate::file::{File, Open};
 use crate::gzip::{self, Sketch};
 use crate::identity::FileId;
 
+/// How often files are opened at most while their names change.
+const TRIES_MAX: usize = 16;
+
 /// What is known of the content of a file, and whose copy is no longer wanted.
 enum Known {
     /// This slot.
@@ -55,7 +58,7 @@ impl Follower {
         let mut found = Vec::new();
         for mut copy in copies {
             match self.classify(&mut copy, &mut known) {
-                Found::Unready => {}
+                Found::Unready => self.missed.look_again(dir),
                 Found::Known(born) => found.push((copy, None, born)),
                 Found::Unknown(sketch) => {
                     let fits = |file: &(u64, u32)| self.fits(*file, &copy, &sketch);
@@ -122,22 +125,38 @@ impl Follower {
         for original in originals {
             self.appeared(original, true);
         }
-        let closed: Vec<u32> = self
-            .slots_in(dir)
-            .filter(|(_, file)| !file.gone && is_unopened(file))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in closed {
-            let Some(file) = &mut self.files[slot as usize] else {
-                continue;
-            };
-            match file.open(&self.roots) {
-                Ok(Open::Done) => self.open_files += 1,
-                Ok(Open::Stale(names)) => names.iter().for_each(|name| self.detach(name)),
-                _ => {}
+        // A name may lead elsewhere in the moment in which it is opened.
+        for _ in 0..TRIES_MAX {
+            let unopened = self.slots_in(dir);
+            let unopened = unopened.filter(|(_, file)| !file.gone && is_unopened(file));
+            let unopened: Vec<u32> = unopened.map(|(slot, _)| slot).collect();
+            let mut is_stale = false;
+            for slot in unopened {
+                is_stale |= self.open_now(slot);
+            }
+            self.resolve_nameless();
+            if !is_stale {
+                break;
             }
         }
-        self.resolve_nameless();
+    }
+
+    /// Opens a file before its turn. True if a name of it led elsewhere.
+    fn open_now(&mut self, slot: u32) -> bool {
+        let opened = self.files[slot as usize]
+            .as_mut()
+            .map(|file| file.open(&self.roots));
+        match opened {
+            Some(Ok(Open::Done)) => {
+                self.open_files += 1;
+                false
+            }
+            Some(Ok(Open::Stale(names))) => {
+                names.iter().for_each(|name| self.detach(name));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The files of a directory that went before they were opened, oldest first.
@@ -212,7 +231,13 @@ impl Follower {
                 Err(_) => return Found::Unready,
             }
         }
-        Found::Unknown(sketch)
+        // While it is written it tells no size, and may be the copy of a known file. One that never ends is given up when
+        // it is read.
+        match gzip::expanded_bytes(&file) {
+            Ok(size) if size & u64::from(u32::MAX) != u64::from(sketch.size) => Found::Unready,
+            Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Found::Unready,
+            _ => Found::Unknown(sketch),
+        }
     }
 
     /// The copy of a known file was found. Gives the number of that file, and when it was made.

@@ -4,7 +4,7 @@
 //! which such a file went. Inotify tells names only, and by the time it does they lead elsewhere: a name that was deleted and
 //! was not that of a known file is all there is to see. What has no compressed copy is counted as lost.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -24,6 +24,8 @@ pub(super) struct Missed {
     /// Files of a directory that were found by the copies made of them, before it was known that they went; and at which
     /// look.
     ahead: BTreeMap<PathBuf, (usize, u64)>,
+    /// Directories with compressed files that were not whole at the last look.
+    unready: BTreeSet<PathBuf>,
     /// How often names were looked at.
     number: u64,
     /// When names were looked at, in nanoseconds since the Unix epoch: what was made before the first was seen then.
@@ -51,6 +53,7 @@ impl Missed {
             looks: [now; 3],
             begin: now.saturating_sub(TICK_NANOS),
             ahead: BTreeMap::new(),
+            unready: BTreeSet::new(),
             number: 0,
             dirs: BTreeMap::new(),
             has_looked: false,
@@ -60,6 +63,9 @@ impl Missed {
     /// Names are looked at now.
     pub(super) fn look(&mut self) {
         self.looks = [self.looks[1], self.looks[2], now()];
+        for dir in std::mem::take(&mut self.unready) {
+            self.dirs.entry(dir).or_default();
+        }
         self.number += 1;
         let number = self.number;
         self.ahead.retain(|_, (_, seen)| *seen + 2 >= number);
@@ -71,6 +77,11 @@ impl Missed {
         let missed = self.dirs.entry(dir.to_owned()).or_default();
         let unseen = unseen.map(|(path, place)| (path.to_owned(), place));
         missed.names.extend(unseen);
+    }
+
+    /// A compressed file of a directory is not whole yet.
+    pub(super) fn look_again(&mut self, dir: &Path) {
+        self.unready.insert(dir.to_owned());
     }
 
     /// A known file went from a directory.

@@ -7,7 +7,9 @@ use super::*;
 
 /// A file of `lines` lines named `name`.
 fn text(name: &str, lines: usize) -> String {
-    (0..lines).map(|n| format!("{name} line {n:05}\n")).collect()
+    (0..lines)
+        .map(|n| format!("{name} line {n:05}\n"))
+        .collect()
 }
 
 /// As `logrotate` does: `.2.gz` becomes `.3.gz` and so on, and the live file `.1.gz`.
