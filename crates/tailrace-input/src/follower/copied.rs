@@ -141,8 +141,11 @@ impl Follower {
         }
     }
 
-    /// Opens a file before its turn. True if a name of it led elsewhere.
+    /// Opens a file before its turn, if there is a descriptor for it. True if a name of it led elsewhere.
     fn open_now(&mut self, slot: u32) -> bool {
+        if self.open_files >= self.config.open_files_max.max(1) {
+            return false;
+        }
         let opened = self.files[slot as usize]
             .as_mut()
             .map(|file| file.open(&self.roots));

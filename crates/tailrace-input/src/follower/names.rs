@@ -311,7 +311,9 @@ impl Follower {
     pub(super) fn take_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         let mut rescan = false;
-        self.missed.look();
+        if !self.is_polling() {
+            self.missed.look();
+        }
         for _ in 0..DRAINS_MAX {
             let more = self.discovery.watcher.drain(&mut changes);
             rescan |= self.apply(&changes);

@@ -60,7 +60,7 @@ impl Content {
     fn draw(rng: &mut Rng, sequence: u64) -> Content {
         let drawn = rng.next() % 64;
         match drawn {
-            _ if sequence % PLAIN_EVERY == 0 => Content::Plain,
+            _ if sequence.is_multiple_of(PLAIN_EVERY) => Content::Plain,
             0..6 => Content::Sparse,
             6..8 => Content::Nul,
             8..10 => Content::Broken,

@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::twins::compress_file;
 use super::*;
+use crate::follower::WatchMode;
 
 /// A file of `lines` lines named `name`.
 fn text(name: &str, lines: usize) -> String {
@@ -102,6 +103,27 @@ fn files_that_go_before_they_are_opened_are_each_read_from_their_own_copy() {
     rig.follower.rescan();
     rig.step();
     assert_eq!(rig.texts(), expected, "nothing is read twice");
+}
+
+#[test]
+fn without_inotify_what_came_and_went_between_two_sweeps_is_read_from_its_copy() {
+    let mut rig = Rig::with(&["a.log"], |_, config| config.watch = WatchMode::Poll);
+    let dir = rig.dir.path().to_owned();
+    rig.append("a.log", text("first", 10));
+    rig.follower.rescan();
+    rig.until(|rig| rig.texts().len() == 1);
+    // Looked at in between, without a sweep.
+    (0..5).for_each(|_| rig.follower.take_changes());
+    rotate(&dir, 0);
+    rig.append("a.log", text("second", 20));
+    rotate(&dir, 1);
+    rig.append("a.log", text("third", 30));
+    (0..5).for_each(|_| rig.follower.take_changes());
+    rig.follower.rescan();
+    rig.until(|rig| rig.texts().len() == 3);
+    let expected = [text("first", 10), text("second", 20), text("third", 30)];
+    assert_eq!(rig.texts(), expected);
+    assert_eq!(rig.lost(), []);
 }
 
 #[test]
