@@ -202,6 +202,7 @@ impl LossReason {
     pub(crate) fn of_gzip(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::FileTooLarge => Self::Expanded,
+            io::ErrorKind::NotFound => Self::Vanished,
             _ => Self::Corrupt,
         }
     }

@@ -94,6 +94,10 @@ pub(crate) struct File {
     pub(crate) alien: bool,
     /// What it is read from, where it is gone itself.
     pub(crate) twin: Option<Box<Twin>>,
+    /// Whether its generation of its inode is held until it ends, because another file may get the inode.
+    pub(crate) holds_generation: bool,
+    /// Whether a compressed copy was found that is not read, because this file is.
+    pub(crate) has_copy: bool,
     /// The sweep that last saw it.
     pub(crate) tick: u64,
     /// [`Meta::changed`] when it was last looked at.
@@ -178,6 +182,8 @@ impl File {
             born: 0,
             alien: false,
             twin: None,
+            holds_generation: false,
+            has_copy: false,
             tick: 0,
             changed: 0,
             looked_size: 0,
@@ -197,6 +203,28 @@ impl File {
             tail: self.tail,
             changed: self.changed,
         }
+    }
+
+    /// What tells whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
+    /// that went while it was closed nobody knows how it had grown.
+    pub(crate) fn as_copied(&self, key: FingerprintKey) -> Option<(FileId, Option<u64>)> {
+        let Some(handle) = &self.handle else {
+            let size = (!self.gone).then_some(self.size);
+            return (self.fingerprint.bytes > 0).then_some((self.id(), size));
+        };
+        let size = Meta::of_file(handle).ok()?.bytes;
+        let mut room = [0; FINGERPRINT_BYTES_MAX];
+        let head = usize::try_from(size).unwrap_or(usize::MAX).min(room.len());
+        let bytes = read_full_at(handle, &mut room[..head], 0).ok()?;
+        let fingerprint = key.fingerprint(&room[..bytes]);
+        let mut room = [0; TAIL_BYTES_MAX];
+        let tail = self.tail_at(size, &mut room, key).ok()??;
+        let id = FileId {
+            fingerprint,
+            tail,
+            ..self.id()
+        };
+        (bytes > 0).then_some((id, Some(size)))
     }
 
     /// Goes on where an earlier run stopped with the file of this identity.
@@ -287,7 +315,7 @@ impl File {
         for name in &self.names {
             // A stat first: opening a pipe or a device could have an effect on its other users.
             match Meta::of_target(name) {
-                Ok(meta) if meta.is_file() && meta.inode == self.inode => {}
+                Ok(meta) if meta.is_file() && self.is(&meta) => {}
                 Ok(_) => {
                     stale.push(name.clone());
                     continue;
@@ -299,8 +327,8 @@ impl File {
                 Err(e) => return Err(e),
             }
             let handle = match roots.open(name) {
-                Ok(Opened::Beneath(fd)) => fs::File::from(fd),
-                Ok(Opened::Outside(_)) if self.listed => match fs::File::open(name) {
+                Ok(Opened::Beneath(handle)) => handle,
+                Ok(Opened::Outside(_)) if self.listed => match roots.open_moved(name) {
                     Ok(handle) => handle,
                     Err(_) => continue,
                 },
@@ -312,13 +340,19 @@ impl File {
                 Err(e) => return Err(e),
             };
             let meta = Meta::of_file(&handle)?;
-            if meta.is_file() && meta.inode == self.inode {
+            if self.is(&meta) {
                 self.handle = Some(handle);
                 return Ok(Open::Done);
             }
             stale.push(name.clone());
         }
         Ok(Open::Stale(stale))
+    }
+
+    /// Whether this is of the same file, and not of another one that has its inode now.
+    pub(crate) fn is(&self, meta: &Meta) -> bool {
+        let is_other = self.born != 0 && meta.born != 0 && meta.born != self.born;
+        meta.inode == self.inode && !is_other
     }
 
     /// The size now, of the open file.
@@ -533,8 +567,8 @@ impl File {
     }
 
     /// What the content begins with, before an offset.
-    pub(crate) fn head(&self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
-        match &self.twin {
+    pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
+        match &mut self.twin {
             Some(twin) => twin.head(offset, roots),
             None => read_head(self.handle()?, offset),
         }

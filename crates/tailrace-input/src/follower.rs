@@ -19,10 +19,13 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
+mod copied;
+mod copy;
 mod generation;
 mod handover;
 mod held;
 mod hole;
+mod missed;
 mod names;
 mod order;
 mod read;
@@ -54,6 +57,7 @@ use crate::watch::{Changes, Waker, Watcher, Woken};
 pub use access::{Denied, denied};
 use generation::Generations;
 pub use handover::HandedOver;
+use missed::Missed;
 use names::Memory;
 use timers::Timers;
 pub(crate) use twin::Twin;
@@ -283,6 +287,12 @@ pub struct Follower {
     problems: HashMap<PathBuf, (String, u64)>,
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
+    /// Compressed files of which it is known whose they are.
+    owned: copy::Owned,
+    /// Counts the descriptors held by compressed files that wait for their turn.
+    copies_held: copy::Permit,
+    /// Directories in which files went unseen.
+    missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
     too_large: RefCell<Vec<(PathBuf, String)>>,
     changes: Changes,
@@ -361,6 +371,9 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             denied: HashSet::new(),
+            owned: copy::Owned::default(),
+            copies_held: Arc::default(),
+            missed: Missed::new(),
             too_large: RefCell::default(),
             changes: Changes::default(),
             memory: Memory::default(),
@@ -386,6 +399,7 @@ impl Follower {
         read.extend(resume.iter().map(|entry| entry.id));
         follower.take_resume(resume);
         let found = follower.sweep();
+        let copies = follower.copies_there();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
         follower.take_untold();
@@ -395,6 +409,7 @@ impl Follower {
             follower.find_unknown(&known, &read);
         }
         follower.find_overtaking();
+        follower.leave_copies(copies);
         follower.config.handed_over = HandedOver::default();
         follower.first_start = false;
         follower.is_new = false;

@@ -1,21 +1,22 @@
 //! A compressed file as the bytes it was made of.
 //!
-//! Takes the path of a `.gz` file, says whether it holds the rest of a file that is known, and gives bytes
-//! from any offset of the original. It is opened as every other file is (`roots.rs`). Holds a few buffers, never a
-//! file in memory; never believes a name, and never decompresses without end: a file may expand to
+//! Takes an open `.gz` file, says whether it holds the rest of a file that is known, and gives bytes from any offset of the
+//! original. Knows no names: which file is opened is `follower/copy.rs`'s affair. Holds a few buffers, never a
+//! file in memory; and never decompresses without end: a file may expand to
 //! [`EXPANDED_BYTES_FREE`], or to [`RATIO_MAX`] times its size, at most to [`EXPANDED_BYTES_MAX`]. Beyond that it is an
 //! error of the kind `FileTooLarge`.
 
 use std::fs;
 use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, FingerprintKey, TAIL_BYTES_MAX, ends_in_line, read_full_at,
 };
-use crate::roots::Roots;
 
 /// A file may expand to so many bytes, whatever its own size is.
 const EXPANDED_BYTES_FREE: u64 = 256 << 20;
@@ -37,11 +38,25 @@ pub(crate) struct Original {
 
 /// Reads the original bytes.
 pub(crate) struct GzipReader {
-    decoder: MultiGzDecoder<BufReader<fs::File>>,
+    decoder: MultiGzDecoder<BufReader<Whole>>,
     /// How many bytes it may still give.
     left: u64,
     /// The last bytes given or skipped: as many as a tail covers, or all.
     last: Vec<u8>,
+}
+
+/// A file that is read from its first byte, whoever reads it beside.
+struct Whole {
+    file: Arc<fs::File>,
+    offset: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read_at(buffer, self.offset)?;
+        self.offset += bytes as u64;
+        Ok(bytes)
+    }
 }
 
 impl std::fmt::Debug for GzipReader {
@@ -51,11 +66,10 @@ impl std::fmt::Debug for GzipReader {
 }
 
 impl GzipReader {
-    /// Opens a compressed file at an offset of the original; at its end if it is shorter.
-    pub(crate) fn open(path: &Path, offset: u64, roots: &Roots) -> io::Result<Self> {
-        let file = roots.open_file(path)?;
+    /// Begins at an offset of the original; at its end if it is shorter.
+    pub(crate) fn new(file: Arc<fs::File>, offset: u64) -> io::Result<Self> {
         let left = expanded_bytes_max(file.metadata()?.len());
-        let file = BufReader::with_capacity(STEP_BYTES, file);
+        let file = BufReader::with_capacity(STEP_BYTES, Whole { file, offset: 0 });
         let mut reader = Self {
             decoder: MultiGzDecoder::new(file),
             left,
@@ -78,6 +92,18 @@ impl GzipReader {
     /// The bytes just before the next one: as many as a tail covers, or all there are.
     pub(crate) fn last(&self) -> &[u8] {
         &self.last
+    }
+
+    /// Fills the whole buffer, or as much of it as there is. Gives how much.
+    pub(crate) fn read_full(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = 0;
+        while bytes < buffer.len() {
+            match self.read(&mut buffer[bytes..])? {
+                0 => break,
+                more => bytes += more,
+            }
+        }
+        Ok(bytes)
     }
 
     /// Fills the buffer from its start. 0 at the end.
@@ -111,22 +137,33 @@ pub(crate) struct Sketch {
 
 impl Sketch {
     /// Looks at a file.
-    pub(crate) fn of(path: &Path, roots: &Roots) -> io::Result<Self> {
-        let file = roots.open_file(path)?;
+    pub(crate) fn of(file: &Arc<fs::File>) -> io::Result<Self> {
         let end = file.metadata()?.len();
         let mut size = [0; 4];
         let before = end.saturating_sub(size.len() as u64);
-        if read_full_at(&file, &mut size, before)? < size.len() {
+        if read_full_at(file, &mut size, before)? < size.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut head = Vec::new();
-        MultiGzDecoder::new(BufReader::new(file))
-            .take(FINGERPRINT_BYTES_MAX as u64)
-            .read_to_end(&mut head)?;
+        let mut reader = GzipReader::new(Arc::clone(file), 0)?;
+        let mut head = vec![0; FINGERPRINT_BYTES_MAX];
+        let bytes = reader.read_full(&mut head)?;
+        head.truncate(bytes);
         Ok(Self {
             head,
             size: u32::from_le_bytes(size),
         })
+    }
+}
+
+/// How much a compressed file expands to, if it is whole: its checksums are right. It is decompressed once.
+pub(crate) fn expanded_bytes(file: &Arc<fs::File>) -> io::Result<u64> {
+    let mut reader = GzipReader::new(Arc::clone(file), 0)?;
+    let (mut step, mut size) = (vec![0; STEP_BYTES], 0);
+    loop {
+        match reader.read(&mut step)? {
+            0 => return Ok(size),
+            bytes => size += bytes as u64,
+        }
     }
 }
 
@@ -145,13 +182,12 @@ pub(crate) fn compressed_name(path: &Path) -> PathBuf {
 /// Whether a compressed file holds the file of this identity, whole: the same first bytes, and the same
 /// bytes where reading stopped; and more than `offset`. It is decompressed once.
 pub(crate) fn holds(
-    path: &Path,
+    file: &Arc<fs::File>,
     id: FileId,
     offset: u64,
     key: FingerprintKey,
-    roots: &Roots,
 ) -> io::Result<Option<Original>> {
-    let mut reader = GzipReader::open(path, 0, roots)?;
+    let mut reader = GzipReader::new(Arc::clone(file), 0)?;
     let mut head = Vec::with_capacity(FINGERPRINT_BYTES_MAX);
     let mut tails = [Window::new(id.tail.offset), Window::new(offset)];
     let mut step = vec![0; STEP_BYTES];
@@ -221,7 +257,6 @@ impl Window {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::io::Write;
-    use std::os::unix::fs::symlink;
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
@@ -229,7 +264,7 @@ mod tests {
     use super::*;
 
     /// A file that expands to so many MiB of zeros.
-    pub(crate) fn zeros(path: &Path, mib: usize) {
+    fn zeros(path: &Path, mib: usize) {
         let mut encoder = GzEncoder::new(fs::File::create(path).unwrap(), Compression::best());
         let step = vec![0; 1 << 20];
         (0..mib).for_each(|_| encoder.write_all(&step).unwrap());
@@ -239,10 +274,11 @@ mod tests {
     #[test]
     fn a_bomb_ends_at_the_limit() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, roots) = (dir.path().join("a.gz"), Roots::new(vec![dir.path().into()]));
+        let path = dir.path().join("a.gz");
         zeros(&path, 300);
-        assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
-        let mut reader = GzipReader::open(&path, 0, &roots).unwrap();
+        let file = Arc::new(fs::File::open(&path).unwrap());
+        assert!(file.metadata().unwrap().len() < 1 << 20);
+        let mut reader = GzipReader::new(Arc::clone(&file), 0).unwrap();
         let (mut step, mut given) = (vec![0; STEP_BYTES], 0);
         let error = loop {
             match reader.read(&mut step) {
@@ -252,38 +288,12 @@ mod tests {
             assert!(given <= EXPANDED_BYTES_FREE, "no end");
         };
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
-        let far = GzipReader::open(&path, 290 << 20, &roots).unwrap_err();
+        let far = GzipReader::new(Arc::clone(&file), 290 << 20).unwrap_err();
         assert_eq!(far.kind(), ErrorKind::FileTooLarge);
         // What is within the limit is read whole.
-        assert!(GzipReader::open(&path, 200 << 20, &roots).is_ok());
+        assert!(GzipReader::new(file, 200 << 20).is_ok());
         assert_eq!(expanded_bytes_max(0), EXPANDED_BYTES_FREE);
         assert_eq!(expanded_bytes_max(10 << 20), 2000 << 20);
         assert_eq!(expanded_bytes_max(u64::MAX), EXPANDED_BYTES_MAX);
-    }
-
-    #[test]
-    fn only_a_regular_file_beneath_the_roots_is_opened() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::create_dir(at("logs")).unwrap();
-        zeros(&at("secret.gz"), 1);
-        symlink(at("secret.gz"), at("logs/link.gz")).unwrap();
-        symlink("/dev/zero", at("logs/device.gz")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            at("logs/pipe.gz"),
-            rustix::fs::FileType::Fifo,
-            0o600.into(),
-            0,
-        )
-        .unwrap();
-        let roots = Roots::new(vec![at("logs")]);
-        for name in ["logs/link.gz", "logs/device.gz", "logs/pipe.gz"] {
-            let opened = GzipReader::open(&at(name), 0, &roots);
-            assert_eq!(opened.unwrap_err().kind(), ErrorKind::Other, "{name}");
-            assert!(Sketch::of(&at(name), &roots).is_err(), "{name}");
-        }
-        // Beside a followed file that was moved out of the roots, where no link leads to it.
-        assert!(GzipReader::open(&at("secret.gz"), 0, &roots).is_ok());
     }
 }

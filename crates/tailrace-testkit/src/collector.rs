@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
@@ -27,6 +27,8 @@ use crate::TestTls;
 
 /// A test that waits longer than this for something to arrive has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// A running collector. Dropping it closes everything.
 pub struct Collector {
@@ -35,6 +37,8 @@ pub struct Collector {
     shared: Arc<Shared>,
     /// `None` while stopped.
     runtime: Option<Runtime>,
+    /// Keeps the port while nobody listens.
+    reserved: Option<TcpSocket>,
 }
 
 impl Collector {
@@ -60,6 +64,7 @@ impl Collector {
             tls,
             shared: Arc::new(Shared::new(judge)),
             runtime: None,
+            reserved: None,
         };
         collector.restart();
         collector
@@ -156,6 +161,8 @@ impl Collector {
             std::thread::spawn(move || runtime.shutdown_timeout(PATIENCE))
                 .join()
                 .unwrap();
+            // Whoever connects is refused; but nobody else gets the port, and the records with it.
+            self.reserved = reserve(self.address).ok();
         }
     }
 
@@ -168,12 +175,14 @@ impl Collector {
             .enable_all()
             .build()
             .unwrap();
-        let listener = std::net::TcpListener::bind(self.address).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        self.address = listener.local_addr().unwrap();
+        let socket = match self.reserved.take() {
+            Some(socket) => socket,
+            None => reserve(self.address).unwrap(),
+        };
+        self.address = socket.local_addr().unwrap();
         let listener = {
             let _inside = runtime.enter();
-            TcpListener::from_std(listener).unwrap()
+            socket.listen(BACKLOG).unwrap()
         };
         runtime.spawn(serve::run(
             listener,
@@ -235,6 +244,14 @@ fn report(what: &str, count: usize, waited: Result<(), Counts>) {
     if let Err(counts) = waited {
         panic!("{count} {what} did not arrive within {PATIENCE:?}: {counts:?}");
     }
+}
+
+/// Takes a port without listening.
+fn reserve(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod faults;
 mod matrix;
 mod record;
 mod rng;
+mod rotated;
 mod run;
 mod scenario;
 mod sink;

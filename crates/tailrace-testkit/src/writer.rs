@@ -85,6 +85,11 @@ impl Writer {
     /// The first half of a rotation: what is written now still goes to the renamed file.
     pub fn rename(&mut self) -> PathBuf {
         let rotated = self.rotated_path();
+        self.rename_to(rotated)
+    }
+
+    /// The same, to a path of its own choice.
+    pub fn rename_to(&mut self, rotated: PathBuf) -> PathBuf {
         std::fs::rename(&self.path, &rotated).unwrap();
         rotated
     }

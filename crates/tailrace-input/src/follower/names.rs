@@ -29,6 +29,8 @@ const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
+/// How often a directory is listed at most while its names change.
+const LISTINGS_MAX: usize = 16;
 
 /// What has to be remembered from one batch of changes to the next. A `stat` made while a batch is
 /// worked on shows what happened after it; those changes are in the next batch, never later. So
@@ -40,8 +42,9 @@ pub(super) struct Memory {
     moves: HashMap<u32, (Moved, u64)>,
     /// Names outside the globs that a file of the input was renamed to.
     inherited: HashMap<PathBuf, u64>,
-    /// Names of the input that appeared and led nowhere when looked at.
-    unseen: HashMap<PathBuf, u64>,
+    /// Names of the input that appeared and led nowhere when looked at, and the place in the order of reading that a file
+    /// had which appeared then.
+    unseen: HashMap<PathBuf, (u64, u64)>,
 }
 
 /// The first half of a rename.
@@ -58,7 +61,7 @@ impl Memory {
         let number = self.number;
         self.moves.retain(|_, (_, seen)| *seen == number);
         self.inherited.retain(|_, seen| *seen == number);
-        self.unseen.retain(|_, seen| *seen == number);
+        self.unseen.retain(|_, (_, seen)| *seen == number);
         self.number += 1;
     }
 }
@@ -105,6 +108,9 @@ impl Follower {
             let since = swept_at.saturating_sub(LOOK_BACK_NS).max(self.started_at);
             self.unannounced_since = since.saturating_sub(CLOCK_TICK_NS).max(1);
         }
+        if self.is_polling() {
+            self.missed.look();
+        }
         let mut found = Found::default();
         self.discovery.walk_all(&mut found);
         self.report(&mut found);
@@ -121,6 +127,12 @@ impl Follower {
         self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
         self.find_rotated(&rotated);
+        for (path, _) in &rotated {
+            if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
+                self.missed.note(dir, None);
+            }
+        }
+        self.find_missed();
         let tick = self.tick;
         self.problems
             .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
@@ -183,6 +195,7 @@ impl Follower {
                 }
                 self.hold_deleted(slot);
                 self.mark_ready(slot);
+                self.went(slot);
             }
         }
     }
@@ -198,7 +211,7 @@ impl Follower {
         } else {
             file.path
                 .parent()
-                .and_then(|dir| find_inode(dir, file.inode))
+                .and_then(|dir| find_inode(dir, file.inode, file.born))
         };
         match path {
             Some(path) => {
@@ -305,7 +318,8 @@ impl Follower {
         let known = self.files[slot as usize].as_ref().map_or(0, |f| f.born);
         let born = meta.born;
         if known != 0 && born != 0 && known != born {
-            if self.go_on_from_twin(slot) {
+            let is_unopened = self.went_unopened(slot);
+            if is_unopened || self.go_on_from_twin(slot) {
                 return;
             }
             let mut events = std::mem::take(&mut self.pending);
@@ -317,6 +331,9 @@ impl Follower {
     pub(super) fn take_changes(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         let mut rescan = false;
+        if !self.is_polling() {
+            self.missed.look();
+        }
         for _ in 0..DRAINS_MAX {
             let begin = Instant::now();
             let more = self.discovery.watcher.drain(&mut changes);
@@ -328,9 +345,11 @@ impl Follower {
         }
         self.changes = changes;
         if rescan {
+            self.note_all_missed();
             self.sweep();
         } else {
             self.resolve_nameless();
+            self.find_missed();
         }
     }
 
@@ -416,15 +435,14 @@ impl Follower {
                 self.memory.moves.insert(cookie, (moved, number));
             }
             ChangeKind::Deleted => {
-                if self.memory.unseen.remove(path).is_some() && !self.read_missed(path) {
-                    self.pending.push(FileEvent::Lost {
-                        source: None,
-                        path: path.to_owned(),
-                        bytes: 0,
-                        reason: LossReason::Missed,
-                    });
-                }
+                let unseen = self.memory.unseen.remove(path);
+                let was_known = self.by_path.contains_key(path);
                 self.name_left(path);
+                // What has the name still, or again, is not what went.
+                let is_known = was_known && !self.by_path.contains_key(path);
+                if !is_known && (wanted || inherited || self.is_original(path)) {
+                    self.deleted_unknown(path, unseen.map(|(place, _)| place));
+                }
             }
             ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
         }
@@ -440,16 +458,27 @@ impl Follower {
         self.mark_ready(slot);
     }
 
+    fn deleted_unknown(&mut self, path: &Path, place: Option<u64>) {
+        if let Some(dir) = path.parent().filter(|_| !gzip::is_gzip(path)) {
+            self.missed.note(dir, place.map(|place| (path, place)));
+        }
+    }
+
+    /// Whether a name may be that of a rotated file of the input.
+    fn is_original(&self, path: &Path) -> bool {
+        !gzip::is_gzip(path) && self.discovery.matches(&self.origin_of(path))
+    }
+
     /// A name was created or renamed to, by the file of `moved` if that is known; it may have gone again since.
     fn name_came(&mut self, path: &Path, wanted: bool, moved: Option<u32>) {
         self.appeared(path, wanted);
         if wanted && Meta::of_name(path).is_err() {
             match moved {
                 Some(slot) => self.was_called(slot, path),
-                None if self.read_missed(path) => {}
                 None => {
+                    let place = self.place_before_now(&self.origin_of(path), super::missed::now());
                     let number = self.memory.number;
-                    self.memory.unseen.insert(path.to_owned(), number);
+                    self.memory.unseen.insert(path.to_owned(), (place, number));
                 }
             }
         }
@@ -503,9 +532,9 @@ impl Follower {
         let Some(&slot) = self.by_path.get(path) else {
             return;
         };
-        let inode = self.files[slot as usize].as_ref().map(|file| file.inode);
+        let file = self.files[slot as usize].as_ref();
         match Meta::of_target(path) {
-            Ok(meta) if Some(meta.inode) == inode => self.seen(slot, &meta),
+            Ok(meta) if file.is_some_and(|file| file.is(&meta)) => self.seen(slot, &meta),
             _ => self.detach(path),
         }
     }
@@ -650,16 +679,32 @@ fn now_ns() -> u64 {
     now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The path of an inode in a directory.
-pub(super) fn find_inode(dir: &Path, inode: Inode) -> Option<PathBuf> {
-    fs::read_dir(dir).ok()?.flatten().find_map(|entry| {
-        if entry.ino() != inode.inode {
+/// The path of a file in a directory, by its inode and, where that is known, its birth time. A name that changes while
+/// the directory is listed may be left out, so it is listed until nothing changes.
+pub(super) fn find_inode(dir: &Path, inode: Inode, born: u64) -> Option<PathBuf> {
+    let mut before = Vec::new();
+    for _ in 0..LISTINGS_MAX {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).ok()?.flatten() {
+            if entry.ino() == inode.inode {
+                let path = entry.path();
+                let found = Meta::of_name(&path).ok().filter(|meta| {
+                    let is_other = born != 0 && meta.born != 0 && meta.born != born;
+                    meta.is_file() && meta.inode == inode && !is_other
+                });
+                if found.is_some() {
+                    return Some(path);
+                }
+            }
+            names.push((entry.file_name(), entry.ino()));
+        }
+        names.sort();
+        if names == before {
             return None;
         }
-        let path = entry.path();
-        let meta = Meta::of_name(&path).ok()?;
-        (meta.is_file() && meta.inode == inode).then_some(path)
-    })
+        before = names;
+    }
+    None
 }
 
 fn not_regular(kind: rustix::fs::FileType) -> String {

@@ -83,7 +83,7 @@ impl Follower {
             return Ok(false);
         };
         if file.twin.is_some() {
-            return Ok(self.serve_twin(slot, buffer, bytes_max, events));
+            return self.serve_twin(slot, buffer, bytes_max, events);
         }
         if !file.is_open() {
             match file.open(&self.roots)? {
@@ -172,17 +172,17 @@ impl Follower {
         let Some(earlier) = self.goes_on(slot) else {
             return;
         };
-        let Some(file) = &self.files[slot as usize] else {
+        let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
         // Where nothing tells which file is the older one, nothing is taken as settled.
         if offset > 0 && file.born == 0 {
             return;
         }
+        let source = file.source;
         let Ok(head) = file.head(offset, &self.roots) else {
             return;
         };
-        let source = file.source;
         events.push(FileEvent::Continues {
             source,
             earlier,
@@ -324,6 +324,10 @@ impl Follower {
     fn not_there(&mut self, slot: u32, stale: &[Arc<Path>], events: &mut Vec<FileEvent>) -> bool {
         for name in stale {
             self.detach(name);
+            // Another file may have it by now.
+            if self.discovery.wants(name) {
+                self.appeared(name, true);
+            }
         }
         self.resolve_nameless();
         events.append(&mut self.pending);
@@ -361,6 +365,7 @@ impl Follower {
             self.generations.hold(file.inode, file.generation);
         }
         let id = file.id();
+        file.has_copy = false;
         file.begin_again(source, generation);
         file.active = Instant::now();
         self.by_source.insert(source, slot);
@@ -369,7 +374,7 @@ impl Follower {
     }
 
     /// A compressed file may turn up that was made of it.
-    fn note_ended(&mut self, id: FileId) {
+    pub(super) fn note_ended(&mut self, id: FileId) {
         self.ended_ids.push_back(id);
         if self.ended_ids.len() > ENDED_IDS_MAX {
             self.ended_ids.pop_front();
@@ -393,12 +398,14 @@ impl Follower {
             return;
         };
         tell_end(&file, reason, events);
-        self.note_ended(file.id());
+        if !file.has_copy && file.twin.is_none() {
+            self.note_ended(file.id());
+        }
         if file.told {
             self.ended.insert(file.source, (file.inode, file.offset));
             self.generations.hold(file.inode, file.generation);
         }
-        if file.twin.is_some() {
+        if file.holds_generation {
             self.generations.let_go(file.inode);
         }
         if self.by_inode.get(&file.inode) == Some(&slot) {

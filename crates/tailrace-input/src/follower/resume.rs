@@ -162,6 +162,7 @@ impl Follower {
     }
 
     pub(super) fn forgotten(&mut self, entry: &Resume) {
+        self.note_ended(entry.id);
         self.pending.push(FileEvent::Forgotten {
             id: entry.id,
             generation: entry.generation,

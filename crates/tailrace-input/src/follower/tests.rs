@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alike;
+mod copies;
 mod corners;
 mod discovery;
 mod order;

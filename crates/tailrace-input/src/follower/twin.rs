@@ -6,23 +6,27 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustix::io::Errno;
+
+use super::copy::{self, Copy};
 use super::{Follower, Resume};
 use crate::chunk::ChunkBuffer;
-use crate::event::{FileEvent, LossReason};
+use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::File;
 use crate::gzip::{self, GzipReader, Original, Sketch};
 use crate::identity::{FingerprintKey, Inode, head_bytes};
-use crate::meta::Meta;
 use crate::roots::Roots;
 
 /// What stands in for a file that is gone.
 #[derive(Debug)]
 pub(crate) struct Twin {
-    path: PathBuf,
+    copy: Copy,
+    /// Whether it holds what was read beneath the roots: then it may have been moved elsewhere with it.
+    is_known: bool,
     original: Original,
     /// Whether the size is what the file itself tells, and not what was found in it.
     size_is_told: bool,
@@ -33,23 +37,31 @@ pub(crate) struct Twin {
 }
 
 impl Twin {
-    /// A compressed file that is read from its first byte, open from now on: it may be renamed or deleted
-    /// before its turn.
-    pub(super) fn whole(path: &Path, size: u64, roots: &Roots) -> io::Result<Self> {
-        Ok(Self {
-            path: path.to_owned(),
+    /// A compressed file that is read from its first byte.
+    pub(super) fn whole(copy: Copy, size: u64) -> Self {
+        Self {
+            copy,
+            is_known: false,
             original: Original {
                 size,
                 mid_line: false,
             },
             size_is_told: true,
-            reader: Some(GzipReader::open(path, 0, roots)?),
+            reader: None,
             is_at_end: false,
-        })
+        }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn copy_id(&self) -> copy::CopyId {
+        self.copy.id()
+    }
+
+    fn open(&mut self, roots: &Roots) -> io::Result<Arc<fs::File>> {
+        let is_known = self.is_known;
+        self.copy.open(|path| match is_known {
+            true => roots.open_moved(path),
+            false => roots.open_beneath(path),
+        })
     }
 }
 
@@ -62,6 +74,10 @@ impl Follower {
         };
         if file.twin.is_some() {
             return false;
+        }
+        if file.fingerprint.bytes == 0 {
+            // Nothing is known of its content: any copy that nobody knows may be its own.
+            return !file.is_open() && self.read_unopened(slot);
         }
         // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
         let overtook = file.overtook;
@@ -76,20 +92,58 @@ impl Follower {
         let Some(twin) = twin else {
             return false;
         };
+        self.go_on_from(slot, twin);
+        true
+    }
+
+    /// A file is read from its twin from now on.
+    pub(super) fn go_on_from(&mut self, slot: u32, twin: Twin) {
         self.close(slot);
+        self.let_inode_go(slot);
         let Some(file) = &mut self.files[slot as usize] else {
-            return false;
+            return;
         };
+        let number = file.number;
         file.twin = Some(Box::new(twin));
+        self.own_twin(slot, number);
+        self.mark_ready(slot);
+    }
+
+    /// A file is gone, and others may have its names and its inode.
+    pub(super) fn let_inode_go(&mut self, slot: u32) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
         let (inode, generation) = (file.inode, file.generation);
+        file.gone = true;
         for name in std::mem::take(&mut file.names) {
             self.by_path.remove(&name);
         }
-        // Another file may get the inode while this one is read.
-        self.by_inode.remove(&inode);
-        self.generations.hold(inode, generation);
-        self.mark_ready(slot);
-        true
+        if self.by_inode.get(&inode) == Some(&slot) {
+            self.by_inode.remove(&inode);
+        }
+        if !std::mem::replace(&mut file.holds_generation, true) {
+            self.generations.hold(inode, generation);
+        }
+    }
+
+    /// The copy is this file's, and nobody else's; it stays open as long as there are descriptors for it.
+    fn own_twin(&mut self, slot: u32, number: SourceId) {
+        let held = Arc::strong_count(&self.copies_held) - 1;
+        let has_room = self.open_files + held < self.config.open_files_max;
+        let permit = has_room.then(|| Arc::clone(&self.copies_held));
+        let Some(twin) = self.files[slot as usize]
+            .as_mut()
+            .and_then(|file| file.twin.as_deref_mut())
+        else {
+            return;
+        };
+        self.owned.add(twin.copy.id(), number, self.missed.since());
+        if let Some(permit) = permit
+            && let Ok(file) = twin.open(&self.roots)
+        {
+            twin.copy.hold(file, permit);
+        }
     }
 
     /// The same for a file that went while no agent ran. If all of it was read it is of no use, unless a record ends in
@@ -115,49 +169,70 @@ impl Follower {
 
     /// A file that is read from its twin from the beginning.
     pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
-        file.gone = true;
+        let number = file.number;
+        (file.gone, file.holds_generation) = (true, true);
         file.twin = Some(Box::new(twin));
         self.generations.hold(file.inode, file.generation);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));
+        self.own_twin(slot, number);
         self.mark_ready(slot);
         self.join_lineage(slot);
     }
 
     fn find_twin(&self, file: &File) -> Option<Twin> {
+        // Nothing is known of its content.
+        if file.fingerprint.bytes == 0 {
+            return None;
+        }
         let dir = file.path.parent()?;
-        let mut names: Vec<PathBuf> = fs::read_dir(dir)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| gzip::is_gzip(path))
-            .filter(|path| begins_alike(path, &file.origin) || begins_alike(path, &file.path))
-            .collect();
+        let mut copies = copy::list(dir, |path| {
+            begins_alike(path, &file.origin) || begins_alike(path, &file.path)
+        });
         // The likely one first: looking into one costs its decompression. Then the oldest: of those that go
         // on alike, the file that is known is the first.
-        names.sort_by_cached_key(|path| {
-            let is_named = path.with_extension("") == *file.path || **path == *file.path;
-            let made = Meta::of_name(path).map_or(0, |meta| meta.born);
-            (!is_named, made)
+        copies.sort_by_cached_key(|copy| {
+            let path = copy.path();
+            let is_named = path.with_extension("") == *file.path || *path == *file.path;
+            (!is_named, copy.made())
         });
-        names.into_iter().find_map(|path| {
-            // Nothing is known of its content: only the name can tell.
-            let is_unknown = file.fingerprint.bytes == 0;
-            if is_unknown && path.with_extension("") != *file.path {
+        let is_free = |copy: &Copy| {
+            let owner = self.owned.owner(copy.id());
+            owner.is_none_or(|owner| owner == file.number)
+        };
+        copies
+            .into_iter()
+            .filter(is_free)
+            .find_map(|copy| self.twin_in(copy, file))
+    }
+
+    /// The copy as the file's twin, if it holds it.
+    fn twin_in(&self, copy: Copy, file: &File) -> Option<Twin> {
+        let mut twin = Twin {
+            copy,
+            is_known: file.listed,
+            original: Original {
+                size: 0,
+                mid_line: false,
+            },
+            size_is_told: false,
+            reader: None,
+            is_at_end: false,
+        };
+        let opened = twin.open(&self.roots).ok()?;
+        let key = self.config.fingerprint_key;
+        twin.original = match gzip::holds(&opened, file.id(), file.offset, key) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let message =
+                    format!("cannot be decompressed: {error}; what nobody read of it is lost");
+                let path = twin.copy.path().to_owned();
+                self.too_large.borrow_mut().push((path, message));
                 return None;
             }
-            let key = self.config.fingerprint_key;
-            let original = is_regular(&path).then(|| self.holds(&path, file, key)?)??;
-            (original.size >= file.offset).then_some(Twin {
-                path,
-                original,
-                size_is_told: false,
-                reader: None,
-                is_at_end: false,
-            })
-        })
+            held => held.ok()??,
+        };
+        (twin.original.size >= file.offset).then_some(twin)
     }
 
     /// Says which compressed files were not looked through to their end.
@@ -167,18 +242,6 @@ impl Follower {
         }
     }
 
-    fn holds(&self, path: &Path, file: &File, key: FingerprintKey) -> Option<Option<Original>> {
-        let held = gzip::holds(path, file.id(), file.offset, key, &self.roots);
-        if let Err(error) = &held
-            && error.kind() == io::ErrorKind::FileTooLarge
-        {
-            let message =
-                format!("cannot be decompressed: {error}; what nobody read of it is lost");
-            self.too_large.borrow_mut().push((path.to_owned(), message));
-        }
-        held.ok()
-    }
-
     /// The turn of a file that is read from its twin.
     pub(super) fn serve_twin(
         &mut self,
@@ -186,20 +249,20 @@ impl Follower {
         buffer: &mut ChunkBuffer,
         bytes_max: usize,
         events: &mut Vec<FileEvent>,
-    ) -> bool {
+    ) -> io::Result<bool> {
         let waits = self.has_to_wait(slot);
         let Some(Twin { original, .. }) = self.twin_of(slot) else {
-            return false;
+            return Ok(false);
         };
         let Original { size, mid_line } = *original;
         self.tell_twin(slot, size, mid_line, events);
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
-            return false;
+            return Ok(false);
         };
         if file.paused || waits {
-            return false;
+            return Ok(false);
         }
         let start = buffer.len();
         match file.read_twin(buffer.room(slice_max), key, &self.roots) {
@@ -212,10 +275,10 @@ impl Follower {
                 self.release(slot);
                 if self.goes_on_later(slot) {
                     self.set_due(slot, Instant::now() + self.config.idle_close);
-                    return false;
+                    return Ok(false);
                 }
                 self.end(slot, LossReason::Vanished, events);
-                false
+                Ok(false)
             }
             Ok(bytes) => {
                 buffer.fill(bytes);
@@ -223,16 +286,18 @@ impl Follower {
                 file.offset += bytes as u64;
                 file.size = file.size.max(file.offset);
                 self.give_chunk(slot, offset, start..start + bytes, events);
-                true
+                Ok(true)
             }
+            // No descriptor is free, or the like: it is tried again.
+            Err(error) if is_passing(&error) => Err(error),
             Err(error) => {
-                let path = self.twin_of(slot).map(|twin| twin.path.clone());
+                let path = self.twin_of(slot).map(|twin| twin.copy.path().to_owned());
                 let message = format!("cannot be decompressed: {error}; the rest is lost");
                 self.problem(&path.unwrap_or_default(), message);
                 let reason = LossReason::of_gzip(&error);
                 self.lose_rest(slot, &error, events);
                 self.end(slot, reason, events);
-                false
+                Ok(false)
             }
         }
     }
@@ -263,16 +328,10 @@ impl Follower {
 
 impl Twin {
     /// What the original begins with, before an offset.
-    pub(crate) fn head(&self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
+    pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
         let mut head = vec![0; head_bytes(offset)];
-        let mut reader = GzipReader::open(&self.path, 0, roots)?;
-        let mut bytes = 0;
-        while bytes < head.len() {
-            match reader.read(&mut head[bytes..])? {
-                0 => break,
-                more => bytes += more,
-            }
-        }
+        let mut reader = GzipReader::new(self.open(roots)?, 0)?;
+        let bytes = reader.read_full(&mut head)?;
         head.truncate(bytes);
         Ok(head)
     }
@@ -292,9 +351,12 @@ impl File {
         if twin.is_at_end {
             return Ok(0);
         }
-        let reader = match &mut twin.reader {
-            Some(reader) => reader,
-            none => none.insert(GzipReader::open(&twin.path, self.offset, roots)?),
+        if twin.reader.is_none() {
+            let file = twin.open(roots)?;
+            twin.reader = Some(GzipReader::new(file, self.offset)?);
+        }
+        let Some(reader) = &mut twin.reader else {
+            return Ok(0);
         };
         let bytes = reader.read(room)?;
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
@@ -309,9 +371,22 @@ impl File {
 /// Whether there is a compressed file of its last name that says that it holds more than was read.
 fn has_grown_twin(file: &File, roots: &Roots) -> bool {
     let twin = gzip::compressed_name(&file.path);
-    let size = is_regular(&twin).then(|| Sketch::of(&twin, roots).ok().map(|sketch| sketch.size));
+    let opened = match file.listed {
+        true => roots.open_moved(&twin),
+        false => roots.open_beneath(&twin),
+    };
+    let size = opened.and_then(|file| Sketch::of(&Arc::new(file)));
     let read = file.offset & u64::from(u32::MAX);
-    size.flatten().is_some_and(|size| u64::from(size) != read)
+    size.is_ok_and(|sketch| u64::from(sketch.size) != read)
+}
+
+/// Whether an error is about the moment, and not about the file.
+fn is_passing(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO | Errno::ACCESS)
+    )
 }
 
 /// Whether two names are alike up to what rotation puts into them.
@@ -322,8 +397,4 @@ fn begins_alike(path: &Path, other: &Path) -> bool {
         name[..end].to_owned()
     };
     stem(path) == stem(other)
-}
-
-fn is_regular(path: &Path) -> bool {
-    Meta::of_name(path).is_ok_and(|meta| meta.is_file())
 }

@@ -1,22 +1,23 @@
 //! Files of which nothing is known: made, rotated away and perhaps compressed while no agent ran.
 //!
 //! Takes what earlier runs knew, looks through the directories of the input, and reads every rotated or
-//! compressed file that none of it fits, in the order in which they were made. While it runs, the same for a
-//! file that came and went between two looks. A compressed file is one of
+//! compressed file that none of it fits, in the order in which they were made. What comes and goes while it runs is
+//! `missed`'s affair. A compressed file is one of
 //! those only if it was made since all files that went are on record, so that it would be known had it been
 //! read. Never reads one whose path still leads to the file that had it: then nothing was in between.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::copy::{Copy, CopyId};
 use super::order::{Known, youngest};
 use super::twin::Twin;
 use super::{FileEvent, Follower};
-use crate::event::LossReason;
+use crate::event::{LossReason, SourceId};
 use crate::file::File;
 use crate::gzip::{self, Sketch};
-use crate::identity::{FileId, Inode};
+use crate::identity::FileId;
 use crate::meta::Meta;
 
 /// How often directories are listed at most while files go that were listed.
@@ -24,10 +25,8 @@ const LOOKS_MAX: usize = 16;
 
 /// A compressed file that may be unknown.
 struct Candidate {
-    made: u64,
-    path: PathBuf,
+    copy: Copy,
     origin: PathBuf,
-    inode: Inode,
 }
 
 impl Follower {
@@ -43,11 +42,9 @@ impl Follower {
             .filter(|id| id.fingerprint.bytes > 0)
             .map(|id| Some(*id))
             .collect();
-        let twins = self.files.iter().flatten();
-        let twins = twins.filter_map(|file| Some(file.twin.as_ref()?.path().to_owned()));
-        let twins: HashSet<PathBuf> = twins.collect();
+        let twins = self.copies_read();
         for (index, candidate) in compressed.into_iter().enumerate() {
-            if !twins.contains(&candidate.path) {
+            if !twins.contains(&candidate.copy.id()) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
                 let place = known.map_or(0, |born| *born) + 1 + index as u64;
@@ -56,20 +53,20 @@ impl Follower {
         }
     }
 
-    /// Takes up what is rotated and not compressed, and gives the compressed files, oldest first. What is
-    /// compressed between the listing and the look at it is in the next listing.
+    /// Takes up what is rotated and not compressed, and gives the compressed files, oldest first. What is compressed
+    /// between the listing and the look at it is in the next listing; so is what was left out because it was renamed.
     fn look_for_rotated(
         &mut self,
         known: &[Known],
         youngest: &HashMap<&Path, u64>,
     ) -> Vec<Candidate> {
         let homes = self.homes(known);
-        let (mut rotated, mut compressed) = (Vec::new(), Vec::new());
+        let mut compressed: BTreeMap<CopyId, Candidate> = BTreeMap::new();
+        let mut before = Vec::new();
         for _ in 0..LOOKS_MAX {
-            rotated.clear();
-            compressed.clear();
+            let (mut rotated, mut listed) = (Vec::new(), Vec::new());
             for dir in &homes {
-                self.look_through(dir, youngest, &mut rotated, &mut compressed);
+                self.look_through(dir, youngest, &mut rotated, &mut listed);
             }
             #[cfg(test)]
             super::tests::between_looks();
@@ -78,11 +75,19 @@ impl Follower {
             for (_, path) in &rotated {
                 are_there &= self.appeared(path, true) || Meta::of_name(path).is_ok();
             }
-            if are_there {
+            let names = listed.iter().map(|found| &found.copy);
+            let mut names: Vec<_> = names
+                .map(|copy| (copy.id(), copy.path().to_owned()))
+                .collect();
+            names.sort();
+            compressed.extend(listed.into_iter().map(|found| (found.copy.id(), found)));
+            if are_there && names == before {
                 break;
             }
+            before = names;
         }
-        compressed.sort_by(|a, b| (a.made, &a.path).cmp(&(b.made, &b.path)));
+        let mut compressed: Vec<_> = compressed.into_values().collect();
+        compressed.sort_by_cached_key(|found| (found.copy.made(), found.copy.path().to_owned()));
         compressed
     }
 
@@ -149,109 +154,62 @@ impl Follower {
                     rotated.push((made, original));
                 }
             } else {
-                compressed.push(Candidate {
-                    made,
-                    path,
-                    origin,
-                    inode,
-                });
+                let copy = Copy::new(path, &meta);
+                compressed.push(Candidate { copy, origin });
             }
         }
     }
 
-    /// A file of the input came and went between two looks. If it was compressed and none that is known fits, it
-    /// is read. False if there is no such file.
-    pub(super) fn read_missed(&mut self, path: &Path) -> bool {
-        let compressed = gzip::compressed_name(path);
-        let Some(meta) = Meta::of_name(&compressed).ok().filter(Meta::is_file) else {
-            return false;
-        };
-        let files = self.files.iter().flatten();
-        let mut twins = files.clone().filter_map(|file| file.twin.as_ref());
-        if twins.any(|twin| twin.path() == compressed) {
-            return true;
-        }
-        let found = Candidate {
-            made: meta.born,
-            origin: self.origin_of(path),
-            inode: meta.inode,
-            path: compressed,
-        };
-        let sketch = match Sketch::of(&found.path, &self.roots) {
-            Ok(sketch) => sketch,
-            Err(error) => {
-                self.damaged(found.path, &error);
-                return true;
-            }
-        };
-        let key = self.config.fingerprint_key;
-        let read = files
-            .map(|file| file.id())
-            .chain(self.ended_ids.iter().copied());
-        let mut read = read.filter(|id| id.fingerprint.bytes > 0);
-        let is_known = read.any(|id| {
-            key.matches(&sketch.head, id.fingerprint)
-                && gzip::holds(&found.path, id, id.tail.offset, key, &self.roots)
-                    .is_ok_and(|held| held.is_some())
-        });
-        if !is_known {
-            let place = self.place_before_now(&found);
-            self.read_whole(found, &sketch, place);
-        }
-        true
-    }
-
-    /// A birth time behind those of the files that had its path, and before that of the file that has it now.
-    fn place_before_now(&self, found: &Candidate) -> u64 {
-        let now = self.by_path.get(found.origin.as_path());
+    /// A birth time behind those of the files that had a path, and before that of the file that has it now.
+    pub(super) fn place_before_now(&self, origin: &Path, made: u64) -> u64 {
+        let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
-        let now = now.map_or(found.made, |file| file.born);
-        let lineage = self
-            .lineages
-            .get(found.origin.as_path())
-            .into_iter()
-            .flatten();
+        let now = now.map_or(made, |file| file.born);
+        let lineage = self.lineages.get(origin).into_iter().flatten();
         let before = lineage.map(|known| known.0).take_while(|born| *born < now);
         before.last().map_or(now.saturating_sub(1), |born| born + 1)
     }
 
     /// Each file that was read accounts for one compressed file at most.
-    fn read_unless_known(&mut self, found: Candidate, place: u64, read: &mut [Option<FileId>]) {
+    fn read_unless_known(&mut self, mut found: Candidate, place: u64, read: &mut [Option<FileId>]) {
         let key = self.config.fingerprint_key;
-        let sketch = match Sketch::of(&found.path, &self.roots) {
+        let opened = found.copy.open(|path| self.roots.open_beneath(path));
+        let sketch = opened.and_then(|file| Ok((Sketch::of(&file)?, file)));
+        let (sketch, file) = match sketch {
             Ok(sketch) => sketch,
-            Err(error) => return self.damaged(found.path, &error),
+            Err(error) => return self.damaged(found.copy.path().to_owned(), &error),
         };
         let fits = |id: &Option<FileId>| {
             id.is_some_and(|id| {
                 id.tail.offset & u64::from(u32::MAX) == u64::from(sketch.size)
                     && key.matches(&sketch.head, id.fingerprint)
-                    && gzip::holds(&found.path, id, id.tail.offset, key, &self.roots)
+                    && gzip::holds(&file, id, id.tail.offset, key)
                         .is_ok_and(|held| held.is_some_and(|held| held.size == id.tail.offset))
             })
         };
         match read.iter_mut().find(|id| fits(id)) {
-            Some(known) => *known = None,
-            None => self.read_whole(found, &sketch, place),
+            Some(known) => {
+                *known = None;
+                self.owned.add(found.copy.id(), SourceId(u32::MAX), 0);
+            }
+            None => self.read_whole(found.copy, found.origin, &sketch, place),
         }
     }
 
-    fn read_whole(&mut self, found: Candidate, sketch: &Sketch, place: u64) {
-        let twin = match Twin::whole(&found.path, sketch.size.into(), &self.roots) {
-            Ok(twin) => twin,
-            Err(error) => return self.damaged(found.path, &error),
-        };
+    /// Reads a compressed file as a file of its own.
+    pub(super) fn read_whole(&mut self, copy: Copy, origin: PathBuf, sketch: &Sketch, place: u64) {
         let source = self.new_source();
-        let generation = self.next_generation(found.inode);
-        let mut file = File::new(found.inode, source, generation, found.path.into());
+        let inode = copy.inode();
+        let generation = self.next_generation(inode);
+        let mut file = File::new(inode, source, generation, copy.path().into());
         file.born = place;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
-        file.origin = found.origin.into();
-        self.add_twin(file, twin);
+        file.origin = origin.into();
+        self.add_twin(file, Twin::whole(copy, sketch.size.into()));
     }
 
-    fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {
+    pub(super) fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {
         let message = format!("cannot be decompressed: {error}; what nobody read of it is lost");
         self.lasting_problem(&path, message);
         self.pending.push(FileEvent::Lost {

@@ -57,7 +57,7 @@ struct Cli {
     /// Run the agent where inotify is not to be had, in a user namespace
     #[arg(long)]
     no_inotify: bool,
-    /// Play one story: burst, rotations, outage (`--minutes`), squeeze, poison or crash
+    /// Play one story: burst, rotations, chain, outage (`--minutes`), squeeze, poison or crash
     #[arg(long, value_parser = scenario, conflicts_with = "kills")]
     scenario: Option<Scenario>,
     /// Run every fault with every agent and write the matrix to this file

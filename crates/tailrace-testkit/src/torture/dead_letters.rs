@@ -60,11 +60,15 @@ mod tests {
 
     use super::{Engine, STANDARD, of_text, record};
 
+    fn text(stream: u32, sequence: u64) -> String {
+        String::from_utf8_lossy(&record::line(stream, sequence)).into_owned()
+    }
+
     #[test]
     fn records_are_found_in_lines() {
         let log = LogRecord {
             body: Some(AnyValue {
-                value: Some(Value::StringValue(record::line(2, 7))),
+                value: Some(Value::StringValue(text(2, 7))),
             }),
             ..LogRecord::default()
         };

@@ -1,5 +1,9 @@
-//! One record of a torture run: a JSON line that follows from its stream and sequence number, and
-//! the check of what arrived against it. Never keeps a record.
+//! One record of a torture run: a line that follows from its stream and sequence number, and the check of what arrived
+//! against it. Most are JSON objects; among them, in every stream, is what programs write by mistake or in malice:
+//! keys that hardly any other record has, JSON that breaks off, NUL bytes, escape sequences, bytes that are no UTF-8, lines
+//! of a few bytes and of 200 kB. Never keeps a record.
+
+use std::borrow::Cow;
 
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 
@@ -8,13 +12,39 @@ use crate::Record;
 
 /// Longer than a CRI runtime lets a line be: such a record comes in pieces.
 const LONG: u64 = 20_000;
+/// Long, but within every agent's limit.
+const HUGE: u64 = 200_000;
+/// So many keys stand in few records each.
+const SPARSE_KEYS: u64 = 256;
+/// Every so many records one is plain for certain: scenarios name such.
+const PLAIN_EVERY: u64 = 500;
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// A JSON object.
+    Plain,
+    /// The same, with a key of its own.
+    Sparse,
+    /// The same, with NUL bytes in a string, which JSON does not allow.
+    Nul,
+    /// A JSON object without its end.
+    Broken,
+    /// No JSON: escape sequences, NUL bytes, quotes and bytes that are no UTF-8.
+    Text,
+    /// No JSON, and not longer than it must be to be told from others.
+    Short,
+}
 
 /// The record `sequence` of `stream`.
 pub(crate) struct Sample {
-    /// The value of the key `pad`: anything between nothing and 20 kB.
+    /// The value of the key `pad`: anything between nothing and 200 kB.
     pub(crate) pad: String,
     /// The value of the key `sum`: a hash of the rest, for people with grep.
     pub(crate) sum: String,
+    content: Content,
+    /// The number of the sparse key.
+    key: u64,
 }
 
 /// What a record that arrived says it is.
@@ -26,14 +56,36 @@ pub(crate) struct Identity {
     pub(crate) bytes: u64,
 }
 
+impl Content {
+    fn draw(rng: &mut Rng, sequence: u64) -> Content {
+        let drawn = rng.next() % 64;
+        match drawn {
+            _ if sequence.is_multiple_of(PLAIN_EVERY) => Content::Plain,
+            0..6 => Content::Sparse,
+            6..8 => Content::Nul,
+            8..10 => Content::Broken,
+            10..12 => Content::Text,
+            12..16 => Content::Short,
+            _ => Content::Plain,
+        }
+    }
+
+    /// Whether it may arrive as attributes.
+    fn has_columns(self) -> bool {
+        matches!(self, Content::Plain | Content::Sparse | Content::Nul)
+    }
+}
+
 impl Sample {
     pub(crate) fn of(stream: u32, sequence: u64) -> Sample {
         const LETTERS: &[u8; 64] =
             b"abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789";
         let mut rng = Rng::fork(u64::from(stream) << 40 ^ sequence, 77);
-        let length = match rng.next() % 512 {
-            0 => LONG,
-            1..64 => 0,
+        let content = Content::draw(&mut rng, sequence);
+        let length = match rng.next() % 4096 {
+            0 => HUGE,
+            1..9 => LONG,
+            9..512 => 0,
             _ => rng.next() % 400,
         };
         let mut pad = String::new();
@@ -50,20 +102,74 @@ impl Sample {
             }
             bits >>= 6;
         }
+        if content == Content::Nul {
+            pad.push_str("\0\0");
+        }
         let mut sum = u64::from(stream) << 32 ^ sequence ^ 0xcbf2_9ce4_8422_2325;
         for byte in pad.bytes() {
             sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        let sum = format!("{sum:016x}");
-        Sample { pad, sum }
+        Sample {
+            pad,
+            sum: format!("{sum:016x}"),
+            content,
+            key: rng.next() % SPARSE_KEYS,
+        }
+    }
+
+    fn line(&self, stream: u32, sequence: u64) -> Vec<u8> {
+        let Sample { sum, key, .. } = self;
+        match self.content {
+            Content::Short => format!("~{stream},{sequence},").into_bytes(),
+            Content::Text => {
+                let mut line =
+                    format!("~{stream},{sequence},\u{1b}[31m\u{1b}]0;{sum}\u{7}").into_bytes();
+                line.extend_from_slice(b"\0\0 \xff {\"a\": [\r\t");
+                line.extend_from_slice(self.pad.as_bytes());
+                line.extend_from_slice(b"\x1b[0m!");
+                line
+            }
+            content => {
+                let pad = self.pad.replace('\\', "\\\\").replace('"', "\\\"");
+                let end = match content {
+                    Content::Sparse => format!("\",\"k{key}\":1}}"),
+                    Content::Broken => ",[".to_owned(),
+                    _ => "\"}".to_owned(),
+                };
+                let head = format!("{{\"stream\":{stream},\"seq\":{sequence},\"sum\":\"{sum}\",");
+                format!("{head}\"pad\":\"{pad}{end}").into_bytes()
+            }
+        }
+    }
+
+    /// Whether these are its attributes, and none of its neighbours'.
+    fn has(&self, attributes: &[KeyValue]) -> bool {
+        let is = |key, wanted: &str| matches!(find(attributes, key), Some(Value::StringValue(text)) if text == wanted);
+        let sparse = |pair: &&KeyValue| {
+            pair.key
+                .strip_prefix('k')
+                .is_some_and(|key| key.parse::<u64>().is_ok())
+        };
+        let mut sparse = attributes
+            .iter()
+            .filter(sparse)
+            .map(|pair| pair.key.as_str());
+        let key = format!("k{}", self.key);
+        let key = Some(key.as_str()).filter(|_| self.content == Content::Sparse);
+        let has_key =
+            key.is_none_or(|key| matches!(find(attributes, key), Some(Value::IntValue(1))));
+        let is_alone = sparse.next() == key && sparse.next().is_none();
+        self.content.has_columns()
+            && has_key
+            && is_alone
+            && is("sum", &self.sum)
+            && is("pad", &self.pad)
     }
 }
 
 /// The line of a record, without its newline.
-pub(crate) fn line(stream: u32, sequence: u64) -> String {
-    let Sample { pad, sum } = Sample::of(stream, sequence);
-    let pad = pad.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("{{\"stream\":{stream},\"seq\":{sequence},\"sum\":\"{sum}\",\"pad\":\"{pad}\"}}")
+pub(crate) fn line(stream: u32, sequence: u64) -> Vec<u8> {
+    Sample::of(stream, sequence).line(stream, sequence)
 }
 
 /// Who this record is, or the text of one that nobody wrote.
@@ -74,9 +180,8 @@ pub(crate) fn identify(record: &Record) -> Result<Identity, String> {
         && let (Ok(stream), Ok(sequence)) = (u32::try_from(*stream), u64::try_from(*sequence))
     {
         let sample = Sample::of(stream, sequence);
-        let is = |key, wanted: &str| matches!(find(attributes, key), Some(Value::StringValue(text)) if text == wanted);
-        if is("sum", &sample.sum) && is("pad", &sample.pad) {
-            let bytes = line(stream, sequence).len() as u64;
+        if sample.has(attributes) {
+            let bytes = sample.line(stream, sequence).len() as u64;
             return Ok(Identity {
                 stream,
                 sequence,
@@ -100,10 +205,10 @@ pub(crate) fn is_beginning(text: &str) -> bool {
     // Cut in the middle of a character, it was repaired at its end.
     let text = text.trim_end_matches('\u{fffd}');
     match named(text) {
-        Some((stream, sequence)) => line(stream, sequence).starts_with(text),
+        Some((stream, sequence)) => as_text(&line(stream, sequence)).starts_with(text),
         None => {
             text.len() < 40
-                && ["{\"stream\":", "{"]
+                && ["{\"stream\":", "{", "~"]
                     .iter()
                     .any(|head| text.starts_with(head))
         }
@@ -112,20 +217,32 @@ pub(crate) fn is_beginning(text: &str) -> bool {
 
 /// The stream and sequence number with which a line begins.
 fn named(text: &str) -> Option<(u32, u64)> {
-    let rest = text.strip_prefix("{\"stream\":")?;
-    let (stream, rest) = rest.split_once(',')?;
-    let (sequence, _) = rest.strip_prefix("\"seq\":")?.split_once(',')?;
+    let (stream, sequence) = match text.strip_prefix('~') {
+        Some(rest) => rest.split_once(',')?,
+        None => {
+            let rest = text.strip_prefix("{\"stream\":")?;
+            let (stream, rest) = rest.split_once(',')?;
+            (stream, rest.strip_prefix("\"seq\":")?)
+        }
+    };
+    let (sequence, _) = sequence.split_once(',')?;
     Some((stream.parse().ok()?, sequence.parse().ok()?))
 }
 
 /// A record that travels as the raw line.
 pub(crate) fn of_text(text: &str) -> Option<Identity> {
     let (stream, sequence) = named(text)?;
-    (line(stream, sequence) == text).then_some(Identity {
+    let line = line(stream, sequence);
+    (as_text(&line) == text).then_some(Identity {
         stream,
         sequence,
-        bytes: text.len() as u64,
+        bytes: line.len() as u64,
     })
+}
+
+/// A line as an agent sends it: text.
+fn as_text(line: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(line)
 }
 
 /// The file a record names as its source, as far as it does.
@@ -148,7 +265,9 @@ mod tests {
 
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
-    use super::{AnyValue, KeyValue, Sample, Value, identify, is_beginning, line};
+    use super::{
+        AnyValue, Content, KeyValue, Sample, Value, as_text, identify, is_beginning, line,
+    };
     use crate::Record;
 
     fn record(attributes: &[(&str, Value)], body: &str) -> Record {
@@ -170,21 +289,38 @@ mod tests {
         }
     }
 
+    fn first(content: Content) -> u64 {
+        let mut sequences = 1..;
+        sequences
+            .find(|seq| Sample::of(3, *seq).content == content)
+            .unwrap()
+    }
+
+    fn text(sequence: u64) -> String {
+        as_text(&line(3, sequence)).into_owned()
+    }
+
     #[test]
     fn a_record_is_known_by_its_columns_and_by_its_text() {
-        let (stream, seq) = (3, 1234);
-        let sample = Sample::of(3, 1234);
+        let seq = first(Content::Sparse);
+        let sample = Sample::of(3, seq);
+        let key = format!("k{}", sample.key);
         let mut columns = [
-            ("stream", Value::IntValue(stream)),
-            ("seq", Value::IntValue(seq)),
+            ("stream", Value::IntValue(3)),
+            ("seq", Value::IntValue(seq.try_into().unwrap())),
             ("sum", Value::StringValue(sample.sum)),
             ("pad", Value::StringValue(sample.pad)),
+            (key.as_str(), Value::IntValue(1)),
         ];
-        let text = line(3, 1234);
+        let text = text(seq);
         let known = identify(&record(&columns, "")).unwrap();
-        assert_eq!((known.stream, known.sequence), (3, 1234));
+        assert_eq!((known.stream, known.sequence), (3, seq));
         assert_eq!(known, identify(&record(&[], &text)).unwrap());
         assert_eq!(known.bytes, text.len() as u64);
+        identify(&record(&columns[..4], "")).unwrap_err();
+        columns[4].0 = "k999";
+        identify(&record(&columns, "")).unwrap_err();
+        columns[4].0 = &key;
         columns[3].1 = Value::StringValue("another".to_owned());
         identify(&record(&columns, "")).unwrap_err();
         identify(&record(&[], &text[1..])).unwrap_err();
@@ -192,21 +328,50 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_told_from_what_nobody_wrote() {
-        let text = line(3, 1234);
-        for end in 1..text.len() {
-            assert!(is_beginning(&text[..end]), "{}", &text[..end]);
+    fn what_is_no_json_is_known_by_its_text_alone() {
+        for content in [Content::Broken, Content::Text, Content::Short] {
+            let seq = first(content);
+            let sample = Sample::of(3, seq);
+            let columns = [
+                ("stream", Value::IntValue(3)),
+                ("seq", Value::IntValue(seq.try_into().unwrap())),
+                ("sum", Value::StringValue(sample.sum)),
+                ("pad", Value::StringValue(sample.pad)),
+            ];
+            identify(&record(&columns, "")).unwrap_err();
+            let known = identify(&record(&columns, &text(seq))).unwrap();
+            assert_eq!(
+                (known.sequence, known.bytes),
+                (seq, line(3, seq).len() as u64)
+            );
         }
-        assert!(!is_beginning(&text[1..]));
-        assert!(!is_beginning(&format!("{}{text}", &text[..50])));
+    }
+
+    #[test]
+    fn a_beginning_is_told_from_what_nobody_wrote() {
+        for content in [Content::Plain, Content::Broken, Content::Text] {
+            let text = text(first(content));
+            for end in (1..text.len()).filter(|end| text.is_char_boundary(*end)) {
+                assert!(is_beginning(&text[..end]), "{}", &text[..end]);
+            }
+            assert!(!is_beginning(&text[1..]));
+            assert!(!is_beginning(&format!("{}{text}", &text[..40])));
+        }
     }
 
     #[test]
     fn records_are_short_long_and_hard_to_read() {
-        let lines: Vec<String> = (0..3000).map(|seq| line(1, seq)).collect();
-        assert!(lines.iter().any(|line| line.len() > 20_000));
-        assert!(lines.iter().any(|line| line.len() < 70));
-        assert!(lines.iter().any(|line| line.contains("\\\"")));
-        assert!(lines.iter().any(|line| line.contains('é')));
+        let lines: Vec<Vec<u8>> = (0..10_000).map(|seq| line(1, seq)).collect();
+        let has = |wanted: &dyn Fn(&[u8]) -> bool| lines.iter().any(|line| wanted(line));
+        assert!(has(&|line| line.len() > 200_000));
+        assert!(has(&|line| line.len() < 10));
+        assert!(has(&|line| std::str::from_utf8(line).is_err()));
+        for wanted in ["\\\"", "é", "\0", "\u{1b}["] {
+            let is_in = |line: &[u8]| as_text(line).contains(wanted);
+            assert!(has(&is_in), "{wanted:?}");
+        }
+        let ends = |line: &Vec<u8>| line.contains(&b'\n') || line.last() == Some(&b'\r');
+        assert!(!lines.iter().any(ends), "each is one line");
+        assert!(lines[500].starts_with(b"{"), "scenarios name it");
     }
 }

@@ -18,6 +18,8 @@ pub enum Scenario {
     Burst,
     /// 50 rotations at 100 ms while the server answers 503 for a minute.
     Rotations,
+    /// 160 files that are rotated and compressed milliseconds after they are made, while the server is down.
+    Chain,
     /// The server is down while 10,000 lines a second are written.
     Outage,
     /// 100 files in 64 MiB while the server stalls for a minute.
@@ -35,9 +37,10 @@ const POISON_EVERY: u64 = 10_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 6] = [
+    pub const ALL: [Scenario; 7] = [
         Scenario::Burst,
         Scenario::Rotations,
+        Scenario::Chain,
         Scenario::Outage,
         Scenario::Squeeze,
         Scenario::Poison,
@@ -49,6 +52,7 @@ impl Scenario {
         match self {
             Scenario::Burst => "burst",
             Scenario::Rotations => "rotations",
+            Scenario::Chain => "chain",
             Scenario::Outage => "outage",
             Scenario::Squeeze => "squeeze",
             Scenario::Poison => "poison",
@@ -76,6 +80,7 @@ impl Scenario {
         match self {
             Scenario::Burst => burst(plan),
             Scenario::Rotations => rotations(plan),
+            Scenario::Chain => chain(plan),
             Scenario::Outage => outage(plan, time),
             Scenario::Squeeze => squeeze(plan),
             Scenario::Poison => poison(plan),
@@ -120,6 +125,31 @@ fn rotations(plan: Plan) -> io::Result<Outcome> {
             outcome
                 .broken
                 .push(format!("{records} records arrived after a later one"));
+        }
+    }
+    Ok(outcome)
+}
+
+fn chain(plan: Plan) -> io::Result<Outcome> {
+    let plan = Plan {
+        rotations: vec![Rotation::GzipChainFast],
+        // Bursts of 50 on the average, of which four in five end a file.
+        records_max: 160 * 50 * 5 / 4,
+        lines_per_second: 10_000,
+        ..plan
+    };
+    let mut harness = Harness::start(&plan)?;
+    harness.fault(Fault::Refused);
+    harness.until_written()?;
+    harness.go_on(Duration::from_millis(500))?;
+    let mut outcome = harness.finish()?;
+    for group in &outcome.groups {
+        if group.repeated > 0 {
+            let what = format!(
+                "{} records repeated, and nothing was stopped",
+                group.repeated
+            );
+            outcome.broken.push(what);
         }
     }
     Ok(outcome)

@@ -344,8 +344,12 @@ mod tests {
         texts.iter().map(of).collect()
     }
 
+    fn line(stream: u32, sequence: u64) -> String {
+        String::from_utf8_lossy(&record::line(stream, sequence)).into_owned()
+    }
+
     fn lines(sequences: &[u64]) -> Vec<Record> {
-        let texts: Vec<String> = sequences.iter().map(|seq| record::line(1, *seq)).collect();
+        let texts: Vec<String> = sequences.iter().map(|seq| line(1, *seq)).collect();
         records(&texts)
     }
 
@@ -354,8 +358,8 @@ mod tests {
         let sink = sink(Fault::None);
         sink.accept(&lines(&[0, 1, 3]));
         sink.accept(&lines(&[2, 3]));
-        let broken = &record::line(1, 4)[1..];
-        sink.accept(&records(&[broken.to_owned(), record::line(9, 0)]));
+        let broken = &line(1, 4)[1..];
+        sink.accept(&records(&[broken.to_owned(), line(9, 0)]));
         let state = sink.lock();
         let tally = &state.streams[1];
         assert_eq!((tally.low, tally.settled), (4, 4));

@@ -1,9 +1,6 @@
 //! One log file under torture: a thread that writes records, rotates, and deletes what has arrived.
 //! Tells what it wrote and what it destroyed; it never reads what the agent does.
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::record;
 use super::rng::Rng;
+use super::rotated::Rotated;
 use super::sink::Sink;
 use crate::{Stream, Writer};
 
@@ -24,6 +22,8 @@ pub enum Rotation {
     Rename,
     /// The same, but all rotated files except the newest are gzipped at once.
     Gzip,
+    /// Milliseconds after it was made a file is renamed to `.1` and gzipped; `.1.gz` becomes `.2.gz` before, and so on.
+    GzipChainFast,
     /// Copied and cut to nothing.
     CopyTruncate,
     /// Deleted while it is written, and begun anew.
@@ -36,10 +36,11 @@ pub enum Rotation {
 
 impl Rotation {
     /// All, in the order of the matrix.
-    pub const ALL: [Rotation; 7] = [
+    pub const ALL: [Rotation; 8] = [
         Rotation::Steady,
         Rotation::Rename,
         Rotation::Gzip,
+        Rotation::GzipChainFast,
         Rotation::CopyTruncate,
         Rotation::Delete,
         Rotation::Cri,
@@ -52,6 +53,7 @@ impl Rotation {
             Rotation::Steady => "none",
             Rotation::Rename => "rename",
             Rotation::Gzip => "rename-gzip",
+            Rotation::GzipChainFast => "gzip-chain-fast",
             Rotation::CopyTruncate => "copytruncate",
             Rotation::Delete => "delete",
             Rotation::Cri => "cri",
@@ -104,6 +106,9 @@ pub(crate) struct Truth {
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
 
+/// A chain with so many files waits until some of them have arrived: each rotation renames all of them.
+const CHAIN_FILES_MAX: usize = 300;
+
 pub(crate) struct FileWriter {
     writer: Writer,
     truth: Arc<Truth>,
@@ -113,15 +118,9 @@ pub(crate) struct FileWriter {
     next: Vec<u64>,
     /// The first record of each stream in the live file.
     first: Vec<u64>,
-    rotated: VecDeque<Rotated>,
+    rotated: Rotated,
     due: Instant,
     time: u64,
-}
-
-struct Rotated {
-    path: PathBuf,
-    /// Its records are below these, by stream.
-    end: Vec<u64>,
 }
 
 impl FileWriter {
@@ -150,6 +149,7 @@ impl FileWriter {
             done: AtomicBool::new(false),
         });
         let writer = FileWriter {
+            rotated: Rotated::new(path.clone()),
             writer: Writer::open(path),
             truth: Arc::clone(&truth),
             sink,
@@ -157,7 +157,6 @@ impl FileWriter {
             pace,
             next: vec![0; streams],
             first: vec![0; streams],
-            rotated: VecDeque::new(),
             due: Instant::now(),
             time: 0,
         };
@@ -185,11 +184,20 @@ impl FileWriter {
                 std::thread::sleep(wait.min(Duration::from_millis(50)));
                 continue;
             }
-            if self.backlog() > self.pace.backlog_max {
+            let is_full = self.truth.rotation == Rotation::GzipChainFast
+                && self.rotated.len() >= CHAIN_FILES_MAX;
+            if is_full {
+                self.clean();
+            }
+            if is_full || self.backlog() > self.pace.backlog_max {
                 std::thread::sleep(Duration::from_millis(20));
                 continue;
             }
-            let is_due = self.truth.rotation != Rotation::Steady && Instant::now() >= self.due;
+            let is_due = match self.truth.rotation {
+                Rotation::Steady => false,
+                Rotation::GzipChainFast => self.rng.chance(80),
+                _ => Instant::now() >= self.due,
+            };
             // What is destroyed had some time to be read, mostly.
             let is_race = !self.truth.rotation.destroys() || self.rng.chance(10);
             if is_due && !is_race {
@@ -214,7 +222,7 @@ impl FileWriter {
     fn all_at_once(&mut self) {
         let mut bytes = Vec::new();
         for sequence in 0..self.pace.records_max {
-            bytes.extend_from_slice(record::line(self.truth.stream, sequence).as_bytes());
+            bytes.extend_from_slice(&record::line(self.truth.stream, sequence));
             bytes.push(b'\n');
         }
         self.next[0] = self.pace.records_max;
@@ -236,13 +244,15 @@ impl FileWriter {
     }
 
     fn burst(&mut self, records: u64) {
+        if self.truth.rotation == Rotation::GzipChainFast {
+            self.writer.reopen();
+        }
         let mut bytes = Vec::new();
         for _ in 0..records {
             if self.truth.rotation.is_cri() {
                 self.container_record(&mut bytes);
             } else {
-                let line = record::line(self.truth.stream, self.next[0]);
-                bytes.extend_from_slice(line.as_bytes());
+                bytes.extend_from_slice(&record::line(self.truth.stream, self.next[0]));
                 bytes.push(b'\n');
                 self.next[0] += 1;
             }
@@ -265,7 +275,7 @@ impl FileWriter {
     fn container_record(&mut self, out: &mut Vec<u8>) {
         let which = usize::from(self.rng.chance(40));
         let line = self.take(which);
-        let mut rest = line.as_bytes();
+        let mut rest = line.as_slice();
         while rest.len() > 16_384 || (rest.len() > 1 && self.rng.chance(20)) {
             let most = rest.len().min(16_384) as u64;
             let cut = usize::try_from(self.rng.between(1, most)).unwrap_or(1);
@@ -273,13 +283,13 @@ impl FileWriter {
             rest = &rest[cut..];
             if self.rng.chance(30) {
                 let other = self.take(1 - which);
-                self.container_line(out, 1 - which, 'F', other.as_bytes());
+                self.container_line(out, 1 - which, 'F', &other);
             }
         }
         self.container_line(out, which, 'F', rest);
     }
 
-    fn take(&mut self, which: usize) -> String {
+    fn take(&mut self, which: usize) -> Vec<u8> {
         let stream = self.truth.stream + u32::try_from(which).expect("two streams");
         self.next[which] += 1;
         record::line(stream, self.next[which] - 1)
@@ -313,6 +323,15 @@ impl FileWriter {
                 self.put_aside(path);
             }
             Rotation::CriSplit => self.rotate_in_a_record(),
+            Rotation::GzipChainFast => {
+                self.rotated.shift();
+                let path = self.writer.rename_to(self.rotated.first());
+                // As with `nocreate`: the live file may be made again only when there is something to write.
+                if self.rng.chance(50) {
+                    self.writer.reopen();
+                }
+                self.put_aside(path);
+            }
             Rotation::CopyTruncate => {
                 let copy = self.writer.copytruncate();
                 self.destroyed();
@@ -334,8 +353,8 @@ impl FileWriter {
         let line = self.take(0);
         let cut = usize::try_from(self.rng.between(1, line.len() as u64)).unwrap_or(1);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        self.container_line(&mut before, 0, 'P', &line.as_bytes()[..cut]);
-        self.container_line(&mut after, 0, 'F', &line.as_bytes()[cut..]);
+        self.container_line(&mut before, 0, 'P', &line[..cut]);
+        self.container_line(&mut after, 0, 'F', &line[cut..]);
         self.writer.bytes(&before);
         let path = self.writer.rotate();
         self.writer.bytes(&after);
@@ -344,21 +363,11 @@ impl FileWriter {
     }
 
     fn put_aside(&mut self, path: PathBuf) {
-        self.rotated.push_back(Rotated {
-            path,
-            end: self.next.clone(),
-        });
-        if self.truth.rotation == Rotation::Gzip {
-            let older = self.rotated.len() - 1;
-            for file in self.rotated.iter_mut().take(older) {
-                if file
-                    .path
-                    .extension()
-                    .is_none_or(|extension| extension != "gz")
-                {
-                    file.path = gzip(&file.path).unwrap();
-                }
-            }
+        self.rotated.push(path, self.next.clone());
+        match self.truth.rotation {
+            Rotation::Gzip => self.rotated.compress_older(),
+            Rotation::GzipChainFast => self.rotated.compress_youngest(),
+            _ => {}
         }
         self.first.clone_from(&self.next);
     }
@@ -374,13 +383,6 @@ impl FileWriter {
 
     /// Deletes rotated files of which everything has arrived.
     fn clean(&mut self) {
-        let state = self.sink.lock();
-        let low = |which: usize| state.streams[self.truth.stream as usize + which].low;
-        let is_read = |file: &Rotated| {
-            let mut ends = file.end.iter().enumerate();
-            ends.all(|(which, end)| low(which) >= *end)
-        };
-        let count = self.rotated.iter().take_while(|file| is_read(file)).count();
         let kept = match self.truth.rotation {
             Rotation::Cri => KUBELET_KEEPS,
             // What has arrived may have to be read again, if the answer did not; and what begins in a file that is gone
@@ -388,25 +390,12 @@ impl FileWriter {
             Rotation::CriSplit => usize::MAX,
             _ => 0,
         };
-        let count = count.min(self.rotated.len().saturating_sub(kept));
+        let state = self.sink.lock();
+        let low: Vec<u64> = (0..self.next.len())
+            .map(|which| state.streams[self.truth.stream as usize + which].low)
+            .collect();
         drop(state);
-        for file in self.rotated.drain(..count) {
-            std::fs::remove_file(file.path).unwrap();
-        }
+        self.rotated
+            .clean(kept, |end| low.iter().zip(end).all(|(low, end)| low >= end));
     }
-}
-
-/// As the kubelet does: the twin is whole before the file goes.
-fn gzip(path: &Path) -> io::Result<PathBuf> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".gz");
-    let twin = PathBuf::from(name);
-    let temporary = twin.with_extension("tmp");
-    let out = File::create(&temporary)?;
-    let mut gzip = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
-    io::copy(&mut File::open(path)?, &mut gzip)?;
-    gzip.finish()?;
-    std::fs::rename(&temporary, &twin)?;
-    std::fs::remove_file(path)?;
-    Ok(twin)
 }

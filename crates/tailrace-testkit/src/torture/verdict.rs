@@ -336,7 +336,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
+            "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
             "rotation",
             "rotations",
             "written",
@@ -354,7 +354,7 @@ impl fmt::Display for Outcome {
         for group in &self.groups {
             writeln!(
                 f,
-                "{:13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
+                "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
                 group.rotation.name(),
                 group.rotations,
                 group.written,

@@ -271,15 +271,23 @@ fn what_seemed_missed_and_was_read_is_not_read_again() {
         rig.append(name, format!("{name}\n"));
     }
     rig.until(|rig| rig.texts().len() == 2);
-    fs::copy(rig.path("open.log"), rig.path("copy")).unwrap();
-    compress_file(&rig.path("copy"));
+    fs::copy(rig.path("open.log"), rig.path("open.log.1")).unwrap();
+    compress_file(&rig.path("open.log.1"));
     compress_file(&rig.path("ended.log"));
     rig.until(|rig| rig.count(is_forgotten) == 1);
-    assert!(rig.follower.read_missed(&rig.path("copy")));
-    assert!(rig.follower.read_missed(&rig.path("ended.log")));
-    assert!(!rig.follower.read_missed(&rig.path("never.log")));
+    let dir = rig.dir.path().to_owned();
+    rig.follower.missed.note(&dir, None);
+    rig.follower.find_missed();
     rig.step();
     assert_eq!(rig.texts().len(), 2);
+    assert_eq!(rig.lost(), []);
+    // Later, and without a copy.
+    (0..3).for_each(|_| rig.follower.missed.look());
+    let never = rig.path("never.log");
+    rig.follower.missed.note(&dir, Some((&never, 0)));
+    rig.follower.find_missed();
+    rig.step();
+    assert_eq!(rig.lost(), [(0, LossReason::Missed)]);
 }
 
 #[test]
