@@ -209,6 +209,7 @@ fn config(keys_max: Option<usize>, with_reserved: bool) -> Config {
             except: vec!["except".to_owned()],
             kept: vec!["message".to_owned(), "ts".to_owned()],
             columns_max,
+            ..Star::default()
         }),
         offset_s: 3600,
         ..Config::default()

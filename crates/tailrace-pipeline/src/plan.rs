@@ -88,11 +88,7 @@ pub fn prepare(config: &Config) -> Result<Vec<PipelinePlan>, Vec<Diagnostic>> {
                 "with this query the constants of all queries make more than {CONSTANT_BYTES_MAX} bytes"
             );
             let hint = "look for functions of constants that make large texts or lists";
-            diagnostics.push(
-                transform
-                    .diagnostic(1, 1, 1, message)
-                    .with_hint(hint.to_owned()),
-            );
+            diagnostics.push(transform.diagnostic(1, 1, 1, message, Some(hint.to_owned())));
             break;
         }
     }
