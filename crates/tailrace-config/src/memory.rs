@@ -80,7 +80,7 @@ pub(crate) fn check(config: &Config, node: &Node, reader: &mut Reader<'_>) -> bo
     let message = format!(
         "limits.memory: {} is not enough: {workers} worker{s} of {} and {} in flight are {}",
         write_size(memory),
-        write_size(each),
+        write_size(each.next_multiple_of(MIB)),
         write_size(IN_FLIGHT_MIN),
         write_size(rounded),
     );

@@ -109,14 +109,14 @@ impl DataDir {
         }
     }
 
-    /// Puts `bytes` in place of the file `name`, whole or not at all, also across a power cut:
+    /// Puts what `content` writes in place of the file `name`, whole or not at all, also across a power cut:
     /// write, fsync, rename, fsync of the directory. The file that was there is kept as `previous`.
     /// `before` is done when the new file is whole and not yet in place.
     pub(crate) fn replace(
         &self,
         name: &str,
         previous: &str,
-        bytes: &[u8],
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
         before: impl FnOnce(&Path) -> Result<(), Kind>,
     ) -> Result<(), Kind> {
         let target = self.path.join(name);
@@ -126,7 +126,7 @@ impl DataDir {
             source,
         };
         let mut file = tailrace_files::create(&temporary).map_err(write)?;
-        file.write_all(bytes).map_err(write)?;
+        content(&mut file).map_err(write)?;
         file.sync_all().map_err(write)?;
         drop(file);
         self.keep_previous(&target, &self.path.join(previous))?;
@@ -282,7 +282,7 @@ mod tests {
                 let data = DataDir::open(data.path()).unwrap();
                 let _ = fs::remove_file(data.path().join(name));
                 make(&data.path().join(name));
-                data.replace("f", "f.prev", b"mine", |_| Ok(())).unwrap();
+                data.replace("f", "f.prev", |out| out.write_all(b"mine"), |_| Ok(())).unwrap();
                 let meta = fs::symlink_metadata(data.path().join("f")).unwrap();
                 assert!(meta.is_file(), "{what} {name}");
             }
@@ -320,8 +320,8 @@ mod tests {
         let data = DataDir::open(dir.path()).unwrap();
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
         for (bytes, previous) in [("1", None), ("2", Some("1")), ("3", Some("2"))] {
-            data.replace("f", "f.prev", bytes.as_bytes(), |_| Ok(()))
-                .unwrap();
+            let content = |out: &mut dyn Write| out.write_all(bytes.as_bytes());
+            data.replace("f", "f.prev", content, |_| Ok(())).unwrap();
             assert_eq!(read("f").as_deref(), Some(bytes));
             assert_eq!(read("f.prev").as_deref(), previous);
             assert_eq!(read("f.tmp"), None);

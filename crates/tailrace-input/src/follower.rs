@@ -90,7 +90,7 @@ pub struct FileConfig {
     pub watch: WatchMode,
     /// How much of one file is read before it is another one's turn. Default 256 KiB.
     pub slice_bytes_max: usize,
-    /// How many files are open at once. Default a quarter of the process's soft limit, 64 to 8192.
+    /// How many files are open at once. Default a quarter of the process's soft limit, 64 to 4096.
     pub open_files_max: usize,
     /// How long a file stays open after its last byte was read. Default 30 s.
     pub idle_close: Duration,
@@ -710,5 +710,5 @@ fn open_files_default() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     usize::try_from(limit.unwrap_or(u64::MAX) / 4)
         .unwrap_or(usize::MAX)
-        .clamp(64, 8192)
+        .clamp(64, 4096)
 }

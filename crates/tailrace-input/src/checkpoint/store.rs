@@ -116,8 +116,8 @@ impl Store {
     }
 
     fn write_whole(&mut self) -> Result<(), Error> {
-        let (bytes, checksum) = wire::encode(&self.checkpoint);
-        self.dir.replace(NAME, PREVIOUS, &bytes, |dir| {
+        let whole = wire::Whole::of(&self.checkpoint);
+        self.dir.replace(NAME, PREVIOUS, |out| whole.write(out), |dir| {
             let journal = dir.join(JOURNAL);
             // Whatever it is: a link that leads nowhere, too.
             if journal.symlink_metadata().is_ok() {
@@ -132,8 +132,8 @@ impl Store {
         self.journal = Some(Journal {
             file,
             bytes: 0,
-            base: checksum,
-            base_bytes: bytes.len() as u64,
+            base_bytes: whole.bytes,
+            base: whole.checksum,
             pipelines: self.checkpoint.pipelines.len(),
         });
         Ok(())

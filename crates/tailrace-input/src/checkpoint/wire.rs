@@ -11,7 +11,7 @@ use std::io;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Watermark, path_text};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
@@ -238,17 +238,75 @@ pub(super) struct Base {
     pub(super) is_current: bool,
 }
 
-/// A whole state as bytes, and its checksum.
+/// A whole state with its checksum, ready to be written. It is made file by file as it is written: of a hundred thousand
+/// files it is tens of megabytes.
+pub(super) struct Whole<'a> {
+    body: Body<'a>,
+    pub(super) checksum: String,
+    /// How long the body is.
+    pub(super) bytes: u64,
+}
+
+impl Whole<'_> {
+    pub(super) fn of(checkpoint: &Checkpoint) -> Whole<'_> {
+        let pipelines = checkpoint.pipelines.iter();
+        let body = Body {
+            key: hex(checkpoint.key.0),
+            pipelines: pipelines
+                .map(|(name, state)| (name.clone(), Pipeline::from(state)))
+                .collect(),
+        };
+        let mut hashed = Hashed {
+            hash: Xxh3::with_seed(VERSION.into()),
+            bytes: 0,
+        };
+        write_json(&mut hashed, &body).expect("strings and integers are JSON");
+        Whole {
+            checksum: hex(hashed.hash.digest()),
+            bytes: hashed.bytes,
+            body,
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let checksum = &self.checksum;
+        write!(out, "{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":")?;
+        write_json(out, &self.body)?;
+        out.write_all(b"}\n")
+    }
+}
+
+/// What is written in small pieces in large ones.
+fn write_json(out: &mut dyn io::Write, body: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(64 * 1024, out);
+    serde_json::to_writer(&mut out, body)?;
+    io::Write::flush(&mut out)
+}
+
+/// Hashes what is written.
+struct Hashed {
+    hash: Xxh3,
+    bytes: u64,
+}
+
+impl io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
 pub(super) fn encode(checkpoint: &Checkpoint) -> (Vec<u8>, String) {
-    let body = Body {
-        key: hex(checkpoint.key.0),
-        pipelines: checkpoint
-            .pipelines
-            .iter()
-            .map(|(name, state)| (name.clone(), Pipeline::from(state)))
-            .collect(),
-    };
-    sealed(&format!("{{\"version\":{VERSION},"), &body)
+    let whole = Whole::of(checkpoint);
+    let mut bytes = Vec::new();
+    whole.write(&mut bytes).expect("a vector takes everything");
+    (bytes, whole.checksum)
 }
 
 /// What changed, as a line of the journal of a whole state.

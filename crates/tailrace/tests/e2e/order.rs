@@ -16,7 +16,7 @@ fn a_file_output_keeps_the_order_of_each_file() {
         "pipelines:\n  app:\n    input: {type: file, include: ['$DIR/logs/*.log'], format: json}\n    \
          batch: {max_bytes: 64KiB, max_wait: 10ms}\n    \
          transform: SELECT file, n, repeat(text, 4) AS text FROM logs WHERE n % 7 <> 0\n    \
-         output: {type: file, path: $DIR/out.ndjson}\nworkers: 4\n",
+         output: {type: file, path: $DIR/out.ndjson}\nworkers: 4\nlimits: {memory: 128MiB}\n",
     );
     let text = |n: usize| "x".repeat(n % 300);
     for file in 0..FILES {

@@ -217,7 +217,7 @@ fn a_config_that_is_wrong_changes_nothing_and_is_shown() {
     // What needs a restart is named, the rest is in use.
     config_with(
         &bench,
-        "workers: 7\n",
+        "workers: 2\n",
         &of_app("SELECT * FROM logs WHERE seq < 25"),
     );
     agent.signal(Signal::HUP);
