@@ -380,6 +380,17 @@ impl Framer {
         self.held_from(self.source).or(line)
     }
 
+    /// Whether the next byte begins a line, and nothing is held or to be skipped: a new framer for the rest of the source
+    /// would give the same records, where the format is given or is found again.
+    pub fn is_between_records(&self) -> bool {
+        let streams = [Stream::None, Stream::Stdout, Stream::Stderr];
+        let is_line_open = self.skipping || !self.carry.is_empty() || self.stowed.is_some();
+        let are_closed = streams
+            .into_iter()
+            .all(|stream| self.chains.is_closed(stream));
+        !is_line_open && are_closed && !self.has_open_join()
+    }
+
     /// How many bytes of records that are not complete lie in memory.
     pub fn held_bytes(&self) -> usize {
         let joins = self.joins.iter().flat_map(|joins| joins.texts());

@@ -282,7 +282,8 @@ mod tests {
                 let data = DataDir::open(data.path()).unwrap();
                 let _ = fs::remove_file(data.path().join(name));
                 make(&data.path().join(name));
-                data.replace("f", "f.prev", |out| out.write_all(b"mine"), |_| Ok(())).unwrap();
+                data.replace("f", "f.prev", |out| out.write_all(b"mine"), |_| Ok(()))
+                    .unwrap();
                 let meta = fs::symlink_metadata(data.path().join("f")).unwrap();
                 assert!(meta.is_file(), "{what} {name}");
             }

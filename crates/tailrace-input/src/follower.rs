@@ -94,6 +94,8 @@ pub struct FileConfig {
     pub open_files_max: usize,
     /// How long a file stays open after its last byte was read. Default 30 s.
     pub idle_close: Duration,
+    /// How many sources there are before idle ones are [dormant](Follower::take_dormant). Default 2048.
+    pub dormant_min: usize,
     /// Whether a source is paused when it is opened: nothing of it is read until [`Follower::resume`]. Default no.
     pub opens_paused: bool,
     /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
@@ -123,6 +125,7 @@ impl Default for FileConfig {
             slice_bytes_max: 256 * 1024,
             open_files_max: open_files_default(),
             idle_close: Duration::from_secs(30),
+            dormant_min: 2048,
             opens_paused: false,
             linger: Duration::from_secs(2),
             held_bytes_max: 1024 * 1024 * 1024,
@@ -492,9 +495,20 @@ impl Follower {
         file.is_none_or(|file| file.offset >= file.size)
     }
 
-    /// Takes the sources whose files were closed because they have not grown for a while.
+    /// Takes the sources whose files were closed because they have not grown for a while, where there are many sources.
     pub fn take_dormant(&mut self) -> Vec<SourceId> {
-        std::mem::take(&mut self.dormant)
+        match self.by_source.len() > self.config.dormant_min {
+            true => std::mem::take(&mut self.dormant),
+            false => {
+                self.dormant.clear();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes back a dormant source that cannot be put to rest yet.
+    pub fn stays_dormant(&mut self, source: SourceId) {
+        self.dormant.push(source);
     }
 
     /// Ends a source whose file has not grown since it was closed: if it grows it goes on as a new source. The caller knows

@@ -2,7 +2,6 @@
 //! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances, and whether
 //! each pipeline gets on.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -313,7 +312,8 @@ impl Writer {
         for (id, generation) in retired {
             state.remove(id, generation);
         }
-        for mark in lowest_marks(departed.into_iter().chain(marks)) {
+        // What departed was settled to its end: a lower mark of a source that came back in its place would be refused.
+        for mark in departed.into_iter().chain(lowest_marks(marks)) {
             let output = &pipeline.plan.config.outputs[mark.output].name;
             let at = Watermark {
                 offset: mark.watermark,
@@ -360,19 +360,12 @@ fn skips(plan: &PipelinePlan) -> bool {
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one
 /// is not settled, and the lower watermark holds.
-fn lowest_marks(marks: impl Iterator<Item = Mark>) -> Vec<Mark> {
-    let mut lowest: BTreeMap<(u64, u64, u32, usize), Mark> = BTreeMap::new();
-    for mark in marks {
-        let key = (mark.id.device, mark.id.inode, mark.generation, mark.output);
-        match lowest.get_mut(&key) {
-            Some(known) if known.watermark <= mark.watermark => {}
-            Some(known) => *known = mark,
-            None => {
-                lowest.insert(key, mark);
-            }
-        }
-    }
-    lowest.into_values().collect()
+fn lowest_marks(mut marks: Vec<Mark>) -> Vec<Mark> {
+    let key = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation, mark.output);
+    // In place: at a start there is one for each of many files.
+    marks.sort_by_key(|mark| (key(mark), mark.watermark));
+    marks.dedup_by_key(|mark| key(mark));
+    marks
 }
 
 fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTable {

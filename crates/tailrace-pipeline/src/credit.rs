@@ -187,9 +187,14 @@ impl Credit {
 }
 
 impl Reserved {
-    /// Gives back what is above `bytes`: a batch is reserved at its raw size and kept at its
-    /// compressed size.
-    pub(crate) fn shrink(&mut self, bytes: u64) {
+    /// Reserves what a batch holds from now on. It was reserved at its raw size and is kept compressed, with its tables;
+    /// where that is more, nothing waits, but whoever reserves next does.
+    pub(crate) fn settle_to(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 {
+            self.bytes += more;
+            self.credit.lock().used += more;
+        }
         let back = self.bytes.saturating_sub(bytes);
         self.release(back);
     }
@@ -242,10 +247,13 @@ mod tests {
             drop(reserved);
         });
         assert_eq!(receiver.recv(), Ok("looks after other things"));
-        first.shrink(30);
+        first.settle_to(30);
         assert!(receiver.iter().any(|said| said == "has it"));
         waiter.join().expect("no panic");
         assert_eq!(credit.used(), 30);
+        // What it holds may be more than what it was reserved for.
+        first.settle_to(500);
+        assert_eq!(credit.used(), 500);
         drop(first);
         assert_eq!(credit.used(), 0);
     }

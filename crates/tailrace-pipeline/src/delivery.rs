@@ -137,7 +137,7 @@ impl BatchInFlight {
     /// Keeps credit for this many bytes only.
     pub(crate) fn shrink_credit(&self, bytes: u64) {
         if let Some(credit) = &mut *self.credit.lock().unwrap_or_else(PoisonError::into_inner) {
-            credit.shrink(bytes);
+            credit.settle_to(bytes);
         }
     }
 

@@ -28,6 +28,10 @@ pub(crate) use held::Held;
 pub(crate) use part::common;
 use sources::{Head, LaneSource, Sources};
 
+/// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
+/// of unfinished records may end in the same batch.
+const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// One input of a pipeline, as the workers see it.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -150,6 +154,12 @@ impl Lane {
         agreed
     }
 
+    /// Whether nothing is held of a source, and nothing will be skipped: whoever frames on from here makes the same records.
+    pub(crate) fn is_between_records(&self, slot: Slot) -> bool {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.is_between_records(slot)
+    }
+
     /// Forgets all sources: nothing of them is to be framed any more.
     pub(crate) fn forget_sources(&self) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,10 +202,12 @@ impl Lane {
         };
         framed.places.read_at(batch.read_at);
         let mut events = std::mem::take(&mut batch.events).into_iter();
-        let mut cut = None;
+        // Where the buffer is framed to, and what is left of the event at hand.
+        let (mut framed_to, mut left) = (0, None);
         let mut heads: Vec<Head> = Vec::new();
         let mut finished = Vec::new();
-        while cut.is_none()
+        while left.is_none()
+            && framed.frames.side.len() <= SIDE_BYTES_MAX
             && let Some(event) = events.next()
         {
             let slot = match event {
@@ -245,25 +257,30 @@ impl Lane {
                     let max = self.records_max;
                     let framed =
                         source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
-                    cut = (framed < end).then_some((slot, framed, end));
+                    framed_to = framed;
+                    left = (framed < end).then_some(SourceEvent::Chunk {
+                        slot,
+                        start: framed,
+                        end,
+                    });
                 }
                 SourceEvent::Quiet { .. } => source.framer.flush_joins(&mut framed.frames),
                 _ => {}
             }
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
+            sources.limit_held();
         }
-        sources.limit_held();
+        sources.end_batch();
+        let mut left = left.into_iter().chain(events).peekable();
+        let is_cut = left.peek().is_some();
         // Of a batch that is cut it is not swept what the next one sweeps again.
-        framed.hits = if cut.is_none() { sweep.finish() } else { None };
-        framed.credit = match cut {
-            Some((slot, start, end)) => {
-                let left = std::iter::once(SourceEvent::Chunk { slot, start, end });
-                batch.cut(start, left.chain(events))
-            }
-            None => batch.credit.take(),
+        framed.hits = if is_cut { None } else { sweep.finish() };
+        framed.credit = match is_cut {
+            true => batch.cut(framed_to, left),
+            false => batch.credit.take(),
         };
-        let rest = cut.map(|_| batch);
+        let rest = is_cut.then_some(batch);
         framed.merge_spans();
         self.register(&mut framed, &heads);
         for slot in finished {

@@ -55,8 +55,8 @@ pub(crate) struct Reader {
     finished: Vec<(SourceId, Slot)>,
     gauges: Gauges,
     quiet: Quiet,
-    /// Sources whose files were closed, and that were not yet put to rest.
-    dormant: Vec<SourceId>,
+    /// When dormant sources are looked at again.
+    next_rest: Instant,
     /// A detached output cannot read again what was read now: it has to rejoin first.
     must_rejoin: bool,
     /// The threads of outputs that catch up, by output.
@@ -128,6 +128,8 @@ impl Source {
 
 /// How many events make a full batch, however few bytes come with them: a node may have a hundred thousand small files.
 const EVENTS_MAX: usize = 4096;
+/// How often dormant sources are looked at: each look takes two locks.
+const REST_EVERY: Duration = Duration::from_millis(200);
 /// How long a reader sleeps when nothing happens; whatever happens wakes it earlier.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
 
@@ -159,7 +161,7 @@ impl Reader {
                 metadata_error: None,
                 metadata_errors: 0,
             },
-            dormant: Vec::new(),
+            next_rest: Instant::now(),
             must_rejoin: false,
             catching_up: HashMap::new(),
         }
@@ -571,16 +573,22 @@ impl Reader {
                     true
                 }
             });
-        if let Source::Files(follower) = source {
+        if let Source::Files(follower) = source
+            && self.next_rest <= Instant::now()
+        {
+            self.next_rest = Instant::now() + REST_EVERY;
             // What is dormant takes no memory here, nor in the tracker or the lane.
-            self.dormant.append(&mut follower.take_dormant());
-            self.dormant.retain(|dormant| match slots.get(dormant) {
-                Some(&slot) if pipeline.tracker.is_all_acknowledged(slot) => {
-                    follower.put_to_rest(*dormant);
-                    false
+            let lane = &pipeline.lanes[self.lane];
+            let is_at_rest =
+                |slot| pipeline.tracker.is_all_acknowledged(slot) && lane.is_between_records(slot);
+            for dormant in follower.take_dormant() {
+                // One that is not acknowledged yet is closed again later, or not so many are there then.
+                if slots.get(&dormant).is_some_and(|&slot| is_at_rest(slot)) {
+                    follower.put_to_rest(dormant);
+                } else {
+                    follower.stays_dormant(dormant);
                 }
-                known => known.is_some(),
-            });
+            }
         }
         self.gauges
             .set(pipeline, self.lane, source, self.awaiting.as_ref());

@@ -111,3 +111,33 @@ fn an_idle_framer_keeps_little() {
             .all(|capacity| *capacity <= KEPT_BYTES_MAX)
     );
 }
+
+#[test]
+fn a_framer_is_between_records_where_a_new_one_would_go_on() {
+    let config = |format, record_bytes_max| Config {
+        format,
+        record_bytes_max,
+        ..Config::default()
+    };
+    let is_between = |config: &Config, mid_line, text: &str| {
+        let mut framer = Framer::new(config, 0, mid_line);
+        framer.push(text.as_bytes(), 0, 0, &mut Frames::default());
+        framer.is_between_records()
+    };
+    let raw = config(Format::Raw, 8);
+    assert!(is_between(&raw, false, "") && is_between(&raw, false, "a\n"));
+    assert!(!is_between(&raw, true, "") && is_between(&raw, true, "x\n"));
+    assert!(!is_between(&raw, false, "a\nb"));
+    // The rest of a line that was cut is skipped.
+    assert!(!is_between(&raw, false, "0123456789"));
+    let cri = config(Format::Cri, 8);
+    let part = |end: &str, text: &str| format!("2026-01-02T03:04:05Z stdout {end} {text}\n");
+    assert!(!is_between(&cri, false, &part("P", "one")));
+    // It was given out, truncated: its other parts are to be skipped.
+    assert!(!is_between(&cri, false, &part("P", "0123456789")));
+    assert!(is_between(
+        &cri,
+        false,
+        &(part("P", "one") + &part("F", "two"))
+    ));
+}

@@ -117,14 +117,19 @@ impl Store {
 
     fn write_whole(&mut self) -> Result<(), Error> {
         let whole = wire::Whole::of(&self.checkpoint);
-        self.dir.replace(NAME, PREVIOUS, |out| whole.write(out), |dir| {
-            let journal = dir.join(JOURNAL);
-            // Whatever it is: a link that leads nowhere, too.
-            if journal.symlink_metadata().is_ok() {
-                rename(&journal, &dir.join(JOURNAL_PREVIOUS))?;
-            }
-            Ok(())
-        })?;
+        self.dir.replace(
+            NAME,
+            PREVIOUS,
+            |out| whole.write(out),
+            |dir| {
+                let journal = dir.join(JOURNAL);
+                // Whatever it is: a link that leads nowhere, too.
+                if journal.symlink_metadata().is_ok() {
+                    rename(&journal, &dir.join(JOURNAL_PREVIOUS))?;
+                }
+                Ok(())
+            },
+        )?;
         let path = self.dir.path().join(JOURNAL);
         let file = tailrace_files::open(&path, OpenOptions::new().create(true).append(true))
             .and_then(|file| self.dir.sync().map(|()| file))

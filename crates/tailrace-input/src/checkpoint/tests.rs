@@ -358,7 +358,10 @@ fn a_death_while_the_file_is_replaced_costs_nothing_where_a_group_may_write() {
             path: "here".into(),
         })
     };
-    assert!(dir.replace(NAME, PREVIOUS, |out| out.write_all(b"new"), dies).is_err());
+    assert!(
+        dir.replace(NAME, PREVIOUS, |out| out.write_all(b"new"), dies)
+            .is_err()
+    );
     let loaded = Checkpoint::load(&dir).unwrap();
     assert_eq!((loaded.origin, loaded.warning), (Origin::Loaded, None));
     assert_eq!(loaded.checkpoint, sample());

@@ -270,7 +270,10 @@ impl Whole<'_> {
 
     pub(super) fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let checksum = &self.checksum;
-        write!(out, "{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":")?;
+        write!(
+            out,
+            "{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":"
+        )?;
         write_json(out, &self.body)?;
         out.write_all(b"}\n")
     }

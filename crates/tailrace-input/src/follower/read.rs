@@ -215,6 +215,10 @@ impl Follower {
             stat.touched = false;
             self.tell_opened(slot, stat.size, mid_line, events);
         } else if !file.told && stat.size > file.offset {
+            // Bytes of another content are nothing that this one grew by.
+            if !file.content_holds(key)? {
+                return Ok(None);
+            }
             self.come_back(slot, stat.size, events);
         }
         Ok(Some(stat))
@@ -450,7 +454,8 @@ impl Follower {
         let source = self.new_source();
         if let Some(file) = &mut self.files[slot as usize] {
             file.source = source;
-            file.chunked = false;
+            // A file that was put to rest goes on where it was, in the middle of its life.
+            file.chunked = !file.flushed;
             file.active = Instant::now();
             self.by_source.insert(source, slot);
         }

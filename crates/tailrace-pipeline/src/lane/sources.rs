@@ -31,7 +31,7 @@ pub(super) struct Sources {
 }
 
 /// What is less is not worth a place in a file.
-const STOWED_BYTES_MIN: usize = 4 * 1024;
+const STOWED_BYTES_MIN: usize = 256;
 
 /// One source of a lane.
 #[derive(Debug)]
@@ -146,9 +146,19 @@ impl Sources {
         }
     }
 
-    /// A batch is framed: moves what sources hold out of memory, if it is too much, those that were idle for longest first.
-    pub(super) fn limit_held(&mut self) {
+    /// A batch, or a part of one, is framed.
+    pub(super) fn end_batch(&mut self) {
         self.batches += 1;
+    }
+
+    /// Whether the source's framer is where a new one would begin.
+    pub(super) fn is_between_records(&self, slot: Slot) -> bool {
+        let source = self.by_slot.get(&slot);
+        source.is_some_and(|source| source.stowed.is_none() && source.framer.is_between_records())
+    }
+
+    /// Moves what sources hold out of memory, if it is too much, those that were idle for longest first.
+    pub(super) fn limit_held(&mut self) {
         if self.held_bytes <= self.held.bytes_max() {
             return;
         }
@@ -162,6 +172,11 @@ impl Sources {
                 return;
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// How many times something was written.

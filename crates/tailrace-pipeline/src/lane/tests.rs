@@ -328,3 +328,45 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
     // Where there is no place for a file it stays in memory.
     assert_eq!(run(Held::new(0, "/nonexistent".into())), (expect, 0));
 }
+
+#[test]
+fn what_many_sources_hold_does_not_end_in_one_batch() {
+    let dir = tempfile::tempdir().unwrap();
+    let lane = lane_with(usize::MAX, Held::new(1 << 20, dir.path().to_owned()));
+    let scanner = scanner();
+    let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..40).map(|_| open(&lane)).unzip();
+    frame(&lane, &scanner, opened, &[]);
+    let line = "z".repeat(900_000);
+    for &slot in &slots {
+        frame(&lane, &scanner, Vec::new(), &[(slot, &line)]);
+    }
+    let (finished, ended) = slots.split_at(20);
+    let chunk = |(n, &slot): (usize, &Slot)| SourceEvent::Chunk {
+        slot,
+        start: n,
+        end: n + 1,
+    };
+    let events = ended.iter().enumerate().map(chunk);
+    let finished = finished.iter().map(|&slot| SourceEvent::Finished { slot });
+    lane.queue.push(RawBatch {
+        bytes: "\n".repeat(ended.len()).into(),
+        events: events.chain(finished).collect(),
+        credit: None,
+        room: None,
+        observed_ns: 0,
+        read_at: Instant::now(),
+    });
+    let (mut records, mut parts, mut is_cut) = (0, 0, true);
+    while is_cut {
+        let mut memory = Frames::default();
+        let (framed, more) = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
+        let side: usize = framed.buffers[1].len();
+        assert!(side <= 3 * line.len(), "{side}");
+        assert!(lane.sources.lock().unwrap().held_bytes() <= (1 << 20) + line.len());
+        records += framed.frames.records.len();
+        parts += 1;
+        is_cut = more;
+    }
+    assert_eq!(records, 40);
+    assert!(parts >= 13, "{parts}");
+}

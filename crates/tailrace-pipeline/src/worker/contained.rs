@@ -71,8 +71,16 @@ impl Worker {
         failpoints: &Failpoints,
         all: &mut Made,
     ) {
-        let mut left = pieces(&records, self.piece_max);
+        let mut left = vec![records];
         while let Some(records) = left.pop() {
+            let end = records
+                .start
+                .saturating_add(self.piece_max)
+                .min(records.end);
+            if end < records.end {
+                left.push(end..records.end);
+            }
+            let records = records.start..end;
             let is_whole = records.len() == framed.frames.records.len();
             let part = (!is_whole).then(|| framed.part(records.clone()));
             let batch = part.as_ref().unwrap_or(framed);
@@ -85,7 +93,7 @@ impl Worker {
                 Ok(Some(made)) => {
                     all.add(made, records.start);
                     // What the next records are made into may be smaller.
-                    self.piece_max = self.piece_max.saturating_add(self.piece_max / 8 + 1);
+                    self.piece_max = self.piece_max.saturating_mul(2);
                 }
                 // Of a single record nothing is too large.
                 Ok(None) => {
@@ -126,11 +134,4 @@ impl Made {
         let requests: usize = requests.map(EncodedRequest::held_bytes).sum();
         requests + self.crashed.iter().map(Crashed::held_bytes).sum::<usize>()
     }
-}
-
-/// So many records at a time, the first ones last.
-fn pieces(records: &Range<u32>, piece_max: u32) -> Vec<Range<u32>> {
-    let starts = records.clone().step_by(piece_max as usize);
-    let piece = |start: u32| start..start.saturating_add(piece_max).min(records.end);
-    starts.rev().map(piece).collect()
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument::Argument;
 use super::size::{self, PLACE_BYTES};
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, batch, budget};
+use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
 
 /// What a call may take for one row where its bound is not exact.
 const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
@@ -75,7 +75,6 @@ pub(super) fn check(name: &str, args: &mut ScalarFunctionArgs) -> Result<()> {
         all = all.saturating_add(bytes);
     }
     if all > BATCH_BYTES_MAX && rows > 1 {
-        batch::spend(usize::MAX, 1)?;
         return exec_err!("`{name}` may take {all} bytes for one batch");
     }
     Ok(())

@@ -159,6 +159,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
         config.linger = linger;
         config.idle_close = idle_close;
         config.slice_bytes_max = 512;
+        config.dormant_min = 0;
     });
     let mut model = Model {
         writers: vec![Vec::new(), Vec::new()],
