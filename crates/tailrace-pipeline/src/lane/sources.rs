@@ -162,10 +162,9 @@ impl Sources {
         if self.held_bytes <= self.held.bytes_max() {
             return;
         }
-        let of_source = |(&slot, source): (&Slot, &Box<LaneSource>)| {
-            (source.held_bytes >= STOWED_BYTES_MIN).then_some((source.batch, slot))
-        };
-        let mut candidates: Vec<_> = self.by_slot.iter().filter_map(of_source).collect();
+        let sources = self.by_slot.iter();
+        let heavy = sources.filter(|(_, source)| source.held_bytes >= STOWED_BYTES_MIN);
+        let mut candidates: Vec<_> = heavy.map(|(&slot, source)| (source.batch, slot)).collect();
         candidates.sort_unstable();
         for (_, slot) in candidates {
             if self.held_bytes <= self.held.bytes_max() / 2 || !self.stow(slot) {
