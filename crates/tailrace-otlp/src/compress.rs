@@ -122,7 +122,7 @@ impl Compressor {
 
 /// One gzip member (RFC 1952).
 /// Memory kept for the next request.
-const BYTES_KEPT: usize = 6 << 20;
+const BYTES_KEPT: usize = 4 << 20;
 
 fn gzip(context: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) {
     // Deflate, no flags, no time, no hints, unknown system.

@@ -71,7 +71,7 @@ pub(crate) struct Open {
 pub(crate) type Shift = isize;
 
 /// Memory kept for the next request.
-const BYTES_KEPT: usize = 6 << 20;
+const BYTES_KEPT: usize = 4 << 20;
 
 impl Buffer {
     /// Number of bytes written.

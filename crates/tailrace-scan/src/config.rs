@@ -103,7 +103,7 @@ impl Default for Star {
             except: Vec::new(),
             kept: Vec::new(),
             columns_max: 512,
-            cells_max: 512 * 1024,
+            cells_max: 384 * 1024,
         }
     }
 }

@@ -182,7 +182,8 @@ impl Shape {
         // The first record of a chain is given out when it is too long.
         let is_cut = match self {
             Self::Endless => written > MIB + MIB / 16,
-            Self::Unfinished(len) => len > MIB + 1,
+            // Of a line that may have an envelope that much more is kept.
+            Self::Unfinished(len) => len > MIB + MIB / 8 + 1,
             _ => false,
         };
         Ok(records + u64::from(is_cut))
