@@ -152,7 +152,7 @@ class Agent:
     def _config(self, path, directory, pipelines, workers, port):
         """Writes a config with one pipeline a line; gives the names by line."""
         lines = [
-            f'{{"data_dir": {json.dumps(str(directory / "data"))}, "workers": {workers}, "pipelines": {{'
+            f'{{"data_dir": {json.dumps(str(directory / "data"))}, "workers": {workers}, "limits": {{"memory": "256MiB"}}, "pipelines": {{'
         ]
         names = {}
         for at, pipeline in enumerate(pipelines):

@@ -13,8 +13,8 @@ use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{ColumnarValue, Expr};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -209,7 +209,12 @@ pub(crate) fn evaluate(
     }
     let counted = counts::now();
     let evaluated = catching("an expression", || {
-        conform(expr.evaluate(batch)?.into_array(count)?, ty)
+        let made = expr.evaluate(batch)?;
+        if let ColumnarValue::Scalar(value) = &made {
+            // It is about to be repeated for every row.
+            limits::spend(value.size().saturating_mul(count), count)?;
+        }
+        conform(made.into_array(count)?, ty)
     });
     let error = match evaluated {
         Ok(array) => return array,

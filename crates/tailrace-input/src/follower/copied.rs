@@ -81,7 +81,7 @@ impl Follower {
     /// those of later ones. Each comes with when its original was made, 0 where nobody knows.
     fn read_between(&mut self, found: Vec<(Copy, Option<Sketch>, u64)>, unseen: &[(PathBuf, u64)]) {
         let mut before = u64::MAX;
-        let befores: Vec<u64> = found
+        let ends: Vec<u64> = found
             .iter()
             .rev()
             .map(|(_, _, born)| {
@@ -90,7 +90,7 @@ impl Follower {
             })
             .collect();
         let mut after = 0;
-        for ((copy, sketch, born), before) in found.into_iter().zip(befores.into_iter().rev()) {
+        for ((copy, sketch, born), before) in found.into_iter().zip(ends.into_iter().rev()) {
             after = after.max(born);
             let Some(sketch) = sketch else { continue };
             let origin = self.origin_of(copy.path());

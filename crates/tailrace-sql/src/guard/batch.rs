@@ -51,7 +51,7 @@ pub(super) fn check() -> Result<()> {
 ///
 /// # Errors
 /// If the budget is used up.
-pub(super) fn spend(bytes: usize, records: usize) -> Result<()> {
+pub(crate) fn spend(bytes: usize, records: usize) -> Result<()> {
     let Some(left) = LEFT.get() else {
         return Ok(());
     };
