@@ -63,7 +63,8 @@ def check_stdin(suite, agent, baseline, data, layout):
         "batch": {"max_bytes": batch},
         "output": {"type": "stdout", "format": "json"},
     }
-    code, printed, log = agent.stdin(data, {"workers": workers, "pipelines": {"app": pipeline}})
+    config = {"workers": workers, "limits": {"memory": "256MiB"}, "pipelines": {"app": pipeline}}
+    code, printed, log = agent.stdin(data, config)
     title = f"stdin, {text_name}, {workers} workers, batches of {batch}"
     if code != 0:
         suite.differ("the agent failed", where=title, trouble=code, log=log[-1200:])
