@@ -582,11 +582,10 @@ impl Reader {
             let is_at_rest =
                 |slot| pipeline.tracker.is_all_acknowledged(slot) && lane.is_between_records(slot);
             for dormant in follower.take_dormant() {
-                // One that is not acknowledged yet is closed again later, or not so many are there then.
-                if slots.get(&dormant).is_some_and(|&slot| is_at_rest(slot)) {
-                    follower.put_to_rest(dormant);
-                } else {
-                    follower.stays_dormant(dormant);
+                match slots.get(&dormant) {
+                    Some(&slot) if is_at_rest(slot) => follower.put_to_rest(dormant),
+                    Some(_) => follower.stays_dormant(dormant),
+                    None => {} // It has ended.
                 }
             }
         }
