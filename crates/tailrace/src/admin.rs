@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 use axum::extract::{ConnectInfo, Request, State};
@@ -33,10 +34,11 @@ use crate::ledger;
 use crate::printed::redacted;
 use crate::reload::{self, Status, Trigger};
 
-/// A running endpoint; it ends when this is dropped.
+/// A running endpoint; it ends when this is dropped, behind the answers that are on their way.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    _stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What requests are answered from.
@@ -108,12 +110,13 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
         .with_state(shared);
     let (stop, stopped) = oneshot::channel();
     let served = async move {
+        let connections = serve::Table::default();
         tokio::select! {
-            () = serve::serve(listener, routes, serve::Limits::default()) => {}
-            _ = stopped => {}
+            () = serve::serve(listener, routes, serve::Limits::default(), &connections) => {}
+            _ = stopped => serve::finish(&connections).await,
         }
     };
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("tailrace-admin".to_owned())
         .spawn(move || {
             cpu::give_way();
@@ -121,7 +124,18 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
         })
         .context("no thread for the admin endpoint")?;
     info!(%address, "admin endpoint: /metrics /livez /readyz /healthz /api/v1/ledger /api/v1/status");
-    Ok(Admin { _stop: stop })
+    Ok(Admin {
+        stop: Some(stop),
+        thread: Some(thread),
+    })
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.stop = None;
+        // A thread that panicked has said so.
+        self.thread.take().map(JoinHandle::join);
+    }
 }
 
 /// Refuses whoever may not ask, before anything is made for the answer.

@@ -45,6 +45,8 @@ const CPU_BURST: Duration = Duration::from_millis(200);
 /// account of others.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// How long the end of the process waits for answers that are on their way.
+const FINISH_TIME: Duration = Duration::from_secs(1);
 /// After the kernel had no connection to give.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 /// A connection has at least this long to send its request, and no other one is accepted where all are younger.
@@ -93,20 +95,28 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// The connections that are open, the oldest first.
-type Table = Arc<Mutex<BTreeMap<u64, Connection>>>;
+pub(super) type Table = Arc<Mutex<BTreeMap<u64, Connection>>>;
 
 #[derive(Debug)]
-struct Connection {
+pub(super) struct Connection {
     task: AbortHandle,
     since: Instant,
+    /// What it does.
+    state: Arc<Conversation>,
+}
+
+/// What a connection does.
+#[derive(Debug, Default)]
+struct Conversation {
+    /// Its request has come.
+    has_asked: AtomicBool,
     /// An answer is being made.
-    is_busy: Arc<AtomicBool>,
+    is_busy: AtomicBool,
 }
 
 /// Serves until the future is dropped; every connection ends with it. It counts what its thread takes of the processor, so
 /// that it has to be a thread of its own.
-pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits) {
-    let table = Table::default();
+pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits, table: &Table) {
     let (clock, begin) = (ThreadClock::new(), Instant::now());
     let mut budget = Budget::new(CPU_PART, CPU_BURST);
     let mut cpu = clock.now();
@@ -120,14 +130,14 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits)
         if pause >= PAUSE_MIN {
             tokio::time::sleep(pause.min(PAUSE_MAX)).await;
         }
-        while !make_room(&table, limits.connections) {
+        while !make_room(table, limits.connections) {
             tokio::time::sleep(FULL_PAUSE).await;
         }
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let router = router.clone();
-                let converse = |is_busy| converse(stream, peer, router, limits, is_busy);
-                open(id, converse, &table);
+                let converse = |state| converse(stream, peer, router, limits, state);
+                open(id, converse, table);
                 spare = spare.or_else(|| File::open("/dev/null").ok());
             }
             Err(_) if spare.take().is_some() => {}
@@ -140,6 +150,15 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits)
     }
 }
 
+/// Nothing is accepted any more: waits until those who have asked have their answers, for a moment at most.
+pub(super) async fn finish(table: &Table) {
+    let until = Instant::now() + FINISH_TIME;
+    let has_asked = |connection: &Connection| connection.state.has_asked.load(Ordering::Relaxed);
+    while Instant::now() < until && locked(table).values().any(has_asked) {
+        tokio::time::sleep(FULL_PAUSE).await;
+    }
+}
+
 /// Whether one more connection may be opened. Ends the oldest without an answer to make, if there are as many as may be.
 fn make_room(table: &Table, connections_max: usize) -> bool {
     let mut table = locked(table);
@@ -147,7 +166,7 @@ fn make_room(table: &Table, connections_max: usize) -> bool {
         return true;
     }
     let may_end = |connection: &Connection| {
-        !connection.is_busy.load(Ordering::Relaxed) && connection.since.elapsed() >= GRACE
+        !connection.state.is_busy.load(Ordering::Relaxed) && connection.since.elapsed() >= GRACE
     };
     let oldest = table.iter().find(|(_, connection)| may_end(connection));
     let oldest = oldest.map(|(&id, _)| id);
@@ -159,11 +178,11 @@ fn make_room(table: &Table, connections_max: usize) -> bool {
 
 fn open<F: Future<Output = ()> + Send + 'static>(
     id: u64,
-    converse: impl FnOnce(Arc<AtomicBool>) -> F,
+    converse: impl FnOnce(Arc<Conversation>) -> F,
     table: &Table,
 ) {
-    let is_busy = Arc::new(AtomicBool::new(false));
-    let (conversation, ended) = (converse(Arc::clone(&is_busy)), Arc::clone(table));
+    let state = Arc::<Conversation>::default();
+    let (conversation, ended) = (converse(Arc::clone(&state)), Arc::clone(table));
     // Held until the connection is in the table, so that it cannot end before.
     let mut table = locked(table);
     let task = tokio::spawn(async move {
@@ -172,14 +191,7 @@ fn open<F: Future<Output = ()> + Send + 'static>(
     });
     let task = task.abort_handle();
     let since = Instant::now();
-    table.insert(
-        id,
-        Connection {
-            task,
-            since,
-            is_busy,
-        },
-    );
+    table.insert(id, Connection { task, since, state });
 }
 
 /// Answers one request.
@@ -188,17 +200,18 @@ async fn converse(
     peer: SocketAddr,
     router: Router,
     limits: Limits,
-    is_busy: Arc<AtomicBool>,
+    state: Arc<Conversation>,
 ) {
     let routes = TowerToHyperService::new(router);
-    let busy = Arc::clone(&is_busy);
+    let of_request = Arc::clone(&state);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        busy.store(true, Ordering::Relaxed);
-        let (answer, busy) = (routes.call(request), Arc::clone(&busy));
+        of_request.has_asked.store(true, Ordering::Relaxed);
+        of_request.is_busy.store(true, Ordering::Relaxed);
+        let (answer, state) = (routes.call(request), Arc::clone(&of_request));
         async move {
             let answer = answer.await;
-            busy.store(false, Ordering::Relaxed);
+            state.is_busy.store(false, Ordering::Relaxed);
             answer
         }
     });
@@ -215,7 +228,7 @@ async fn converse(
             // What the other side did wrong is answered or ended by hyper.
             _ = &mut connection => return,
             () = tokio::time::sleep(limits.connection_time) => {
-                if !is_busy.load(Ordering::Relaxed) {
+                if !state.is_busy.load(Ordering::Relaxed) {
                     return;
                 }
             }

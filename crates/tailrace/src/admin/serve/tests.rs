@@ -19,7 +19,7 @@ fn start(limits: Limits) -> SocketAddr {
     let router = Router::new()
         .route("/", get(async || "ok"))
         .route("/never", get(std::future::pending::<&'static str>));
-    tokio::spawn(serve(listener, router, limits));
+    tokio::spawn(async move { serve(listener, router, limits, &Table::default()).await });
     address
 }
 
@@ -131,4 +131,34 @@ async fn a_connection_serves_one_request_and_what_waits_is_never_thrown_out() {
     for stream in waiting {
         assert!(is_open(&stream));
     }
+}
+
+#[tokio::test]
+async fn an_answer_on_its_way_outlives_the_listener() {
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (ready, table) = (Arc::new(tokio::sync::Notify::new()), Table::default());
+    let (waits, of_server) = (Arc::clone(&ready), Arc::clone(&table));
+    let answer = get(async move || {
+        waits.notified().await;
+        "ok"
+    });
+    let router = Router::new().route("/", answer);
+    let server =
+        tokio::spawn(async move { serve(listener, router, TEST_LIMITS, &of_server).await });
+    let silent = send(address, b"").await;
+    let asks = send(address, b"GET / HTTP/1.0\r\n\r\n").await;
+    let has_asked = |connection: &Connection| connection.state.has_asked.load(Ordering::Relaxed);
+    while !locked(&table).values().any(has_asked) {
+        tokio::task::yield_now().await;
+    }
+    server.abort();
+    let answered = async {
+        ready.notify_one();
+        rest(asks).await
+    };
+    let (answered, ()) = tokio::join!(answered, finish(&table));
+    assert!(answered.ends_with("ok"), "{answered:?}");
+    // Whoever has not asked is not waited for.
+    assert!(is_open(&silent) && !locked(&table).values().any(has_asked));
 }
