@@ -1,11 +1,11 @@
 //! Checks the URL of an OTLP server. Takes text, gives the same text where it is plausible; never
 //! resolves a name.
 
-use crate::kind::Kind;
-use crate::node::Node;
 use crate::output::Protocol;
-use crate::reader::Reader;
-use crate::section::Shape;
+use tailrace_schema::kind::Kind;
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::section::Shape;
 
 /// What OTLP says where nothing is set.
 pub(crate) const fn default_endpoint(protocol: Protocol) -> &'static str {

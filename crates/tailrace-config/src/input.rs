@@ -6,12 +6,14 @@ mod kubernetes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::kind::{DAY, FilePath, GIB, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time};
 use crate::multiline::Multiline;
-use crate::node::Node;
-use crate::reader::Reader;
-use crate::section::{Section, Shape, Variant, Variants};
-use crate::source::Position;
+use tailrace_schema::kind::{
+    DAY, FilePath, GIB, Glob, HOUR, KIB, Kind, List, MIB, SECOND, Size, Time,
+};
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::section::{Section, Shape, Tag};
+use tailrace_schema::source::Position;
 
 pub use kubernetes::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
 
@@ -138,18 +140,9 @@ section! {
 
 section_defaults!(StdinInput);
 
-/// Where the bytes of standard input wait.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StdinQueue {
-    /// In the process: what is under way when it is killed is gone.
-    Memory,
-    /// In files, which outlive it.
-    Disk(DiskQueue),
-}
-
 section! {
     /// In the process. What is under way when it is killed, or not delivered when it is stopped, is gone.
-    pub(crate) struct MemoryQueue {}
+    pub struct MemoryQueue {}
 }
 
 section! {
@@ -162,34 +155,13 @@ section! {
     }
 }
 
-static QUEUES: Variants = Variants {
-    common: &[],
-    variants: &[
-        Variant {
-            name: "memory",
-            info: &<MemoryQueue as Section>::INFO,
-        },
-        Variant {
-            name: "disk",
-            info: &<DiskQueue as Section>::INFO,
-        },
-    ],
-};
-
-impl Kind for StdinQueue {
-    type Value = StdinQueue;
-
-    fn shape() -> Shape {
-        Shape::Variants(&QUEUES)
-    }
-
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<StdinQueue> {
-        match reader.variant(node, &QUEUES)? {
-            "disk" => reader.section(node, &["type"]).map(StdinQueue::Disk),
-            _ => reader
-                .section::<MemoryQueue>(node, &["type"])
-                .map(|_| StdinQueue::Memory),
-        }
+tagged! {
+    /// Where the bytes of standard input wait.
+    pub enum StdinQueue {
+        /// In the process: what is under way when it is killed is gone.
+        Memory(MemoryQueue) = "memory",
+        /// In files, which outlive it.
+        Disk(DiskQueue) = "disk",
     }
 }
 
@@ -283,46 +255,44 @@ impl Kind for Timezone {
     }
 }
 
-static VARIANTS: Variants = Variants {
-    common: &[],
-    variants: &[
-        Variant {
-            name: "file",
-            info: &<FileInput as Section>::INFO,
+const TAGS: &[Tag<Input>] = &[
+    Tag {
+        name: "file",
+        info: &<FileInput as Section>::INFO,
+        read: |node, reader, common| {
+            let input = reader.section(node, common)?;
+            Some(Input::File(input, node.position.clone()))
         },
-        Variant {
-            name: "kubernetes",
-            info: &<KubernetesInput as Section>::INFO,
+    },
+    Tag {
+        name: "kubernetes",
+        info: &<KubernetesInput as Section>::INFO,
+        read: |node, reader, common| {
+            let input = reader.section(node, common)?;
+            let is_sound = kubernetes::check(&input, node, reader);
+            is_sound.then(|| Input::Kubernetes(Box::new(input), node.position.clone()))
         },
-        Variant {
-            name: "stdin",
-            info: &<StdinInput as Section>::INFO,
+    },
+    Tag {
+        name: "stdin",
+        info: &<StdinInput as Section>::INFO,
+        read: |node, reader, common| {
+            let input = reader.section(node, common)?;
+            Some(Input::Stdin(input, node.position.clone()))
         },
-    ],
-};
+    },
+];
 
 impl Kind for Input {
     type Value = Input;
 
     fn shape() -> Shape {
-        Shape::Variants(&VARIANTS)
+        Tag::shape(&[], TAGS)
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Input> {
-        let position = node.position.clone();
-        match reader.variant(node, &VARIANTS)? {
-            "file" => reader
-                .section(node, &["type"])
-                .map(|input| Input::File(input, position)),
-            "kubernetes" => {
-                let input = reader.section(node, &["type"])?;
-                kubernetes::check(&input, node, reader)
-                    .then(|| Input::Kubernetes(Box::new(input), position))
-            }
-            _ => reader
-                .section(node, &["type"])
-                .map(|input| Input::Stdin(input, position)),
-        }
+        let tag = reader.tag(node, TAGS)?;
+        (tag.read)(node, reader, &["type"])
     }
 }
 

@@ -1,48 +1,28 @@
-//! YAML to a checked [`Config`].
+//! The whole configuration of the agent: from YAML files to one checked [`Config`].
 //!
 //! Takes paths of YAML files and a way to look up environment variables; gives either a [`Config`] in
 //! which every value is valid, or every [`Diagnostic`] at once, each with file, line and column. Reads
 //! the files it is given and those named by `${file:...}`; never opens a log file or a socket, never
 //! reads the process environment by itself, never prints.
 //!
-//! The way of a value: [`load()`] reads the files, `yaml` turns each into a tree that knows the position
-//! of every key and value, `merge` lays the trees over one another, `reader` and `kind` read typed
-//! fields (expanding `${...}` on the way), and `pipeline` and `root` check what belongs together.
-//! The structs are declared with the `section!` macro: type, default, example and documentation of an
-//! option stand in one place, and the reference page, the annotated example and the JSON Schema are
-//! printed from there (see [`reference_page`], [`annotated_example`] and [`json_schema`]).
+//! How options are declared and read is the business of `tailrace-schema`. What a type of input or output can be told
+//! stands in its own folder; this crate knows the registries and what must hold between the parts. The reference page,
+//! the annotated example and the JSON Schema are printed from the declarations (see [`reference_page`],
+//! [`annotated_example`] and [`json_schema`]).
 
-mod diagnostic;
-mod interpolate;
-mod load;
-mod memory;
-mod merge;
-mod node;
-mod origins;
-mod printable;
-mod redact;
-mod secret;
-mod source;
-mod units;
-mod yaml;
 #[macro_use]
-mod section;
-mod annotated;
+extern crate tailrace_schema;
+
 mod endpoint;
 mod input;
-mod kind;
+mod load;
+mod memory;
 mod multiline;
 mod otel_env;
 mod output;
 mod pipeline;
-mod reader;
-mod reference;
 mod root;
-mod schema;
-mod sql;
 
-pub use crate::annotated::annotated_example;
-pub use crate::diagnostic::Diagnostic;
 pub use crate::input::{
     ContainerFormat, ContainerNames, DiskQueue, FileInput, Format, Input, KubernetesInput,
     Metadata, StartAt, StdinInput, StdinQueue, Timezone,
@@ -55,11 +35,29 @@ pub use crate::output::{
     Protocol, Retry, StdoutFormat, StdoutOutput, Tls,
 };
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
-pub use crate::printable::{escaped, is_unsafe};
-pub use crate::redact::Redactor;
-pub use crate::reference::reference_page;
 pub use crate::root::{Admin, Config, Limits, Shutdown};
-pub use crate::schema::json_schema;
-pub use crate::secret::Secret;
-pub use crate::source::Position;
-pub use crate::sql::Sql;
+pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
+
+/// The text of `docs/configuration.md`.
+pub fn reference_page() -> String {
+    tailrace_schema::reference_page(&root::INFO)
+}
+
+/// The text of `config/tailrace.yaml`.
+pub fn annotated_example() -> String {
+    tailrace_schema::annotated_example(&root::INFO)
+}
+
+/// The text of `config/tailrace.schema.json`.
+pub fn json_schema() -> String {
+    tailrace_schema::json_schema(&root::INFO)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_default_and_example_is_valid_and_every_option_documented() {
+        let faults = tailrace_schema::section::faults(&crate::root::INFO);
+        assert_eq!(faults, Vec::<String>::new());
+    }
+}

@@ -6,16 +6,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
-use crate::interpolate::plain_error;
-use crate::merge::merge;
-use crate::node::{Node, Value};
 use crate::output::Output;
-use crate::reader::Reader;
-use crate::redact::Redactor;
 use crate::root::{self, Config};
-use crate::source::{Position, Source};
-use crate::yaml;
+use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use tailrace_schema::interpolate::plain_error;
+use tailrace_schema::merge::merge;
+use tailrace_schema::node::{Node, Value};
+use tailrace_schema::reader::Reader;
+use tailrace_schema::redact::Redactor;
+use tailrace_schema::source::{Position, Source};
+use tailrace_schema::yaml;
 
 /// A larger configuration file is a mistake.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -213,7 +213,7 @@ fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
             let source = Source::new(path, text);
             let (line, column) = source.line_column(valid);
-            let position = crate::source::Position::new(&source, line, column);
+            let position = tailrace_schema::source::Position::new(&source, line, column);
             Err(Diagnostic::new(&position, 1, "not UTF-8")
                 .with_hint("save the file as UTF-8".to_owned()))
         }

@@ -4,11 +4,11 @@
 //! hostile input; `cargo xtask bench --memory --hostile` measures them again. Never asks the machine.
 
 use crate::input::Input;
-use crate::kind::MIB;
-use crate::node::Node;
-use crate::reader::Reader;
 use crate::root::Config;
-use crate::units::write_size;
+use tailrace_schema::kind::MIB;
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::units::write_size;
 
 /// `limits.memory` where the configuration names none, and the machine does not have less.
 pub const MEMORY_DEFAULT: u64 = 64 * MIB;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::diagnostic::Diagnostic;
-use crate::interpolate::Resolved;
-use crate::kind::{KIB, Kind, List, MIB, SECOND, Time};
-use crate::node::Node;
-use crate::reader::Reader;
-use crate::section::{Section, Shape};
-use crate::source::Position;
+use tailrace_schema::diagnostic::Diagnostic;
+use tailrace_schema::interpolate::Resolved;
+use tailrace_schema::kind::{KIB, Kind, List, MIB, SECOND, Time};
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::section::{Section, Shape};
+use tailrace_schema::source::Position;
 
 /// Which lines are joined, checked.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,12 +5,12 @@
 //!
 //! Source: opentelemetry-specification, protocol/exporter.md, "Configuration Options".
 
-use crate::interpolate::Environment;
-use crate::node::{Entry, Node, Scalar, Value};
-use crate::origins::Origins;
 use crate::output::{OtlpOutput, Protocol};
-use crate::reader::Reader;
-use crate::source::{Position, Source};
+use tailrace_schema::interpolate::Environment;
+use tailrace_schema::node::{Entry, Node, Scalar, Value};
+use tailrace_schema::origins::Origins;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::source::{Position, Source};
 
 /// The same output with what the environment adds.
 pub(crate) fn complete(node: &Node, reader: &mut Reader<'_>) -> Node {

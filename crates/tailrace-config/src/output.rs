@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::endpoint::{BaseEndpoint, Endpoint, default_endpoint};
-use crate::kind::{
+use crate::otel_env;
+use crate::pipeline::Name;
+use tailrace_schema::kind::{
     Boolean, FilePath, HOUR, Integer, KIB, Key, Kind, MIB, Map, SECOND, SecretText, Size, Text,
     Time,
 };
-use crate::node::Node;
-use crate::otel_env;
-use crate::pipeline::Name;
-use crate::reader::Reader;
-use crate::secret::Secret;
-use crate::section::{Field, Presence, Section, Shape, Variant, Variants};
-use crate::source::Position;
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::secret::Secret;
+use tailrace_schema::section::{Field, Presence, Section, Shape, Tag};
+use tailrace_schema::source::Position;
 
 /// One way out.
 #[derive(Clone, Debug)]
@@ -304,80 +304,73 @@ impl Key for HeaderName {
     }
 }
 
-static VARIANTS: Variants = Variants {
-    common: &[
-        Field {
-            key: "name",
-            doc: &[
-                " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
-            ],
-            shape: <Name as Kind>::shape,
-            presence: Presence::Unset {
-                meaning: "the type; a pipeline with several outputs must name each",
-                example: "main",
-            },
-            #[cfg(test)]
-            probe: |node, reader| <Name as Kind>::read(node, reader).is_some(),
+/// Keys of every output.
+static COMMON: [Field; 2] = [
+    Field::common::<Name>(
+        "name",
+        &[
+            " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
+        ],
+        Presence::Unset {
+            meaning: "the type; a pipeline with several outputs must name each",
+            example: "main",
         },
-        Field {
-            key: "required",
-            doc: &[
-                " Whether deleted files are kept on the disk until this output has them, within `limits.held_bytes`. What one that is not required misses is dropped for it and counted.",
-            ],
-            shape: <Boolean as Kind>::shape,
-            presence: Presence::Default {
-                text: "true",
-                example: None,
-            },
-            #[cfg(test)]
-            probe: |node, reader| <Boolean as Kind>::read(node, reader).is_some(),
+    ),
+    Field::common::<Boolean>(
+        "required",
+        &[
+            " Whether deleted files are kept on the disk until this output has them, within `limits.held_bytes`. What one that is not required misses is dropped for it and counted.",
+        ],
+        Presence::Default {
+            text: "true",
+            example: None,
         },
-    ],
-    variants: &[
-        Variant {
-            name: "otlp",
-            info: &<OtlpOutput as Section>::INFO,
+    ),
+];
+
+const TAGS: &[Tag<OutputKind>] = &[
+    Tag {
+        name: "otlp",
+        info: &<OtlpOutput as Section>::INFO,
+        read: |node, reader, common| {
+            let output = read_otlp(node, reader, common)?;
+            Some(OutputKind::Otlp(Box::new(output)))
         },
-        Variant {
-            name: "stdout",
-            info: &<StdoutOutput as Section>::INFO,
+    },
+    Tag {
+        name: "stdout",
+        info: &<StdoutOutput as Section>::INFO,
+        read: |node, reader, common| reader.section(node, common).map(OutputKind::Stdout),
+    },
+    Tag {
+        name: "file",
+        info: &<FileOutput as Section>::INFO,
+        read: |node, reader, common| reader.section(node, common).map(OutputKind::File),
+    },
+    Tag {
+        name: "discard",
+        info: &<DiscardOutput as Section>::INFO,
+        read: |node, reader, common| {
+            let read: Option<DiscardOutput> = reader.section(node, common);
+            read.map(|DiscardOutput {}| OutputKind::Discard)
         },
-        Variant {
-            name: "file",
-            info: &<FileOutput as Section>::INFO,
-        },
-        Variant {
-            name: "discard",
-            info: &<DiscardOutput as Section>::INFO,
-        },
-    ],
-};
+    },
+];
 
 impl Kind for Output {
     type Value = Output;
 
     fn shape() -> Shape {
-        Shape::Variants(&VARIANTS)
+        Tag::shape(&COMMON, TAGS)
     }
 
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Output> {
-        let type_name = reader.variant(node, &VARIANTS)?;
+        let tag = reader.tag(node, TAGS)?;
         let name = reader.optional::<Name>(node, "name");
         let required = reader.defaulted::<Boolean>(node, "required", "true");
-        let common = ["type", "name", "required"];
-        let kind = match type_name {
-            "otlp" => {
-                read_otlp(node, reader, &common).map(|output| OutputKind::Otlp(Box::new(output)))
-            }
-            "stdout" => reader.section(node, &common).map(OutputKind::Stdout),
-            "file" => reader.section(node, &common).map(OutputKind::File),
-            _ => reader
-                .section(node, &common)
-                .map(|DiscardOutput {}| OutputKind::Discard),
-        };
-        let name = name?.unwrap_or_else(|| type_name.to_owned());
+        let kind = (tag.read)(node, reader, &["type", "name", "required"]);
         Some(Output {
-            name,
+            name: name?.unwrap_or_else(|| tag.name.to_owned()),
             required: required?,
             kind: kind?,
             position: node.position.clone(),

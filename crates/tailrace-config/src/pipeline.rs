@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::input::{Input, StdinQueue};
-use crate::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
-use crate::node::{Node, Value};
 use crate::output::{Output, OutputKind};
-use crate::reader::{Reader, nearest};
-use crate::section::{Section, Shape};
-use crate::source::Position;
-use crate::sql::Sql;
-use crate::units::write_size;
+use tailrace_schema::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
+use tailrace_schema::node::{Node, Value};
+use tailrace_schema::reader::{Reader, nearest};
+use tailrace_schema::section::{Section, Shape};
+use tailrace_schema::source::Position;
+use tailrace_schema::sql::Sql;
+use tailrace_schema::units::write_size;
 
 /// One pipeline, checked.
 #[derive(Clone, Debug)]

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::kind::{
+use crate::pipeline::{Name, Pipeline};
+use tailrace_schema::kind::{
     Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
 };
-use crate::node::Node;
-use crate::pipeline::{Name, Pipeline};
-use crate::reader::Reader;
-use crate::secret::Secret;
-use crate::section::{Info, Section, Shape};
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+use tailrace_schema::secret::Secret;
+use tailrace_schema::section::{Info, Section, Shape};
 
 section! {
     /// A checked configuration: every value in it is valid.

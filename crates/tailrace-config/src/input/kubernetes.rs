@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{StartAt, Timezone};
-use crate::kind::{
+use crate::multiline::Multiline;
+use tailrace_schema::kind::{
     Boolean, DAY, FilePath, HOUR, KIB, List, MIB, NameGlob, SECOND, Size, Text, Time,
 };
-use crate::multiline::Multiline;
-use crate::node::Node;
-use crate::reader::Reader;
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
 
 section! {
     /// Follows the logs of the containers of this Kubernetes node, with what is known of their pods.

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::node::{Entry, Node, Value};
 
 /// Merges `from` into `into`. Both must be mappings or nothing at all; what is neither is reported.
-pub(crate) fn merge(into: &mut Node, from: Node, diagnostics: &mut Vec<Diagnostic>) {
+pub fn merge(into: &mut Node, from: Node, diagnostics: &mut Vec<Diagnostic>) {
     merge_mapping(into, from, "", diagnostics);
 }
 

@@ -19,9 +19,11 @@ const LINES_MAX: usize = 1000;
 
 /// A value and the `${...}` that it came from.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Expanded {
-    pub(crate) name: String,
-    pub(crate) value: String,
+pub struct Expanded {
+    /// The `${...}` as it was written.
+    pub name: String,
+    /// What it stood for.
+    pub value: String,
 }
 
 impl fmt::Debug for Expanded {
@@ -38,7 +40,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    pub(crate) fn new(values: &[Expanded]) -> Redactor {
+    /// Replaces these values.
+    pub fn new(values: &[Expanded]) -> Redactor {
         let mut redactor = Redactor::default();
         for Expanded { name, value } in values {
             redactor.add(name, value);

@@ -4,12 +4,12 @@
 use crate::reference::{joined, type_text};
 use crate::section::{Field, Info, Presence, Shape, Variants};
 
-/// The text of `config/tailrace.yaml`.
-pub fn annotated_example() -> String {
+/// The text of `config/tailrace.yaml`, for the section at the top of a file.
+pub fn annotated_example(info: &'static Info) -> String {
     let mut example = Example {
         text: HEAD.to_owned(),
     };
-    example.fields(&[], &crate::root::INFO, "");
+    example.fields(&[], info, "");
     example.text
 }
 
@@ -98,7 +98,7 @@ impl Example {
             Shape::List(item) => {
                 if let Shape::Variants(variants) = *item {
                     self.line(indent, &format!("{}:", field.key));
-                    return self.variants(variants, &inner);
+                    return self.variants(&variants, &inner);
                 }
             }
             _ => {}

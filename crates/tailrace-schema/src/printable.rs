@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// writing, are written as `\n`, `\t`, `\r` or `\u{1b}`. A text without them stays as it is.
 ///
 /// ```
-/// assert_eq!(tailrace_config::escaped("a\n\u{1b}[31m"), "a\\n\\u{1b}[31m");
+/// assert_eq!(tailrace_schema::escaped("a\n\u{1b}[31m"), "a\\n\\u{1b}[31m");
 /// ```
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {

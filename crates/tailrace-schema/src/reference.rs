@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::section::{Choice, Field, Info, Presence, Shape, Variants};
 use crate::units::{write_duration, write_size};
 
-/// The text of `docs/configuration.md`.
-pub fn reference_page() -> String {
+/// The text of `docs/configuration.md`, for the section at the top of a file.
+pub fn reference_page(info: &'static Info) -> String {
     let mut page = Page {
         text: INTRODUCTION.to_owned(),
     };
-    page.section("", &crate::root::INFO);
+    page.section("", info);
     page.text
 }
 
@@ -103,20 +103,20 @@ impl Page {
                 }
                 Shape::List(item) => {
                     if let Shape::Variants(variants) = *item {
-                        self.variants(&path, variants);
+                        self.variants(&path, &variants);
                     }
                 }
                 // One alone of a list that has its own place on the page is not shown again.
                 Shape::Variants(variants) if !matches!(field.presence, Presence::Unset { .. }) => {
-                    self.variants(&path, variants);
+                    self.variants(&path, &variants);
                 }
                 _ => {}
             }
         }
     }
 
-    fn variants(&mut self, path: &str, variants: &'static Variants) {
-        for variant in variants.variants {
+    fn variants(&mut self, path: &str, variants: &Variants) {
+        for variant in &variants.variants {
             self.heading(&format!("`{path}`, `type: {}`", variant.name), variant.info);
             self.table(variants.common, variant.info);
             self.inner(&format!("{path}.{}", variant.name), variant.info);

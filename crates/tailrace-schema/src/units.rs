@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Reads a size in bytes: a whole number with `B`, `KiB`, `MiB`, `GiB`, `TiB` (1024) or `KB`, `MB`, `GB`,
 /// `TB` (1000), or without a unit. A fraction is fine where whole bytes come out (`3.5MiB`).
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+pub fn parse_size(text: &str) -> Option<u64> {
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -25,7 +25,7 @@ pub(crate) fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// Writes a size with the largest binary unit that leaves a whole number.
-pub(crate) fn write_size(bytes: u64) -> String {
+pub fn write_size(bytes: u64) -> String {
     for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
             return format!("{}{unit}", bytes >> shift);
@@ -36,7 +36,7 @@ pub(crate) fn write_size(bytes: u64) -> String {
 
 /// Reads a duration: numbers with `ms`, `s`, `m`, `h` or `d`, the largest unit first (`1h30m`, `1.5s`).
 /// A bare `0` is one too; other numbers need a unit.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }
@@ -69,7 +69,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Writes a duration the way [`parse_duration`] reads it; nothing below a millisecond.
-pub(crate) fn write_duration(duration: Duration) -> String {
+pub fn write_duration(duration: Duration) -> String {
     let mut left = duration.as_millis();
     let mut text = String::new();
     for (factor, unit) in [

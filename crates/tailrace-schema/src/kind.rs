@@ -14,15 +14,21 @@ use crate::secret::Secret;
 use crate::section::{Section, Shape};
 use crate::units::{parse_duration, parse_size, write_duration, write_size};
 
-pub(crate) const KIB: u64 = 1 << 10;
-pub(crate) const MIB: u64 = 1 << 20;
-pub(crate) const GIB: u64 = 1 << 30;
-pub(crate) const SECOND: u64 = 1_000;
-pub(crate) const HOUR: u64 = 3_600 * SECOND;
-pub(crate) const DAY: u64 = 24 * HOUR;
+/// Bytes of a KiB.
+pub const KIB: u64 = 1 << 10;
+/// Bytes of a MiB.
+pub const MIB: u64 = 1 << 20;
+/// Bytes of a GiB.
+pub const GIB: u64 = 1 << 30;
+/// Milliseconds of a second.
+pub const SECOND: u64 = 1_000;
+/// Milliseconds of an hour.
+pub const HOUR: u64 = 3_600 * SECOND;
+/// Milliseconds of a day.
+pub const DAY: u64 = 24 * HOUR;
 
 /// A way to read a value.
-pub(crate) trait Kind {
+pub trait Kind {
     /// What comes out.
     type Value;
 
@@ -53,7 +59,7 @@ impl<S: Section> Kind for S {
 }
 
 /// A text that is not empty.
-pub(crate) struct Text;
+pub struct Text;
 
 impl Kind for Text {
     type Value = String;
@@ -73,7 +79,7 @@ impl Kind for Text {
 }
 
 /// A text that may be empty.
-pub(crate) struct AnyText;
+pub struct AnyText;
 
 impl Kind for AnyText {
     type Value = String;
@@ -88,7 +94,7 @@ impl Kind for AnyText {
 }
 
 /// A file or directory.
-pub(crate) struct FilePath;
+pub struct FilePath;
 
 impl Kind for FilePath {
     type Value = PathBuf;
@@ -108,7 +114,7 @@ impl Kind for FilePath {
 }
 
 /// A glob over file paths: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any directories.
-pub(crate) struct Glob;
+pub struct Glob;
 
 impl Kind for Glob {
     type Value = String;
@@ -146,7 +152,7 @@ impl Kind for Glob {
 }
 
 /// A glob over names, in which a `*` matches anything.
-pub(crate) struct NameGlob;
+pub struct NameGlob;
 
 impl Kind for NameGlob {
     type Value = String;
@@ -186,7 +192,7 @@ fn slash_in_braces(glob: &str) -> bool {
 }
 
 /// A text that may be a credential.
-pub(crate) struct SecretText;
+pub struct SecretText;
 
 impl Kind for SecretText {
     type Value = Secret;
@@ -219,7 +225,7 @@ impl Kind for SecretText {
 }
 
 /// `true` or `false`.
-pub(crate) struct Boolean;
+pub struct Boolean;
 
 impl Kind for Boolean {
     type Value = bool;
@@ -253,7 +259,7 @@ impl Kind for Boolean {
 }
 
 /// A whole number within bounds.
-pub(crate) struct Integer<const MIN: u64, const MAX: u64>;
+pub struct Integer<const MIN: u64, const MAX: u64>;
 
 impl<const MIN: u64, const MAX: u64> Kind for Integer<MIN, MAX> {
     type Value = usize;
@@ -281,7 +287,7 @@ impl<const MIN: u64, const MAX: u64> Kind for Integer<MIN, MAX> {
 }
 
 /// A number of bytes within bounds.
-pub(crate) struct Size<const MIN: u64, const MAX: u64>;
+pub struct Size<const MIN: u64, const MAX: u64>;
 
 impl<const MIN: u64, const MAX: u64> Kind for Size<MIN, MAX> {
     type Value = u64;
@@ -309,7 +315,7 @@ impl<const MIN: u64, const MAX: u64> Kind for Size<MIN, MAX> {
 }
 
 /// A duration within bounds, which are milliseconds.
-pub(crate) struct Time<const MIN: u64, const MAX: u64>;
+pub struct Time<const MIN: u64, const MAX: u64>;
 
 impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
     type Value = Duration;
@@ -349,7 +355,7 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
 }
 
 /// An IP address and port to listen on.
-pub(crate) struct Address;
+pub struct Address;
 
 impl Kind for Address {
     type Value = SocketAddr;
@@ -382,7 +388,7 @@ impl Kind for Address {
 }
 
 /// A list of at least `MIN` values; one value alone is a list of one.
-pub(crate) struct List<K, const MIN: usize>(PhantomData<K>);
+pub struct List<K, const MIN: usize>(PhantomData<K>);
 
 impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
     type Value = Vec<K::Value>;
@@ -409,7 +415,8 @@ impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
 }
 
 /// What the keys of a [`Map`] are.
-pub(crate) trait Key {
+pub trait Key {
+    /// What a key is called in messages.
     const WHAT: &'static str;
 
     /// The key as it is kept, or what is wrong with it and what to do.
@@ -417,7 +424,7 @@ pub(crate) trait Key {
 }
 
 /// A mapping with free keys. A value whose expansion came out empty leaves its key out.
-pub(crate) struct Map<K, V>(PhantomData<(K, V)>);
+pub struct Map<K, V>(PhantomData<(K, V)>);
 
 impl<K: Key, V: Kind> Kind for Map<K, V> {
     type Value = BTreeMap<String, V::Value>;

@@ -8,7 +8,7 @@ use crate::printable::{escaped, is_unsafe};
 use crate::source::Position;
 
 /// More diagnostics than this are not made: nobody reads them, and a hostile file could ask for millions.
-pub(crate) const DIAGNOSTICS_MAX: usize = 100;
+pub const DIAGNOSTICS_MAX: usize = 100;
 /// A longer line is not shown, so that many diagnostics of one line stay small.
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -81,7 +81,7 @@ impl Diagnostic {
 
     /// The same without the line: it may hold secrets.
     #[must_use]
-    pub(crate) fn without_snippet(mut self) -> Diagnostic {
+    pub fn without_snippet(mut self) -> Diagnostic {
         self.snippet = None;
         self
     }

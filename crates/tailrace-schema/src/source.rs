@@ -17,7 +17,8 @@ pub struct Position {
 }
 
 impl Position {
-    pub(crate) fn new(source: &Arc<Source>, line: usize, column: usize) -> Position {
+    /// A place in a text; line and column count from 1.
+    pub fn new(source: &Arc<Source>, line: usize, column: usize) -> Position {
         Position {
             source: Arc::clone(source),
             line,
@@ -41,14 +42,15 @@ impl Position {
     }
 
     /// The text of the line, without its end; empty where the position has no line.
-    pub(crate) fn line_text(&self) -> &str {
+    pub fn line_text(&self) -> &str {
         self.line
             .checked_sub(1)
             .and_then(|index| self.source.line(index))
             .unwrap_or("")
     }
 
-    pub(crate) fn source(&self) -> &Arc<Source> {
+    /// The text that it is in.
+    pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 }
@@ -74,7 +76,7 @@ impl PartialEq for Position {
 impl Eq for Position {}
 
 /// A named text and where its lines lie.
-pub(crate) struct Source {
+pub struct Source {
     name: PathBuf,
     text: String,
     /// Byte ranges of the lines, without their ends. LF, CRLF and CR end a line, as in YAML.
@@ -82,7 +84,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(name: impl Into<PathBuf>, text: String) -> Arc<Source> {
+    /// A text and what it is called in messages.
+    pub fn new(name: impl Into<PathBuf>, text: String) -> Arc<Source> {
         let mut lines = Vec::new();
         let mut start = 0;
         let bytes = text.as_bytes();
@@ -106,7 +109,8 @@ impl Source {
         })
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// The text.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
@@ -117,7 +121,7 @@ impl Source {
     }
 
     /// Line and column, both from 1, of a byte offset that lies on a character boundary.
-    pub(crate) fn line_column(&self, offset: usize) -> (usize, usize) {
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
         let index = self
             .lines
             .partition_point(|&(start, _)| start <= offset)

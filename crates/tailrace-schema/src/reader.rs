@@ -7,14 +7,14 @@ use crate::interpolate::{Asked, Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
 use crate::origins::Origins;
-use crate::section::{Choice, Section, Variants};
+use crate::section::{Choice, Section, Tag};
 use crate::source::{Position, Source};
 
 /// Length of all texts together in which `${...}` put something in.
 const EXPANDED_BYTES_MAX: usize = 16 << 20;
 
 /// The state of one reading.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     env: Environment<'a>,
     diagnostics: Vec<Diagnostic>,
     /// What `${...}` asked for.
@@ -26,7 +26,8 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(env: Environment<'a>) -> Reader<'a> {
+    /// A reader that looks variables up in `env`.
+    pub fn new(env: Environment<'a>) -> Reader<'a> {
         Reader {
             env,
             diagnostics: Vec::new(),
@@ -36,12 +37,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn env(&self) -> Environment<'a> {
+    /// How variables are looked up.
+    pub fn env(&self) -> Environment<'a> {
         self.env
     }
 
     /// What was wrong, each thing once (an anchor may be read several times), and what `${...}` asked for.
-    pub(crate) fn finish(self) -> (Vec<Diagnostic>, Asked) {
+    pub fn finish(self) -> (Vec<Diagnostic>, Asked) {
         let mut unique: Vec<Diagnostic> = Vec::new();
         for diagnostic in self.diagnostics {
             if !unique.contains(&diagnostic) {
@@ -52,7 +54,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Complains. Of more complaints than anybody reads the last are left out; one more than that tells that there are.
-    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+    pub fn report(&mut self, diagnostic: Diagnostic) {
         if !self.is_full() {
             self.diagnostics.push(diagnostic);
         }
@@ -63,12 +65,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The key path of the value being read, such as `pipelines.app.batch`.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         self.path.join(".")
     }
 
     /// The key path of a key in the section being read.
-    pub(crate) fn path_of(&self, key: &str) -> String {
+    pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -77,11 +79,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Runs `read` with one more key on the path.
-    pub(crate) fn within<T>(
-        &mut self,
-        key: impl Into<String>,
-        read: impl FnOnce(&mut Self) -> T,
-    ) -> T {
+    pub fn within<T>(&mut self, key: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(key.into());
         let value = read(self);
         self.path.pop();
@@ -90,12 +88,8 @@ impl<'a> Reader<'a> {
 
     // --- Fields of a section, by what it means to leave them out ---
 
-    pub(crate) fn required<K: Kind>(
-        &mut self,
-        node: &Node,
-        key: &str,
-        example: &str,
-    ) -> Option<K::Value> {
+    /// Reads a key that has to be there.
+    pub fn required<K: Kind>(&mut self, node: &Node, key: &str, example: &str) -> Option<K::Value> {
         match self.present::<K>(
             node,
             key,
@@ -115,7 +109,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn defaulted<K: Kind>(
+    /// Reads a key, or its default where it is left out.
+    pub fn defaulted<K: Kind>(
         &mut self,
         node: &Node,
         key: &str,
@@ -135,7 +130,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn optional<K: Kind>(&mut self, node: &Node, key: &str) -> Option<Option<K::Value>> {
+    /// Reads a key that may be left out.
+    pub fn optional<K: Kind>(&mut self, node: &Node, key: &str) -> Option<Option<K::Value>> {
         match self.present::<K>(node, key, "leave the key out where it is not wanted") {
             Present::Node(value) => self.within(key, |reader| K::read(value, reader)).map(Some),
             Present::Refused => None,
@@ -143,7 +139,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
+    /// Reads a section, as if it were empty where it is left out.
+    pub fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
         let empty = Node::empty(&node.position);
         let value = node.get(key).unwrap_or(&empty);
         self.within(key, |reader| K::read(value, reader))
@@ -171,7 +168,7 @@ impl<'a> Reader<'a> {
     }
 
     /// True for `${NAME:-}` and the like where nothing came out of it.
-    pub(crate) fn expands_to_nothing(&self, node: &Node) -> bool {
+    pub fn expands_to_nothing(&self, node: &Node) -> bool {
         let Value::Scalar(scalar) = &node.value else {
             return false;
         };
@@ -186,7 +183,7 @@ impl<'a> Reader<'a> {
     // --- Values ---
 
     /// The expanded text of a scalar; `expected` says what should stand there.
-    pub(crate) fn scalar(&mut self, node: &Node, expected: &str) -> Option<Resolved> {
+    pub fn scalar(&mut self, node: &Node, expected: &str) -> Option<Resolved> {
         let Value::Scalar(scalar) = &node.value else {
             self.expected(node, expected, None);
             return None;
@@ -225,7 +222,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Complains that a value is not what was expected there.
-    pub(crate) fn expected(&mut self, node: &Node, expected: &str, resolved: Option<&Resolved>) {
+    pub fn expected(&mut self, node: &Node, expected: &str, resolved: Option<&Resolved>) {
         let what = format!("expected {expected}, got {}", got(node, resolved));
         let message = format!("{}: {what}", self.path());
         self.report(node.diagnostic(message));
@@ -233,7 +230,7 @@ impl<'a> Reader<'a> {
 
     /// Complains about a value. `what` and `hint` may quote it, or say more of it than everybody may know: of a value that
     /// came from outside it is only said that it is not right, and what the text is as it was written.
-    pub(crate) fn refuse(
+    pub fn refuse(
         &mut self,
         node: &Node,
         resolved: Option<&Resolved>,
@@ -249,7 +246,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Complains that a text is not what was expected there. A hint made of a value from outside is not given.
-    pub(crate) fn refuse_text(
+    pub fn refuse_text(
         &mut self,
         node: &Node,
         resolved: &Resolved,
@@ -263,11 +260,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of a list of names.
-    pub(crate) fn choice(
-        &mut self,
-        node: &Node,
-        choices: &'static [Choice],
-    ) -> Option<&'static str> {
+    pub fn choice(&mut self, node: &Node, choices: &'static [Choice]) -> Option<&'static str> {
         let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
         let expected = format!("one of {}", listed(&names));
         let resolved = self.scalar(node, &expected)?;
@@ -280,7 +273,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A section: a mapping that has no keys but its own, `more` and `x-*`.
-    pub(crate) fn section<S: Section>(&mut self, node: &Node, more: &[&str]) -> Option<S> {
+    pub fn section<S: Section>(&mut self, node: &Node, more: &[&str]) -> Option<S> {
         if node.is_null() {
             return S::read_fields(&Node::empty(&node.position), self);
         }
@@ -322,14 +315,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The `type` of a mapping that has one.
-    pub(crate) fn variant(&mut self, node: &Node, info: &'static Variants) -> Option<&'static str> {
-        let names: Vec<&'static str> = info.variants.iter().map(|variant| variant.name).collect();
+    /// What the `type` of a mapping stands for.
+    pub fn tag<T>(&mut self, node: &Node, tags: &'static [Tag<T>]) -> Option<&'static Tag<T>> {
+        let names: Vec<&'static str> = tags.iter().map(|tag| tag.name).collect();
         if !matches!(node.value, Value::Mapping(_)) {
             self.expected(node, "a mapping with a `type`", None);
             return None;
         }
-        let Some(tag) = node.get("type") else {
+        let Some(written) = node.get("type") else {
             let message = format!("{} is missing", self.path_of("type"));
             let diagnostic = node
                 .diagnostic(message)
@@ -339,12 +332,12 @@ impl<'a> Reader<'a> {
         };
         self.within("type", |reader| {
             let expected = format!("one of {}", listed(&names));
-            let resolved = reader.scalar(tag, &expected)?;
-            let found = names.iter().copied().find(|name| *name == resolved.text);
+            let resolved = reader.scalar(written, &expected)?;
+            let found = tags.iter().find(|tag| tag.name == resolved.text);
             if found.is_none() {
                 let hint =
                     nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
-                reader.refuse_text(tag, &resolved, &expected, hint);
+                reader.refuse_text(written, &resolved, &expected, hint);
             }
             found
         })
@@ -358,7 +351,7 @@ enum Present<'n> {
 }
 
 /// A section as if nothing were written.
-pub(crate) fn defaults<S: Section>() -> S {
+pub fn defaults<S: Section>() -> S {
     let env = |_: &str| None;
     let mut reader = Reader::new(&env);
     let source = Source::new("defaults", String::new());
@@ -379,7 +372,7 @@ fn literal(text: &str, position: &Position) -> Node {
 }
 
 /// What is said of a value that came from outside.
-pub(crate) fn not_shown(resolved: &Resolved) -> String {
+pub fn not_shown(resolved: &Resolved) -> String {
     format!(
         "the value of {} cannot stand here; it is not shown",
         quoted(&resolved.shown)
@@ -413,7 +406,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// `a`, `b` or `c`.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => format!("`{one}`"),
@@ -428,7 +421,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
 const NAME_BYTES_MAX: usize = 128;
 
 /// The name that was probably meant: at most a third of its characters away, or different only in case.
-pub(crate) fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+pub fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
     // No name is so long, and the distance to a long text takes long.
     if text.len() > NAME_BYTES_MAX {
         return None;

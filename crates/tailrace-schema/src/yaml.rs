@@ -24,7 +24,7 @@ const NODES_MAX: usize = 100_000;
 
 /// Parses one file. The tree is `None` where nothing could be made of the text; an empty file is an
 /// empty mapping.
-pub(crate) fn parse(source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
+pub fn parse(source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Option<Node> {
     if let Some(diagnostic) = forbidden_character(source) {
         diagnostics.push(diagnostic);
         return None;

@@ -9,7 +9,7 @@ use saphyr_parser::ScalarStyle;
 
 /// Places of a text in the file, as segments in which columns advance with the characters.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origins(Vec<Segment>);
+pub struct Origins(Vec<Segment>);
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -23,7 +23,7 @@ struct Segment {
 
 impl Origins {
     /// Text that stands as it is on one line.
-    pub(crate) fn verbatim(line: usize, column: usize) -> Origins {
+    pub fn verbatim(line: usize, column: usize) -> Origins {
         Origins(vec![Segment {
             start: 0,
             line,
@@ -33,7 +33,7 @@ impl Origins {
     }
 
     /// Text that does not stand in the file, but belongs to one spot of it.
-    pub(crate) fn fixed(line: usize, column: usize) -> Origins {
+    pub fn fixed(line: usize, column: usize) -> Origins {
         Origins(vec![Segment {
             start: 0,
             line,
@@ -43,7 +43,7 @@ impl Origins {
     }
 
     /// Line and column, both from 1, of the byte at `offset` of `text`, which these origins describe.
-    pub(crate) fn place(&self, text: &str, offset: usize) -> (usize, usize) {
+    pub fn place(&self, text: &str, offset: usize) -> (usize, usize) {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
@@ -62,21 +62,14 @@ impl Origins {
     }
 
     /// Whether the byte at `offset` was put in place of a `${...}`, or belongs to one spot of the file as a whole.
-    pub(crate) fn is_put_in(&self, offset: usize) -> bool {
+    pub fn is_put_in(&self, offset: usize) -> bool {
         let index = self.0.partition_point(|segment| segment.start <= offset);
         let segment = index.checked_sub(1).and_then(|index| self.0.get(index));
         segment.is_some_and(|segment| segment.fixed)
     }
 
     /// Appends the places of `text[start..end]`, which follow at byte `at` of another text.
-    pub(crate) fn push_range(
-        &mut self,
-        at: usize,
-        from: &Origins,
-        text: &str,
-        start: usize,
-        end: usize,
-    ) {
+    pub fn push_range(&mut self, at: usize, from: &Origins, text: &str, start: usize, end: usize) {
         let (line, column) = from.place(text, start);
         let fixed = from
             .0
@@ -102,7 +95,7 @@ impl Origins {
     }
 
     /// Appends a text put in place of something at one spot.
-    pub(crate) fn push_fixed(&mut self, at: usize, (line, column): (usize, usize)) {
+    pub fn push_fixed(&mut self, at: usize, (line, column): (usize, usize)) {
         self.push(Segment {
             start: at,
             line,
@@ -126,7 +119,7 @@ impl Origins {
 /// Where each character of `text` stands: `source` holds the characters of the file, and the scalar
 /// begins at character `index`, on `line` and `column` (both from 1). A `decorated` one begins with its
 /// anchor or tag; otherwise a block scalar begins with its content.
-pub(crate) fn trace(
+pub fn trace(
     text: &str,
     style: ScalarStyle,
     source: &[char],

@@ -20,29 +20,32 @@ use crate::origins::Origins;
 use crate::redact::Expanded;
 
 /// A look-up of environment variables.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A scalar with its `${...}` expanded.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
-    pub(crate) text: String,
-    pub(crate) plain: bool,
-    pub(crate) origins: Origins,
+pub struct Resolved {
+    /// The text with everything expanded.
+    pub text: String,
+    /// Whether it was written without quotes and not as a block.
+    pub plain: bool,
+    /// Where each character of the text stands.
+    pub origins: Origins,
     /// Something was put in: the text may be a number although it was quoted, and empty means unset.
-    pub(crate) expanded: bool,
+    pub expanded: bool,
     /// The text as it may be shown: with `${NAME}` in the place of each value that came from outside.
-    pub(crate) shown: String,
+    pub shown: String,
     /// Something came from the environment or a file: `text`, and what is made of it, must not be shown.
-    pub(crate) is_hidden: bool,
+    pub is_hidden: bool,
 }
 
 /// What expansion asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// Files of `${file:...}`, found or not.
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Every value that came from outside.
-    pub(crate) values: Vec<Expanded>,
+    pub values: Vec<Expanded>,
 }
 
 /// A text that an expansion came to, and what of it may be shown.
@@ -85,17 +88,19 @@ impl Asked {
 
 /// Why a `${...}` cannot be expanded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// Byte offset of its `$` in the scalar's text.
-    pub(crate) offset: usize,
+    pub offset: usize,
     /// Characters from `${` to `}`.
-    pub(crate) length: usize,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub length: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
 }
 
 /// Expands one scalar; gives the first problem. What it asks for is added to `asked`.
-pub(crate) fn resolve(
+pub fn resolve(
     scalar: &Scalar,
     env: Environment<'_>,
     asked: &mut Asked,
@@ -322,7 +327,7 @@ fn read_file(name: &str) -> Result<String, Complaint> {
 }
 
 /// The reason of an I/O error in words, without "(os error 2)".
-pub(crate) fn plain_error(error: &std::io::Error) -> String {
+pub fn plain_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use crate::reference::joined;
 use crate::section::{Field, Info, Presence, Shape, Variants};
 
-/// The text of `config/tailrace.schema.json`.
-pub fn json_schema() -> String {
-    let Json::Object(body) = section(&[], None, &crate::root::INFO) else {
+/// The text of `config/tailrace.schema.json`, for the section at the top of a file.
+pub fn json_schema(info: &'static Info) -> String {
+    let Json::Object(body) = section(&[], None, info) else {
         return String::new();
     };
     let mut members = vec![

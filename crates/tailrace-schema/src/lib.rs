@@ -1,0 +1,40 @@
+//! How options are declared, read and documented.
+//!
+//! Takes YAML texts and a way to look up variables; gives typed values, each with its position, or every
+//! [`Diagnostic`] at once. Knows no option of Tailrace by name: crates declare theirs with [`section!`], [`choice!`]
+//! and [`tagged!`], and the reference page, the annotated example and the JSON Schema are printed from the same
+//! declarations. Reads no file but those that `${file:...}` names, and never prints.
+//!
+//! The way of a value: [`yaml`] turns a text into a tree that knows the position of every key and value, [`merge`]
+//! lays trees over one another, [`reader`] and [`kind`] read typed fields and expand `${...}` on the way.
+
+pub mod diagnostic;
+pub mod interpolate;
+pub mod kind;
+pub mod merge;
+pub mod node;
+pub mod origins;
+pub mod printable;
+pub mod reader;
+pub mod redact;
+pub mod secret;
+#[macro_use]
+pub mod section;
+pub mod source;
+pub mod sql;
+pub mod units;
+pub mod yaml;
+
+mod annotated;
+mod reference;
+mod schema;
+
+pub use annotated::annotated_example;
+pub use diagnostic::Diagnostic;
+pub use printable::{escaped, is_unsafe};
+pub use redact::Redactor;
+pub use reference::reference_page;
+pub use schema::json_schema;
+pub use secret::Secret;
+pub use source::Position;
+pub use sql::Sql;
