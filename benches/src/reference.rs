@@ -27,7 +27,7 @@ pub fn message(scanned: &Scanned) -> ExportLogsServiceRequest {
     let scope_logs = ScopeLogs {
         scope: Some(InstrumentationScope {
             name: "tailrace".to_owned(),
-            version: tailrace_otlp::Config::default().scope_version,
+            version: tailrace_otlp::OtlpEncoding::default().scope_version,
             ..InstrumentationScope::default()
         }),
         log_records: rows.map(|row| log_record(&columns, row)).collect(),

@@ -4,7 +4,9 @@
 //! worker without files, facts and tickets. Nothing is timed here.
 
 use bytes::Bytes;
-use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, Part, Request};
+use tailrace_otlp::{
+    Column, Compression, Compressor, Encoder, Envelope, Index, OtlpEncoder, Part, Request,
+};
 use tailrace_scan::{Hits, Needle, Needles, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
@@ -88,7 +90,7 @@ pub struct Stages {
     records: Vec<Record>,
     scanner: Scanner,
     evaluator: Evaluator,
-    encoder: Encoder,
+    encoder: OtlpEncoder,
     compressor: Compressor,
 }
 
@@ -109,7 +111,7 @@ impl Stages {
             records: Vec::new(),
             scanner: Scanner::new(config.clone()),
             evaluator: plan.query.evaluator(),
-            encoder: Encoder::new(tailrace_otlp::Config::default()),
+            encoder: OtlpEncoder::new(tailrace_otlp::OtlpEncoding::default()),
             compressor: Compressor::new(Compression::Zstd, 1),
             pushdown: pushdown && !config.first.is_empty(),
             kept_share: KeptShare::new(),

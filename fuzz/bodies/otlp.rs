@@ -12,10 +12,10 @@ use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use prost::Message;
 use tailrace_model::json::{self, Kind};
 use tailrace_otlp::{
-    Column, Compression, Compressor, Config, ConsoleConfig, ConsoleEncoder, Encoder, Envelope,
-    Index, NdjsonConfig, NdjsonEncoder, Part, Request, Run, SourceFacts, Value, count_log_records,
-    decompress, parse_resource_attributes, read_grpc_frame, read_response, read_status,
-    write_response, write_status,
+    Column, Compression, Compressor, ConsoleEncoder, ConsoleEncoding, Encoder, Envelope, Index,
+    NdjsonEncoder, NdjsonEncoding, OtlpEncoder, OtlpEncoding, Part, Request, Run, SourceFacts,
+    Value, count_log_records, decompress, parse_resource_attributes, read_grpc_frame,
+    read_response, read_status, write_response, write_status,
 };
 
 /// Some become fields of a LogRecord, one clashes with the sources' attributes, one with the encoder's own.
@@ -191,9 +191,9 @@ impl Table {
     }
 
     fn check_requests(&self, envelope: &Envelope<'_>, parts: &[Part<'_>]) {
-        let mut encoder = Encoder::new(Config {
+        let mut encoder = OtlpEncoder::new(OtlpEncoding {
             request_bytes_max: REQUEST_BYTES_MAX,
-            ..Config::default()
+            ..OtlpEncoding::default()
         });
         let mut records = Vec::new();
         encoder.encode(envelope, parts, &mut |request| {
@@ -205,7 +205,7 @@ impl Table {
 
     fn check_lines(&self, envelope: &Envelope<'_>, parts: &[Part<'_>]) {
         let mut count = 0;
-        let config = NdjsonConfig {
+        let config = NdjsonEncoding {
             request_bytes_max: REQUEST_BYTES_MAX,
         };
         NdjsonEncoder::new(config).encode(envelope, parts, &mut |request| {
@@ -217,7 +217,7 @@ impl Table {
         });
         assert_eq!(count, self.records);
         let mut count = 0;
-        ConsoleEncoder::new(ConsoleConfig::default()).encode(envelope, parts, &mut |request| {
+        ConsoleEncoder::new(ConsoleEncoding::default()).encode(envelope, parts, &mut |request| {
             for line in lines_of(request) {
                 assert!(!line.contains(char::is_control), "{line:?}");
                 count += 1;

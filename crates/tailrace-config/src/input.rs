@@ -259,6 +259,7 @@ const TAGS: &[Tag<Input>] = &[
     Tag {
         name: "file",
         info: &<FileInput as Section>::INFO,
+        example: "",
         read: |node, reader, common| {
             let input = reader.section(node, common)?;
             Some(Input::File(input, node.position.clone()))
@@ -267,6 +268,7 @@ const TAGS: &[Tag<Input>] = &[
     Tag {
         name: "kubernetes",
         info: &<KubernetesInput as Section>::INFO,
+        example: "",
         read: |node, reader, common| {
             let input = reader.section(node, common)?;
             let is_sound = kubernetes::check(&input, node, reader);
@@ -276,6 +278,7 @@ const TAGS: &[Tag<Input>] = &[
     Tag {
         name: "stdin",
         info: &<StdinInput as Section>::INFO,
+        example: "",
         read: |node, reader, common| {
             let input = reader.section(node, common)?;
             Some(Input::Stdin(input, node.position.clone()))

@@ -13,12 +13,10 @@
 #[macro_use]
 extern crate tailrace_schema;
 
-mod endpoint;
 mod input;
 mod load;
 mod memory;
 mod multiline;
-mod otel_env;
 mod output;
 mod pipeline;
 mod root;
@@ -30,10 +28,7 @@ pub use crate::input::{
 pub use crate::load::{Loaded, Places, load, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
 pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
-pub use crate::output::{
-    Attributes, Compression, Fields, FileOutput, OnRefused, OtlpOutput, Output, OutputKind,
-    Protocol, Retry, StdoutFormat, StdoutOutput, Tls,
-};
+pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};

@@ -6,7 +6,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::output::Output;
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use tailrace_schema::interpolate::plain_error;
@@ -140,7 +139,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     };
     if let Ok(config) = &config {
         let outputs = config.pipelines.values().flat_map(|p| &p.outputs);
-        others.extend(outputs.flat_map(Output::files).cloned());
+        others.extend(outputs.flat_map(|output| output.kind.files()).cloned());
     }
     Loaded {
         config,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::input::{Input, StdinQueue};
-use crate::output::{Output, OutputKind};
+use crate::output::Output;
 use tailrace_schema::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
 use tailrace_schema::node::{Node, Value};
 use tailrace_schema::reader::{Reader, nearest};
@@ -396,16 +396,16 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
         }
     }
     for output in &pipeline.outputs {
-        let OutputKind::Otlp(otlp) = &output.kind else {
+        let Some(request_bytes_max) = output.kind.max_request_bytes() else {
             continue;
         };
-        if pipeline.queue.max_bytes < otlp.max_request_bytes {
+        if pipeline.queue.max_bytes < request_bytes_max {
             let message = format!(
                 "{}: {} is too small for a request of output `{}`, which can have {}",
                 reader.path_of("queue.max_bytes"),
                 write_size(pipeline.queue.max_bytes),
                 output.name,
-                write_size(otlp.max_request_bytes)
+                write_size(request_bytes_max)
             );
             reader.report(node.nearest(&["queue", "max_bytes"]).diagnostic(message));
             sound = false;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tailrace_config::{
-    ColumnType, Compression, Config, Diagnostic, Format, Input, OtlpOutput, Output, OutputKind,
-    Protocol, StartAt, annotated_example, load,
+    ColumnType, Config, Diagnostic, Format, Input, Output, StartAt, annotated_example, load,
 };
+use tailrace_outputs::otlp::{OtlpOutput, Protocol, RequestCompression};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -48,10 +48,8 @@ fn one(yaml: &str, variables: &[(&str, &str)]) -> Config {
 }
 
 fn otlp(output: &Output) -> &OtlpOutput {
-    match &output.kind {
-        OutputKind::Otlp(otlp) => otlp,
-        other => panic!("{other:?}"),
-    }
+    let kind: &dyn std::any::Any = &*output.kind;
+    kind.downcast_ref().expect("an OTLP output")
 }
 
 fn otlp_with(options: &str, variables: &[(&str, &str)]) -> OtlpOutput {
@@ -153,7 +151,7 @@ fn the_defaults() {
         (otlp.protocol, otlp.compression, otlp.timeout),
         (
             Protocol::HttpProtobuf,
-            Compression::Auto,
+            RequestCompression::Auto,
             Duration::from_secs(10)
         )
     );
@@ -208,7 +206,7 @@ fn options_that_nobody_wrote_come_from_the_standard_variables() {
     assert_eq!(output.url(), "https://base:4318/v1/logs");
     assert_eq!(
         (output.timeout, output.compression),
-        (Duration::from_millis(1500), Compression::Gzip)
+        (Duration::from_millis(1500), RequestCompression::Gzip)
     );
     assert_eq!(output.tls.ca_file.as_deref(), Some(Path::new("/ca.pem")));
     let headers: Vec<(&str, &str)> = output
@@ -223,7 +221,7 @@ fn options_that_nobody_wrote_come_from_the_standard_variables() {
     assert_eq!(output.url(), "http://mine:1/v1/logs");
     assert_eq!(
         (output.timeout, output.compression),
-        (Duration::from_secs(1), Compression::None)
+        (Duration::from_secs(1), RequestCompression::None)
     );
     assert_eq!(output.headers.len(), 1);
     assert_eq!(

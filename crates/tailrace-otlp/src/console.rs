@@ -5,21 +5,25 @@
 //! written. Control characters are shown escaped, so that a log cannot steer the terminal. Never
 //! adds source facts.
 
+use std::ops::Range;
+
 use arrow::array::Array;
 use tailrace_model::json::Members;
 use tailrace_model::severity::short_name;
 use tailrace_model::time::write_rfc3339;
 
 use crate::cell::{Cell, of_json};
+use crate::cut::{Cut, cut_lines};
+use crate::encoding::{Encoder, Encoding};
 use crate::field::Mapping;
 use crate::lift::{Batch, Lift, Lifts};
 use crate::ndjson::{Lines, write_value};
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
 use crate::plan::{PartPlan, Prefixes};
 
-/// How a [`ConsoleEncoder`] encodes.
+/// Lines for people: how columns become them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConsoleConfig {
+pub struct ConsoleEncoding {
     /// Which columns are time, level and body.
     pub mapping: Mapping,
     /// Colours by ANSI escape sequences.
@@ -28,9 +32,9 @@ pub struct ConsoleConfig {
     pub request_bytes_max: usize,
 }
 
-impl Default for ConsoleConfig {
-    fn default() -> ConsoleConfig {
-        ConsoleConfig {
+impl Default for ConsoleEncoding {
+    fn default() -> ConsoleEncoding {
+        ConsoleEncoding {
             mapping: Mapping::default(),
             colour: false,
             request_bytes_max: 1024 * 1024,
@@ -41,27 +45,30 @@ impl Default for ConsoleConfig {
 /// Encodes query output as lines for people.
 #[derive(Debug)]
 pub struct ConsoleEncoder {
-    config: ConsoleConfig,
+    config: ConsoleEncoding,
     lines: Lines,
     lifts: Lifts,
     text: Vec<u8>,
 }
 
-impl ConsoleEncoder {
-    /// An encoder for one output.
-    pub fn new(config: ConsoleConfig) -> ConsoleEncoder {
-        let lines = Lines::new(config.request_bytes_max);
-        ConsoleEncoder {
-            config,
-            lines,
-            // Only time, level and body have a place of their own here.
-            lifts: Lifts::without_rare(),
-            text: Vec::new(),
-        }
+impl Encoding for ConsoleEncoding {
+    fn name(&self) -> &'static str {
+        "console"
     }
 
-    /// Encodes all rows of `parts` and emits requests in order, none of them empty.
-    pub fn encode(
+    fn encoder(&self, offset_s: i32) -> Box<dyn Encoder> {
+        let mut config = self.clone();
+        config.mapping.offset_s = offset_s;
+        Box::new(ConsoleEncoder::new(config))
+    }
+
+    fn cut(&self, request: &[u8], ends: &[u32], records: Range<usize>) -> Cut {
+        cut_lines(request, ends, records)
+    }
+}
+
+impl Encoder for ConsoleEncoder {
+    fn encode(
         &mut self,
         envelope: &Envelope<'_>,
         parts: &[Part<'_>],
@@ -98,6 +105,20 @@ impl ConsoleEncoder {
             });
         });
         self.lines.finish(emit)
+    }
+}
+
+impl ConsoleEncoder {
+    /// An encoder for one output.
+    pub fn new(config: ConsoleEncoding) -> ConsoleEncoder {
+        let lines = Lines::new(config.request_bytes_max);
+        ConsoleEncoder {
+            config,
+            lines,
+            // Only time, level and body have a place of their own here.
+            lifts: Lifts::without_rare(),
+            text: Vec::new(),
+        }
     }
 }
 

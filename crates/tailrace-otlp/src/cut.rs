@@ -36,6 +36,17 @@ pub fn extract(request: &[u8], records: Range<usize>) -> Option<Cut> {
     Some(cut)
 }
 
+/// Some of the lines of a request, without a change; `ends` are those of all of its lines.
+pub fn cut_lines(request: &[u8], ends: &[u32], records: Range<usize>) -> Cut {
+    let end_of = |line: Option<usize>| line.map_or(0, |line| ends[line]);
+    let start = end_of(records.start.checked_sub(1));
+    let end = end_of(records.end.checked_sub(1));
+    Cut {
+        bytes: request[start as usize..end as usize].to_vec(),
+        ends: ends[records].iter().map(|end| end - start).collect(),
+    }
+}
+
 /// How many LogRecords belong into the first of two halves, so that the halves have about as many
 /// bytes; at least one in each. `ends` are the offsets of at least two LogRecords.
 pub fn middle(ends: &[u32]) -> usize {

@@ -5,27 +5,31 @@
 //! their own kind; a record that is text or malformed has its raw text as `body`, or where a member
 //! that is JSON is its body as `log.record.original`. Never writes a newline within a line.
 
+use std::ops::Range;
+
 use arrow::array::Array;
 use tailrace_model::json::{self, Kind, Members};
 use tailrace_model::reserved::{BODY, BODY_KEYS};
 
 use crate::cell::Cell;
-use crate::encoder::ORIGINAL;
+use crate::cut::{Cut, cut_lines};
+use crate::encoding::{Encoder, Encoding};
 use crate::field::Mapping;
 use crate::keys::Keys;
+use crate::otlp::ORIGINAL;
 use crate::part::{Envelope, Part, Request, Stats, merge_rows};
 use crate::plan::{PartPlan, Prefixes};
 
-/// How an [`NdjsonEncoder`] encodes.
+/// Lines of JSON: how columns become them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NdjsonConfig {
+pub struct NdjsonEncoding {
     /// No request is longer than this, unless a single line is.
     pub request_bytes_max: usize,
 }
 
-impl Default for NdjsonConfig {
-    fn default() -> NdjsonConfig {
-        NdjsonConfig {
+impl Default for NdjsonEncoding {
+    fn default() -> NdjsonEncoding {
+        NdjsonEncoding {
             request_bytes_max: 1024 * 1024,
         }
     }
@@ -38,17 +42,23 @@ pub struct NdjsonEncoder {
     keys: Keys,
 }
 
-impl NdjsonEncoder {
-    /// An encoder for one output.
-    pub fn new(config: NdjsonConfig) -> NdjsonEncoder {
-        NdjsonEncoder {
-            lines: Lines::new(config.request_bytes_max),
-            keys: Keys::default(),
-        }
+impl Encoding for NdjsonEncoding {
+    fn name(&self) -> &'static str {
+        "ndjson"
     }
 
-    /// Encodes all rows of `parts` and emits requests in order, none of them empty.
-    pub fn encode(
+    fn encoder(&self, offset_s: i32) -> Box<dyn Encoder> {
+        let _ = offset_s;
+        Box::new(NdjsonEncoder::new(self.clone()))
+    }
+
+    fn cut(&self, request: &[u8], ends: &[u32], records: Range<usize>) -> Cut {
+        cut_lines(request, ends, records)
+    }
+}
+
+impl Encoder for NdjsonEncoder {
+    fn encode(
         &mut self,
         envelope: &Envelope<'_>,
         parts: &[Part<'_>],
@@ -68,6 +78,16 @@ impl NdjsonEncoder {
             });
         });
         self.lines.finish(emit)
+    }
+}
+
+impl NdjsonEncoder {
+    /// An encoder for one output.
+    pub fn new(config: NdjsonEncoding) -> NdjsonEncoder {
+        NdjsonEncoder {
+            lines: Lines::new(config.request_bytes_max),
+            keys: Keys::default(),
+        }
     }
 }
 

@@ -16,10 +16,7 @@ static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 impl Certificates {
     /// As they are now.
     pub(crate) fn of(config: &Pipeline) -> Self {
-        let files = config
-            .outputs
-            .iter()
-            .flat_map(tailrace_config::Output::files);
+        let files = config.outputs.iter().flat_map(|output| output.kind.files());
         // What is larger is refused when it is opened.
         let content = |path: &std::path::PathBuf| tailrace_files::read_provided(path, 1 << 20).ok();
         let contents: Vec<Option<Vec<u8>>> = files.map(content).collect();

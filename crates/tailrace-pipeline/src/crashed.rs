@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailrace_frame::Stream;
-use tailrace_output::{CrashedRecord, DeadLetter};
+use tailrace_outputs::delivery::{CrashedRecord, DeadLetter};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::error;
 

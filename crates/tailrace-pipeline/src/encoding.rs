@@ -1,5 +1,4 @@
-//! Encodings a pipeline's outputs want, each made once per batch: OTLP protobuf with a field
-//! mapping, or lines for `stdout` and `file`. Keeps the encoder and the compressor between
+//! The encodings that a pipeline's outputs want, each made once per batch. Keeps the encoder and the compressor between
 //! batches. Never sends.
 
 use std::ops::Range;
@@ -7,69 +6,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
-use tailrace_otlp::{
-    Compression, Compressor, ConsoleConfig, ConsoleEncoder, Encoder, Envelope, NdjsonConfig,
-    NdjsonEncoder, Part, Request, Stats,
-};
-use tailrace_output::{Encoding, Payload};
+use tailrace_otlp::{Compression, Compressor, Encoder, Encoding, Envelope, Part, Request};
+use tailrace_outputs::delivery::Payload;
 
 use crate::delivery::RequestTable;
 
 /// What an output wants its requests to look like. Outputs that want the same share the work.
 #[derive(Debug, Clone)]
 pub struct EncodingPlan {
-    /// The format.
-    pub format: FormatPlan,
-    /// The content encoding that the outputs use now; an output may change it (D12: until a
-    /// server accepts one).
-    pub compression: Arc<SharedEncoding>,
+    /// The format, with its options.
+    pub encoding: Arc<dyn Encoding>,
+    /// The compression that the outputs use now; an output may change it (until a server accepts one).
+    pub compression: Arc<SharedCompression>,
 }
 
-/// Format of a request.
-#[derive(Debug, Clone)]
-pub enum FormatPlan {
-    /// `ExportLogsServiceRequest`.
-    Otlp(Box<tailrace_otlp::Config>),
-    /// One JSON object a line.
-    Ndjson,
-    /// Lines for people, perhaps with colour.
-    Console {
-        /// Use ANSI colours.
-        colour: bool,
-    },
-    /// Nothing is encoded; records are counted.
-    Count,
-}
-
-/// The content encoding in use, as workers see it.
+/// The compression in use, as workers see it.
 #[derive(Debug)]
-pub struct SharedEncoding(AtomicU8);
+pub struct SharedCompression(AtomicU8);
 
-impl SharedEncoding {
-    /// Starts with this encoding.
-    pub fn new(encoding: Encoding) -> Arc<Self> {
+/// In the order of their codes.
+const COMPRESSIONS: [Compression; 3] = [Compression::Zstd, Compression::Gzip, Compression::None];
+
+impl SharedCompression {
+    /// Starts with this one.
+    pub fn new(compression: Compression) -> Arc<Self> {
         let shared = Self(AtomicU8::new(0));
-        shared.set(encoding);
+        shared.set(compression);
         Arc::new(shared)
     }
 
-    /// Changes the encoding for batches to come.
-    pub fn set(&self, encoding: Encoding) {
-        let code = match encoding {
-            Encoding::Zstd => 0,
-            Encoding::Gzip => 1,
-            Encoding::Identity => 2,
-        };
-        self.0.store(code, Ordering::Relaxed);
+    /// Changes it for batches to come.
+    pub fn set(&self, compression: Compression) {
+        let code = COMPRESSIONS.iter().position(|&known| known == compression);
+        self.0.store(code.unwrap_or(0) as u8, Ordering::Relaxed);
     }
 
-    /// The encoding to use.
-    pub fn get(&self) -> Encoding {
-        match self.0.load(Ordering::Relaxed) {
-            0 => Encoding::Zstd,
-            1 => Encoding::Gzip,
-            _ => Encoding::Identity,
-        }
+    /// The one to use.
+    pub fn get(&self) -> Compression {
+        COMPRESSIONS[usize::from(self.0.load(Ordering::Relaxed))]
     }
 }
 
@@ -107,103 +81,57 @@ impl EncodedRequest {
 
 /// Encoder and compressor of one encoding in one worker.
 pub(crate) struct EncodingState {
-    encoder: AnyEncoder,
-    compression: Arc<SharedEncoding>,
+    encoder: Box<dyn Encoder>,
+    compression: Arc<SharedCompression>,
     compressor: Compressor,
-    compressor_encoding: Encoding,
-}
-
-enum AnyEncoder {
-    Otlp(Box<Encoder>),
-    Ndjson(NdjsonEncoder),
-    Console(ConsoleEncoder),
-    Count,
 }
 
 impl EncodingState {
     pub(crate) fn new(plan: &EncodingPlan, offset_s: i32) -> Self {
-        let encoder = match &plan.format {
-            FormatPlan::Otlp(config) => {
-                let mut config = (**config).clone();
-                config.mapping.offset_s = offset_s;
-                AnyEncoder::Otlp(Box::new(Encoder::new(config)))
-            }
-            FormatPlan::Ndjson => AnyEncoder::Ndjson(NdjsonEncoder::new(NdjsonConfig::default())),
-            FormatPlan::Console { colour } => {
-                let config = ConsoleConfig {
-                    colour: *colour,
-                    ..ConsoleConfig::default()
-                };
-                AnyEncoder::Console(ConsoleEncoder::new(config))
-            }
-            FormatPlan::Count => AnyEncoder::Count,
-        };
-        let encoding = plan.compression.get();
         Self {
-            encoder,
+            encoder: plan.encoding.encoder(offset_s),
             compression: Arc::clone(&plan.compression),
-            compressor: compressor(encoding),
-            compressor_encoding: encoding,
+            compressor: compressor(plan.compression.get()),
         }
     }
 }
 
-fn compressor(encoding: Encoding) -> Compressor {
-    let compression = compression_of(encoding);
+fn compressor(compression: Compression) -> Compressor {
     Compressor::new(compression, compression.default_level())
 }
 
-/// The codec of a content encoding.
-pub(crate) fn compression_of(encoding: Encoding) -> Compression {
-    match encoding {
-        Encoding::Zstd => Compression::Zstd,
-        Encoding::Gzip => Compression::Gzip,
-        Encoding::Identity => Compression::None,
-    }
-}
-
-/// Part of a request: some of its LogRecords, or lines, as a request of their own, and where each ends.
-/// `ends` are those of the whole request.
+/// Part of a request: some of its records as a request of their own, and where each ends. `ends` are those of the whole
+/// request.
 pub(crate) fn part(
+    encoding: &dyn Encoding,
     payload: &Payload,
     ends: &[u32],
     records: Range<usize>,
-    is_otlp: bool,
 ) -> (Payload, Vec<u32>) {
-    let plain = plain(payload);
-    let (plain, ends) = if is_otlp {
-        let cut = tailrace_otlp::extract(&plain, records.clone());
-        let cut = cut.expect("a request this process encoded");
-        (cut.bytes, cut.ends)
-    } else {
-        let start = records.start.checked_sub(1).map_or(0, |last| ends[last]);
-        let end = records.end.checked_sub(1).map_or(0, |last| ends[last]);
-        let ends = ends[records.clone()].iter().map(|end| end - start);
-        (plain[start as usize..end as usize].to_vec(), ends.collect())
-    };
-    debug_assert_eq!(ends.len(), records.len(), "every record is in the part");
+    let cut = encoding.cut(&plain(payload), ends, records.clone());
+    debug_assert_eq!(cut.ends.len(), records.len(), "every record is in the part");
     let payload = Payload {
-        bytes: Bytes::from(compressor(payload.encoding).compress(&plain)),
-        encoding: payload.encoding,
-        records: ends.len() as u64,
-        uncompressed_bytes: plain.len() as u64,
+        bytes: Bytes::from(compressor(payload.compression).compress(&cut.bytes)),
+        compression: payload.compression,
+        records: cut.ends.len() as u64,
+        uncompressed_bytes: cut.bytes.len() as u64,
     };
-    (payload, ends)
+    (payload, cut.ends)
 }
 
 /// The request without compression.
 pub(crate) fn plain(payload: &Payload) -> Vec<u8> {
     let max = usize::try_from(payload.uncompressed_bytes).unwrap_or(usize::MAX);
-    tailrace_otlp::decompress(compression_of(payload.encoding), &payload.bytes, max)
+    tailrace_otlp::decompress(payload.compression, &payload.bytes, max)
         .expect("a payload this process compressed")
 }
 
-/// The same request in another content encoding; for a server that does not know the first one.
-pub(crate) fn recode(payload: &Payload, encoding: Encoding) -> Payload {
-    let bytes = Bytes::from(compressor(encoding).compress(&plain(payload)));
+/// The same request in another compression; for a server that does not know the first one.
+pub(crate) fn recompress(payload: &Payload, compression: Compression) -> Payload {
+    let bytes = Bytes::from(compressor(compression).compress(&plain(payload)));
     Payload {
         bytes,
-        encoding,
+        compression,
         ..*payload
     }
 }
@@ -217,44 +145,27 @@ impl EncodingState {
         parts: &[Part<'_>],
         survivors: Option<&[u32]>,
     ) -> Vec<EncodedRequest> {
-        let encoding = self.compression.get();
-        if encoding != self.compressor_encoding {
-            self.compressor = compressor(encoding);
-            self.compressor_encoding = encoding;
+        let compression = self.compression.get();
+        if compression != self.compressor.compression() {
+            self.compressor = compressor(compression);
         }
         let compressor = &mut self.compressor;
         let mut requests = Vec::new();
-        let mut finish = |request: &Request| {
-            requests.push(EncodedRequest {
-                payload: Payload {
-                    bytes: Bytes::from(compressor.compress(&request.bytes)),
-                    encoding,
-                    records: request.ends.len() as u64,
-                    uncompressed_bytes: request.bytes.len() as u64,
-                },
-                table: Arc::new(RequestTable {
-                    ends: request.ends.clone(),
-                    records: original(&request.records, survivors),
-                }),
+        self.encoder
+            .encode(envelope, parts, &mut |request: &Request| {
+                requests.push(EncodedRequest {
+                    payload: Payload {
+                        bytes: Bytes::from(compressor.compress(&request.bytes)),
+                        compression,
+                        records: request.ends.len() as u64,
+                        uncompressed_bytes: request.bytes.len() as u64,
+                    },
+                    table: Arc::new(RequestTable {
+                        ends: request.ends.clone(),
+                        records: original(&request.records, survivors),
+                    }),
+                });
             });
-        };
-        match &mut self.encoder {
-            AnyEncoder::Otlp(encoder) => encoder.encode(envelope, parts, &mut finish),
-            AnyEncoder::Ndjson(encoder) => encoder.encode(envelope, parts, &mut finish),
-            AnyEncoder::Console(encoder) => encoder.encode(envelope, parts, &mut finish),
-            AnyEncoder::Count => {
-                let rows =
-                    |part: &Part<'_>| part.rows.map_or(envelope.records as usize, <[u32]>::len);
-                let rows: usize = parts.iter().map(rows).sum();
-                if rows > 0 {
-                    finish(&Request {
-                        ends: vec![0; rows],
-                        ..Request::default()
-                    });
-                }
-                Stats::default()
-            }
-        };
         requests
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Output {
         pipeline: String,
         output: String,
-        source: tailrace_output::Error,
+        source: tailrace_outputs::Error,
     },
     #[error("the data directory {} cannot be used; set data_dir to one this user can write to", path.display())]
     DataDir {

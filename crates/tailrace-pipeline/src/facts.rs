@@ -7,6 +7,7 @@ use std::sync::Arc;
 use prometheus_client::metrics::counter::Counter;
 use tailrace_kubernetes::{Container, PodLog};
 use tailrace_otlp::{SourceFacts, Value};
+use tailrace_outputs::FileAttributes;
 
 use crate::kubernetes::{NodePods, Said};
 
@@ -21,15 +22,6 @@ pub(crate) struct FactsConfig {
     pub files: bool,
     /// The pods whose logs they are, and the count of those whose metadata did not come.
     pub pods: Option<(NodePods, Counter)>,
-}
-
-/// Which attributes of the file become attributes of its records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileAttributes {
-    /// `log.file.name`.
-    pub name: bool,
-    /// `log.file.path`.
-    pub path: bool,
 }
 
 /// What is known of a source and the same for all its records.

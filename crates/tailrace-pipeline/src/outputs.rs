@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tailrace_output::{Delivered, Encoding, Observer, RetryCause};
+use tailrace_otlp::{Compression, Encoding};
+use tailrace_outputs::Opened;
+use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::crashed::{self, Crashed, CrashedBatch, LogLimit};
 use crate::delivery::Ticket;
-use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
+use crate::encoding::{EncodedRequest, EncodingPlan, SharedCompression};
 use crate::metrics::OutputMetrics;
-use crate::output_config::OpenOutput;
 use crate::pipeline::Surroundings;
 use crate::request::Part;
 use crate::set_aside::SetAside;
@@ -48,9 +49,9 @@ pub(crate) struct Driver {
     pub(crate) dead_letters: Arc<SetAside>,
     /// When records that could not be processed were logged.
     pub(crate) crash_log: LogLimit,
-    /// Requests are OTLP; else they are lines.
-    pub(crate) is_otlp: bool,
-    encoding: Arc<SharedEncoding>,
+    /// How its requests are encoded, and so cut.
+    pub(crate) encoding: Arc<dyn Encoding>,
+    compression: Arc<SharedCompression>,
     /// The server refuses everything.
     held: AtomicBool,
     /// What the last attempt was told, if it failed.
@@ -64,18 +65,14 @@ impl OutputHandle {
     /// abandoned.
     pub(crate) fn start(
         pipeline: &str,
-        open: OpenOutput,
+        (name, open): (String, Opened),
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
         around: &Surroundings<'_>,
     ) -> (Self, JoinHandle<()>) {
-        let OpenOutput {
-            name,
-            output,
-            drive,
-        } = open;
+        let Opened { transport, drive } = open;
         let driver = Arc::new(Driver {
             pipeline: pipeline.to_owned(),
             name,
@@ -83,8 +80,8 @@ impl OutputHandle {
             waiting: Arc::clone(waiting),
             dead_letters: Arc::clone(dead_letters),
             crash_log: LogLimit::default(),
-            is_otlp: matches!(encoding.format, FormatPlan::Otlp(_)),
-            encoding: Arc::clone(&encoding.compression),
+            encoding: Arc::clone(&encoding.encoding),
+            compression: Arc::clone(&encoding.compression),
             held: AtomicBool::new(false),
             said: Mutex::default(),
             failing: watch::Sender::new(false),
@@ -98,7 +95,7 @@ impl OutputHandle {
             // Aborted with this task: what is not resolved by then is a nack.
             let mut driving = JoinSet::new();
             driving.spawn(async move {
-                tailrace_output::drive(Arc::new(output), receiver, drive, &*watch).await;
+                tailrace_outputs::delivery::drive(transport, receiver, drive, &*watch).await;
             });
             driving.spawn(crashed::run(of_crashed));
             loop {
@@ -274,20 +271,20 @@ impl Observer for Driver {
         );
     }
 
-    fn recoding(&self, from: Encoding, to: Encoding, reason: &str) {
+    fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
         info!(
             pipeline = self.pipeline,
             output = self.name,
-            from = from.as_str(),
-            to = to.as_str(),
+            from = from.name(),
+            to = to.name(),
             reason,
             "the server may not know this compression; trying another"
         );
     }
 
     fn delivered(&self, delivered: &Delivered) {
-        if delivered.encoding != self.encoding.get() {
-            self.encoding.set(delivered.encoding);
+        if delivered.compression != self.compression.get() {
+            self.compression.set(delivered.compression);
         }
         self.failing.send_replace(false);
         *self.lock_said() = None;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tailrace_config::{self as config, Input, OutputKind, StdinQueue};
+use tailrace_config::{self as config, Input, StdinQueue};
 use tailrace_input::{
     FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume,
     StdinReader,
@@ -19,7 +19,7 @@ use crate::certificates::Certificates;
 use crate::credit::{Credit, Shares};
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
-use crate::facts::{FactsConfig, FileAttributes};
+use crate::facts::FactsConfig;
 use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
@@ -29,7 +29,6 @@ use crate::lane::{Framed, Held, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::order::Orders;
-use crate::output_config::OpenOutput;
 use crate::outputs::OutputHandle;
 use crate::pipelines::PipelineId;
 use crate::plan::PipelinePlan;
@@ -89,7 +88,7 @@ pub(crate) struct Surroundings<'a> {
 /// A plan whose outputs are open: what may be wrong with them is known, and nothing runs yet.
 pub(crate) struct Opened {
     pub(crate) plan: PipelinePlan,
-    outputs: Vec<OpenOutput>,
+    outputs: Vec<tailrace_outputs::Opened>,
     /// What its certificates were when they were read.
     pub(crate) certificates: Certificates,
 }
@@ -162,7 +161,12 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let nodes = nodes(&plan, around.runtime, &waiting)?;
     let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
         resource: plan.resource.clone(),
-        encodings: plan.config.outputs.iter().map(file_attributes).collect(),
+        encodings: plan
+            .config
+            .outputs
+            .iter()
+            .map(|output| output.kind.file_attributes())
+            .collect(),
         files: input.is_files(),
         pods: node
             .clone()
@@ -174,10 +178,8 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let replay_bytes_max = plan.config.limits.replay;
     let held_bytes_max = (queue_bytes / UNFINISHED_SHARE / inputs as u64).max(UNFINISHED_BYTES_MIN);
     let held_bytes_max = usize::try_from(held_bytes_max).unwrap_or(usize::MAX);
-    let writes_lines =
-        |kind: &OutputKind| matches!(kind, OutputKind::Stdout(_) | OutputKind::File(_));
     let outputs = || plan.config.outputs.iter();
-    let orders = || Orders::new(outputs().map(|output| writes_lines(&output.kind)));
+    let orders = || Orders::new(outputs().map(|output| output.kind.is_ordered()));
     // One for each input, whoever reads it for an output.
     let orders: Vec<_> = (0..inputs).map(|_| orders()).collect();
     let lane = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
@@ -219,7 +221,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
         let metrics = metrics.outputs[n].clone();
         let (handle, task) = OutputHandle::start(
             &plan.name,
-            output,
+            (plan.config.outputs[n].name.clone(), output),
             encoding,
             metrics,
             &waiting,
@@ -542,19 +544,6 @@ fn multiline_of(by: &config::MultilineBy) -> tailrace_frame::Multiline {
             Multiline::presets(&presets.iter().map(preset).collect::<Vec<_>>())
         }
         config::MultilineBy::Start(start) => Multiline::start(start.0.clone()),
-    }
-}
-
-fn file_attributes(output: &config::Output) -> FileAttributes {
-    match &output.kind {
-        config::OutputKind::Otlp(otlp) => FileAttributes {
-            name: otlp.attributes.file_name,
-            path: otlp.attributes.file_path,
-        },
-        _ => FileAttributes {
-            name: false,
-            path: false,
-        },
     }
 }
 

@@ -5,14 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::UInt8Array;
-use tailrace_config::{self as config, Config, Diagnostic, OutputKind};
+use tailrace_config::{self as config, Config, Diagnostic};
 use tailrace_model::reserved::{self, Reserved};
 use tailrace_otlp::{Mapping, Value};
-use tailrace_output::Encoding;
 use tailrace_scan::{self as scan, Scanned};
 use tailrace_sql::{self as sql, Query};
 
-use crate::encoding::{EncodingPlan, FormatPlan, SharedEncoding};
+use crate::encoding::{EncodingPlan, SharedCompression};
 
 /// One pipeline, ready to be built.
 #[derive(Debug)]
@@ -181,11 +180,6 @@ impl PipelinePlan {
         *name == other.name && *config == other.config && *resource == other.resource
     }
 
-    /// Which output columns become which fields of a LogRecord at an OTLP output.
-    pub fn mapping(&self, otlp: &config::OtlpOutput) -> Mapping {
-        mapping(&otlp.fields)
-    }
-
     /// The kinds that stand beside an open column of the query.
     pub(crate) fn kinds<'a>(&self, scanned: &'a Scanned, column: usize) -> Option<&'a UInt8Array> {
         match self.columns[column] {
@@ -266,11 +260,8 @@ fn column_from(
 /// Keys that become columns whatever `limits.columns` says: fields of a LogRecord are made of them, or the query's reserved
 /// columns have their names.
 fn keys_with_a_meaning(config: &config::Pipeline) -> Vec<String> {
-    let of_output = |output: &config::Output| match &output.kind {
-        OutputKind::Otlp(otlp) => mapping(&otlp.fields),
-        _ => Mapping::default(),
-    };
-    let mappings = config.outputs.iter().map(of_output);
+    let outputs = config.outputs.iter();
+    let mappings = outputs.map(|output| output.kind.mapping());
     let mappings: Vec<Mapping> = mappings.chain([Mapping::default()]).collect();
     let lifted = mappings.iter().flat_map(Mapping::names);
     let names: BTreeSet<&str> = lifted.chain(reserved::NAMES).collect();
@@ -308,56 +299,13 @@ pub(crate) fn offset_s(input: &config::Input) -> i32 {
     input.timezone().offset_s()
 }
 
-/// The distinct encodings of a pipeline's outputs, and which of them each output takes.
+/// The encodings of a pipeline's outputs, and which of them each output takes.
 fn encodings(config: &config::Pipeline) -> (Vec<EncodingPlan>, Vec<usize>) {
-    let mut plans = Vec::new();
-    let mut of_output = Vec::new();
-    for output in &config.outputs {
-        let (format, encoding) = match &output.kind {
-            OutputKind::Otlp(otlp) => (
-                FormatPlan::Otlp(Box::new(tailrace_otlp::Config {
-                    mapping: mapping(&otlp.fields),
-                    request_bytes_max: usize::try_from(otlp.max_request_bytes)
-                        .unwrap_or(usize::MAX),
-                    scope_version: env!("CARGO_PKG_VERSION").to_owned(),
-                    iostream: otlp.attributes.iostream,
-                    record_uid: otlp.attributes.record_uid,
-                })),
-                match otlp.compression {
-                    config::Compression::Auto | config::Compression::Zstd => Encoding::Zstd,
-                    config::Compression::Gzip => Encoding::Gzip,
-                    config::Compression::None => Encoding::Identity,
-                },
-            ),
-            OutputKind::Stdout(stdout) => match stdout.format {
-                config::StdoutFormat::Json => (FormatPlan::Ndjson, Encoding::Identity),
-                config::StdoutFormat::Console => {
-                    let colour = std::io::IsTerminal::is_terminal(&std::io::stdout());
-                    (FormatPlan::Console { colour }, Encoding::Identity)
-                }
-            },
-            OutputKind::File(_) => (FormatPlan::Ndjson, Encoding::Identity),
-            OutputKind::Discard => (FormatPlan::Count, Encoding::Identity),
-        };
-        of_output.push(plans.len());
-        plans.push(EncodingPlan {
-            format,
-            compression: SharedEncoding::new(encoding),
-        });
-    }
+    let plan = |output: &config::Output| EncodingPlan {
+        encoding: output.kind.encoding(),
+        compression: SharedCompression::new(output.kind.compression()),
+    };
+    let plans: Vec<_> = config.outputs.iter().map(plan).collect();
+    let of_output = (0..plans.len()).collect();
     (plans, of_output)
-}
-
-fn mapping(fields: &config::Fields) -> Mapping {
-    Mapping {
-        timestamp: fields.timestamp.clone(),
-        severity: fields.severity.clone(),
-        severity_number: fields.severity_number.clone(),
-        body: fields.body.clone(),
-        trace_id: fields.trace_id.clone(),
-        span_id: fields.span_id.clone(),
-        trace_flags: fields.trace_flags.clone(),
-        event_name: fields.event_name.clone(),
-        offset_s: 0,
-    }
 }

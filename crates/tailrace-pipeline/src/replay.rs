@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tailrace_config::{Config, Pipeline};
-use tailrace_output::{
-    DeadLetter, DeadLetters, Encoding, Otlp, Outcome, Output, Payload, read_dead_letters,
-    write_dead_letters,
+use tailrace_otlp::Compression;
+use tailrace_outputs::delivery::{
+    DeadLetter, DeadLetters, Outcome, Payload, Transport, read_dead_letters, write_dead_letters,
 };
 use tokio::runtime::Runtime;
 use tracing::warn;
@@ -69,9 +70,8 @@ fn replay_file(
     let mut outputs = HashMap::new();
     for output in &pipeline.outputs {
         let opened = output_config::open(name, output, runtime.handle())?;
-        if let Output::Otlp(otlp) = opened.output {
-            outputs.insert(output.name.clone(), otlp);
-        }
+        let encoding = output.kind.encoding();
+        outputs.insert(output.name.clone(), (opened.transport, encoding.name()));
     }
     let mut replayed = Replayed {
         pipeline: name.to_owned(),
@@ -128,22 +128,28 @@ fn replay_file(
     Ok(replayed)
 }
 
+/// How an output sends, and in what encoding.
+type Target = (Arc<dyn Transport>, &'static str);
+
 /// Sends one record once, uncompressed, which every server takes.
-async fn send(
-    outputs: &HashMap<String, std::sync::Arc<Otlp>>,
-    letter: &DeadLetter,
-) -> Result<(), String> {
-    let Some(output) = outputs.get(&letter.output) else {
-        let name = &letter.output;
-        return Err(format!("the pipeline has no OTLP output `{name}`"));
+async fn send(outputs: &HashMap<String, Target>, letter: &DeadLetter) -> Result<(), String> {
+    let name = &letter.output;
+    let Some((transport, encoding)) = outputs.get(name) else {
+        return Err(format!("the pipeline has no output `{name}`"));
     };
+    if letter.encoding != *encoding {
+        let kept = &letter.encoding;
+        return Err(format!(
+            "it was kept as `{kept}`, and output `{name}` sends `{encoding}` now"
+        ));
+    }
     let payload = Payload {
-        bytes: Bytes::from(letter.otlp.clone()),
-        encoding: Encoding::Identity,
+        bytes: Bytes::from(letter.payload.clone()),
+        compression: Compression::None,
         records: 1,
-        uncompressed_bytes: letter.otlp.len() as u64,
+        uncompressed_bytes: letter.payload.len() as u64,
     };
-    match output.attempt(&payload).await {
+    match transport.attempt(&payload).await.outcome {
         Outcome::Delivered { rejected: 0, .. } => Ok(()),
         Outcome::Delivered { message, .. } => {
             Err(message.unwrap_or_else(|| "the server rejected it".to_owned()))

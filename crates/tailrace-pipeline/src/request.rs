@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tailrace_output::{DeadLetter, Delivered, Encoding, Payload, Request};
+use tailrace_otlp::Compression;
+use tailrace_outputs::delivery::{DeadLetter, Delivered, Payload, Request};
 use tracing::{error, warn};
 
 use crate::delivery::{Fate, Ticket};
@@ -112,7 +113,8 @@ impl Part {
             request: self.whole.number.to_string(),
             path: path.unwrap_or_default().display().to_string(),
             bytes,
-            otlp: encoding::plain(&self.payload),
+            encoding: self.whole.driver.encoding.name().to_owned(),
+            payload: encoding::plain(&self.payload),
             crashed: None,
         }
     }
@@ -135,17 +137,17 @@ impl Request for Part {
         &self.payload
     }
 
-    fn recode(&self, encoding: Encoding) -> Payload {
+    fn recompress(&self, compression: Compression) -> Payload {
         // It decompresses and compresses megabytes: not on the thread of all requests.
-        tokio::task::block_in_place(|| encoding::recode(&self.payload, encoding))
+        tokio::task::block_in_place(|| encoding::recompress(&self.payload, compression))
     }
 
     fn halves(self) -> (Self, Self) {
         let ends = self.ends();
         let middle = tailrace_otlp::middle(ends);
-        let is_otlp = self.whole.driver.is_otlp;
+        let encoding = &*self.whole.driver.encoding;
         let half = |range: Range<usize>| {
-            let (payload, ends) = encoding::part(&self.payload, ends, range.clone(), is_otlp);
+            let (payload, ends) = encoding::part(encoding, &self.payload, ends, range.clone());
             Self {
                 whole: Arc::clone(&self.whole),
                 rows: self.rows.start + range.start..self.rows.start + range.end,
@@ -186,9 +188,6 @@ impl Request for Part {
 
     fn reject(&mut self, reason: &str) -> Result<(), String> {
         let driver = &self.whole.driver;
-        if !driver.is_otlp {
-            return Err(reason.to_owned());
-        }
         let letter = self.letter(reason);
         let (path, bytes) = (letter.path.clone(), letter.bytes.unwrap_or_default());
         let added = tokio::task::block_in_place(|| driver.dead_letters.add(letter));

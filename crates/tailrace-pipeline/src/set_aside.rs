@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tailrace_config::{self as config, OnFull};
-use tailrace_output::{DeadLetter, DeadLetterError, DeadLetters};
+use tailrace_outputs::delivery::{DeadLetter, DeadLetterError, DeadLetters};
 
 /// Sets records aside.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 
 use tailrace_frame::SIDE;
 
-use crate::encoding::FormatPlan;
 use crate::lane::Framed;
 use crate::plan::PipelinePlan;
 use crate::watermark::Tracker;
@@ -13,7 +12,7 @@ use crate::watermark::Tracker;
 pub(crate) fn are_wanted(plan: &PipelinePlan) -> bool {
     plan.encodings
         .iter()
-        .any(|encoding| matches!(&encoding.format, FormatPlan::Otlp(config) if config.record_uid))
+        .any(|plan| plan.encoding.has_record_uid())
 }
 
 /// One per record of the batch; 0 for records of inputs that are no files.

@@ -26,11 +26,13 @@ pub mod units;
 pub mod yaml;
 
 mod annotated;
+mod dyn_eq;
 mod reference;
 mod schema;
 
 pub use annotated::annotated_example;
 pub use diagnostic::Diagnostic;
+pub use dyn_eq::DynEq;
 pub use printable::{escaped, is_unsafe};
 pub use redact::Redactor;
 pub use reference::reference_page;

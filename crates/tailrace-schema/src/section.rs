@@ -136,6 +136,8 @@ pub struct Tag<T: 'static> {
     pub name: &'static str,
     /// Its options.
     pub info: &'static Info,
+    /// A mapping that is valid, as YAML; empty where the options say enough.
+    pub example: &'static str,
     /// Reads the mapping; the texts are the keys that every type has.
     pub read: fn(&Node, &mut Reader<'_>, &[&str]) -> Option<T>,
 }
@@ -322,6 +324,7 @@ macro_rules! tagged {
             const TAGS: &'static [$crate::section::Tag<$name>] = &[$($crate::section::Tag {
                 name: $text,
                 info: &<$section as $crate::section::Section>::INFO,
+                example: "",
                 read: |node, reader, common| {
                     reader.section::<$section>(node, common).map($name::$variant)
                 },

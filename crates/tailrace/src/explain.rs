@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
-use tailrace_config::{Input, MultilineBy, MultilinePreset, OutputKind};
+use tailrace_config::{Input, MultilineBy, MultilinePreset};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
@@ -178,15 +178,13 @@ fn explain_branch(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> 
         writeln!(out, "output {} ({})", output.name, output.kind.type_name())?;
         let mut table = new_table(["column", "becomes", "value"]);
         for column in &branch.outputs {
-            let becomes = becomes(plan, &output.kind, &column.name);
+            let becomes = output.kind.becomes(Some(&column.name));
             table.add_row([column.name.clone(), becomes, value_of(plan, &column.value)]);
         }
         if branch.star {
-            let fields = match &output.kind {
-                OutputKind::Otlp(_) => "the LogRecord field its name stands for, else an attribute",
-                _ => "a key of the line",
-            };
-            table.add_row(["every other key", fields, "as it is, with its own kind"]);
+            let every = "every other key".to_owned();
+            let value = "as it is, with its own kind".to_owned();
+            table.add_row([every, output.kind.becomes(None), value]);
         }
         writeln!(out, "{table}\n")?;
     }
@@ -242,16 +240,6 @@ fn texts(needles: &Needles) -> String {
     };
     let texts: Vec<String> = needles.any.iter().map(text).collect();
     texts.join(" or ")
-}
-
-fn becomes(plan: &PipelinePlan, kind: &OutputKind, column: &str) -> String {
-    let OutputKind::Otlp(otlp) = kind else {
-        return "a key of the line".to_owned();
-    };
-    match plan.mapping(otlp).field_of(column) {
-        Some(field) => field.name().to_owned(),
-        None => format!("attribute {column}"),
-    }
 }
 
 fn value_of(plan: &PipelinePlan, value: &OutputValue) -> String {

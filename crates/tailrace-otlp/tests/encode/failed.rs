@@ -6,8 +6,8 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use prost::Message;
 use tailrace_otlp::{
-    Column, Config, ConsoleConfig, ConsoleEncoder, Encoder, Envelope, FailedValue, Index,
-    NdjsonConfig, NdjsonEncoder, Part, Request,
+    Column, ConsoleEncoder, ConsoleEncoding, Encoder, Envelope, FailedValue, Index, NdjsonEncoder,
+    NdjsonEncoding, OtlpEncoder, OtlpEncoding, Part, Request,
 };
 
 use crate::fixed::{attributes, string};
@@ -62,7 +62,7 @@ fn encode(
 
 fn records(name: &str) -> Vec<LogRecord> {
     let bytes = encode(name, |envelope, parts, emit| {
-        Encoder::new(Config::default()).encode(envelope, parts, emit);
+        OtlpEncoder::new(OtlpEncoding::default()).encode(envelope, parts, emit);
     });
     let request = ExportLogsServiceRequest::decode(&*bytes).unwrap();
     let scopes = request
@@ -108,14 +108,14 @@ fn a_severity_that_failed_is_not_that_of_another_key() {
 #[test]
 fn lines_have_null_in_its_place() {
     let lines = encode("message", |envelope, parts, emit| {
-        NdjsonEncoder::new(NdjsonConfig::default()).encode(envelope, parts, emit);
+        NdjsonEncoder::new(NdjsonEncoding::default()).encode(envelope, parts, emit);
     });
     let expect = format!(
         "{{\"message\":null,\"body\":\"{SECRET}\"}}\n{{\"message\":\"card [masked]\",\"body\":\"ok\"}}\n"
     );
     assert_eq!(String::from_utf8(lines).unwrap(), expect);
     let lines = encode("message", |envelope, parts, emit| {
-        ConsoleEncoder::new(ConsoleConfig::default()).encode(envelope, parts, emit);
+        ConsoleEncoder::new(ConsoleEncoding::default()).encode(envelope, parts, emit);
     });
     let lines = String::from_utf8(lines).unwrap();
     assert!(

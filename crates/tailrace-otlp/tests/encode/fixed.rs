@@ -7,7 +7,9 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value as Any};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use prost::Message;
-use tailrace_otlp::{Column, Config, Encoder, Envelope, Index, Mapping, NESTING_MAX, Part, Stats};
+use tailrace_otlp::{
+    Column, Encoder, Envelope, Index, Mapping, NESTING_MAX, OtlpEncoder, OtlpEncoding, Part, Stats,
+};
 
 /// An open column of one record.
 type Cell = (&'static str, u8, String);
@@ -63,9 +65,9 @@ fn encode(
         runs: &[],
     };
     let mut records = Vec::new();
-    let stats = Encoder::new(Config {
+    let stats = OtlpEncoder::new(OtlpEncoding {
         mapping,
-        ..Config::default()
+        ..OtlpEncoding::default()
     })
     .encode(&envelope, &[part], &mut |request| {
         let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
@@ -449,7 +451,7 @@ fn no_rows_no_request() {
         uids: &[],
         runs: &[],
     };
-    let mut encoder = Encoder::new(Config::default());
+    let mut encoder = OtlpEncoder::new(OtlpEncoding::default());
     for parts in [
         vec![],
         vec![Part {
@@ -499,7 +501,7 @@ fn a_key_refused_from_the_overflow_does_not_hide_a_fact() {
         runs: &runs,
     };
     let mut shown = Vec::new();
-    Encoder::new(Config::default()).encode(&envelope, &[part], &mut |request| {
+    OtlpEncoder::new(OtlpEncoding::default()).encode(&envelope, &[part], &mut |request| {
         let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
         let record = &decoded.resource_logs[0].scope_logs[0].log_records[0];
         assert_eq!(record.severity_text, "info");
@@ -537,12 +539,12 @@ fn uids(record_uid: bool, column: &str, uids: &[u128]) -> Vec<Option<String>> {
         uids,
         runs: &[],
     };
-    let config = Config {
+    let config = OtlpEncoding {
         record_uid,
-        ..Config::default()
+        ..OtlpEncoding::default()
     };
     let mut shown = Vec::new();
-    Encoder::new(config).encode(&envelope, &[part(), part()], &mut |request| {
+    OtlpEncoder::new(config).encode(&envelope, &[part(), part()], &mut |request| {
         let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
         for record in &decoded.resource_logs[0].scope_logs[0].log_records {
             let mut named = attributes(record)

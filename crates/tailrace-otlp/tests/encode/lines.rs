@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use tailrace_model::{reserved::BODY_KEYS, time};
-use tailrace_otlp::{ConsoleConfig, ConsoleEncoder, NdjsonConfig, NdjsonEncoder, Request};
+use tailrace_otlp::{
+    ConsoleEncoder, ConsoleEncoding, Encoder, NdjsonEncoder, NdjsonEncoding, Request,
+};
 
 use crate::reference::{Json, is_original, overflow, present, raw, read_json};
 use crate::table::{Known, KnownColumn, KnownPart, LEN, OBSERVED_NS, Table, Type, table};
@@ -10,7 +12,7 @@ use crate::table::{Known, KnownColumn, KnownPart, LEN, OBSERVED_NS, Table, Type,
 proptest! {
     #[test]
     fn lines_parse_to_what_the_reference_says(table in table()) {
-        let mut encoder = NdjsonEncoder::new(NdjsonConfig { request_bytes_max: table.request_bytes_max });
+        let mut encoder = NdjsonEncoder::new(NdjsonEncoding { request_bytes_max: table.request_bytes_max });
         for _ in 0..2 {
             let mut requests: Vec<Request> = Vec::new();
             let stats = table.with(|envelope, parts| {
@@ -44,7 +46,7 @@ proptest! {
     #[test]
     fn console_lines_hold_no_control_characters(mut table in table(), colour: bool) {
         table.request_bytes_max = 1;
-        let config = ConsoleConfig { mapping: table.mapping.clone(), colour, request_bytes_max: 1 };
+        let config = ConsoleEncoding { mapping: table.mapping.clone(), colour, request_bytes_max: 1 };
         let mut records = Vec::new();
         let rows = table.rows();
         table.with(|envelope, parts| ConsoleEncoder::new(config).encode(envelope, parts, &mut |request| {
@@ -229,9 +231,9 @@ fn console_lines_are_for_people() {
     let table = three_records();
     let show = |colour| {
         let mut shown = String::new();
-        let config = ConsoleConfig {
+        let config = ConsoleEncoding {
             colour,
-            ..ConsoleConfig::default()
+            ..ConsoleEncoding::default()
         };
         table.with(|envelope, parts| {
             ConsoleEncoder::new(config).encode(envelope, parts, &mut |request| {

@@ -6,8 +6,8 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use prost::Message;
 use tailrace_otlp::{
-    Column, Config, ConsoleConfig, ConsoleEncoder, Encoder, Envelope, Index, NdjsonConfig,
-    NdjsonEncoder, Part, Request,
+    Column, ConsoleEncoder, ConsoleEncoding, Encoder, Envelope, Index, NdjsonEncoder,
+    NdjsonEncoding, OtlpEncoder, OtlpEncoding, Part, Request,
 };
 
 use crate::fixed::{attributes, string, usual};
@@ -63,14 +63,14 @@ fn encode(cells: &[(&str, u8, &str, bool)]) -> (LogRecord, String, String) {
     let parts = [part];
     let mut bytes = Vec::new();
     let mut keep = |request: &Request| bytes.clone_from(&request.bytes);
-    Encoder::new(Config::default()).encode(&envelope, &parts, &mut keep);
+    OtlpEncoder::new(OtlpEncoding::default()).encode(&envelope, &parts, &mut keep);
     let request = ExportLogsServiceRequest::decode(&*bytes).unwrap();
     let record = request.resource_logs[0].scope_logs[0].log_records[0].clone();
     let mut keep = |request: &Request| bytes.clone_from(&request.bytes);
-    NdjsonEncoder::new(NdjsonConfig::default()).encode(&envelope, &parts, &mut keep);
+    NdjsonEncoder::new(NdjsonEncoding::default()).encode(&envelope, &parts, &mut keep);
     let line = String::from_utf8(bytes.clone()).unwrap();
     let mut keep = |request: &Request| bytes.clone_from(&request.bytes);
-    ConsoleEncoder::new(ConsoleConfig::default()).encode(&envelope, &parts, &mut keep);
+    ConsoleEncoder::new(ConsoleEncoding::default()).encode(&envelope, &parts, &mut keep);
     (record, line, String::from_utf8(bytes).unwrap())
 }
 

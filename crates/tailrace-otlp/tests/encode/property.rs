@@ -1,4 +1,4 @@
-//! Encoder against reference.
+//! OtlpEncoder against reference.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,9 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::logs::v1::ResourceLogs;
 use proptest::prelude::*;
 use prost::Message;
-use tailrace_otlp::{Config, Encoder, Request, SCHEMA_URL, Stats, count_log_records};
+use tailrace_otlp::{
+    Encoder, OtlpEncoder, OtlpEncoding, Request, SCHEMA_URL, Stats, count_log_records,
+};
 
 use crate::reference::{Counts, Expected, expected};
 use crate::table::{Table, table};
@@ -19,7 +21,7 @@ proptest! {
             // The encoder's memory is used again where the config allows it.
             let config = config(table);
             let reused = encoder.take().filter(|(known, _)| *known == config);
-            let (config, mut used) = reused.unwrap_or_else(|| (config.clone(), Encoder::new(config)));
+            let (config, mut used) = reused.unwrap_or_else(|| (config.clone(), OtlpEncoder::new(config)));
             check(table, &mut used)?;
             check(table, &mut used)?;
             encoder = Some((config, used));
@@ -27,8 +29,8 @@ proptest! {
     }
 }
 
-fn config(table: &Table) -> Config {
-    Config {
+fn config(table: &Table) -> OtlpEncoding {
+    OtlpEncoding {
         mapping: table.mapping.clone(),
         request_bytes_max: table.request_bytes_max,
         scope_version: "1.2.3".to_owned(),
@@ -37,7 +39,7 @@ fn config(table: &Table) -> Config {
     }
 }
 
-fn check(table: &Table, encoder: &mut Encoder) -> Result<(), TestCaseError> {
+fn check(table: &Table, encoder: &mut OtlpEncoder) -> Result<(), TestCaseError> {
     let mut requests: Vec<Request> = Vec::new();
     let stats = table.with(|envelope, parts| {
         encoder.encode(envelope, parts, &mut |request| {

@@ -26,7 +26,10 @@ use opentelemetry_proto::tonic::common::v1::{
     AnyValue, ArrayValue, KeyValue, KeyValueList, any_value::Value as Any,
 };
 use prost::Message;
-use tailrace_otlp::{Column, Config, Encoder, Envelope, Index, NdjsonConfig, NdjsonEncoder, Part};
+use tailrace_otlp::{
+    Column, Encoder, Envelope, Index, NdjsonEncoder, NdjsonEncoding, OtlpEncoder, OtlpEncoding,
+    Part,
+};
 
 /// Encodes a column named `v` and checks, value by value, the attribute and the JSON; `None` is no
 /// attribute.
@@ -58,7 +61,7 @@ fn check(array: impl Array, expected: &[Option<(Any, &str)>]) {
         failed: &[],
     };
     let mut values = Vec::new();
-    Encoder::new(Config::default()).encode(
+    OtlpEncoder::new(OtlpEncoding::default()).encode(
         &envelope,
         std::slice::from_ref(&part),
         &mut |request| {
@@ -85,7 +88,7 @@ fn check(array: impl Array, expected: &[Option<(Any, &str)>]) {
         .collect();
     assert_eq!(format!("{values:?}"), format!("{any:?}"), "{ty}");
     let mut lines = String::new();
-    NdjsonEncoder::new(NdjsonConfig::default()).encode(&envelope, &[part], &mut |request| {
+    NdjsonEncoder::new(NdjsonEncoding::default()).encode(&envelope, &[part], &mut |request| {
         lines.push_str(std::str::from_utf8(&request.bytes).unwrap());
     });
     let object = |expected: &Option<(Any, &str)>| match expected {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use tailrace_config as config;
 use tailrace_input::{FileId, FingerprintKey, HandedOver};
-use tailrace_output::{DeadLetter, read_dead_letters};
+use tailrace_outputs::delivery::{DeadLetter, read_dead_letters};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -317,7 +317,7 @@ fn a_panic_costs_the_record_and_nothing_else() {
         for entry in of_output {
             assert!(entry.reason.contains("failpoint"), "{}", entry.reason);
             assert_eq!(
-                (entry.path.as_str(), entry.otlp.len()),
+                (entry.path.as_str(), entry.payload.len()),
                 ("/var/log/app.log", 0)
             );
             let (start, end) = entry.bytes.unwrap();

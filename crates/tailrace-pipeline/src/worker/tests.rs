@@ -10,10 +10,11 @@ use tailrace_config as config;
 use tailrace_frame::{Framer, Frames};
 
 use super::*;
-use crate::facts::{FactsConfig, FileAttributes};
+use crate::facts::FactsConfig;
 use crate::pipeline::frame_config;
 use crate::transform::Transformed;
 use crate::transform::harness::Way;
+use tailrace_outputs::FileAttributes;
 
 #[path = "neighbours.rs"]
 mod neighbours;

@@ -1,0 +1,269 @@
+//! One LogRecord: its fields in the order of their numbers, but for the attributes, which stand between body and flags.
+//!
+//! Takes a row and what was lifted, appends bytes. Never decides which columns are lifted.
+
+use arrow::array::Array;
+use tailrace_model::json::Kind;
+
+use super::extras::Extra;
+use super::{ORIGINAL, OtlpEncoder};
+use crate::any::Values;
+use crate::cell::Cell;
+use crate::lift::Lift;
+use crate::open::Place;
+use crate::part::Envelope;
+use crate::plan::{PartPlan, Prefixes};
+use crate::value::{LOG_RECORD_ATTRIBUTES, SourceFacts};
+use crate::wire::{Open, bytes_tag, fixed32_tag, fixed64_tag, varint_tag};
+
+// Fields of LogRecord.
+const TIME: u8 = 1;
+const SEVERITY_NUMBER: u8 = 2;
+const SEVERITY_TEXT: u8 = 3;
+const BODY: u8 = 5;
+const ATTRIBUTES: u8 = bytes_tag(LOG_RECORD_ATTRIBUTES);
+const FLAGS: u8 = 8;
+const TRACE_ID: u8 = 9;
+const SPAN_ID: u8 = 10;
+const OBSERVED_TIME: u8 = 11;
+const EVENT_NAME: u8 = 12;
+/// `log_records` of ScopeLogs.
+const LOG_RECORDS: u8 = bytes_tag(2);
+
+/// One output row.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'r> {
+    pub(super) plan: &'r PartPlan<'r>,
+    pub(super) lift: &'r Lift,
+    pub(super) row: usize,
+    pub(super) record: usize,
+    /// A value of it could not be computed.
+    pub(super) has_failed: bool,
+}
+
+impl<'r> Row<'r> {
+    fn cell(&self, column: usize) -> Cell<'r> {
+        self.plan.cell(column, self.row, self.record)
+    }
+
+    /// The raw text of a malformed record that has another body.
+    fn original(&self, envelope: &Envelope<'r>) -> Option<&'r str> {
+        let body = self.lift.row(self.row).body()?;
+        self.plan.original(envelope, body, self.row, self.record)
+    }
+
+    /// Where the text of a lifted column is, if it is a string in a lane.
+    #[inline(always)]
+    fn string(&self, column: usize) -> Option<Place<'r>> {
+        let lane = self.plan.columns[column].lane.as_ref()?;
+        let is_string = lane.column.kind(self.record) == Kind::String as u8;
+        is_string.then(|| lane.column.place(self.record))
+    }
+}
+
+/// What is said of a row beside its columns.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'r> {
+    pub(super) envelope: &'r Envelope<'r>,
+    pub(super) facts: &'r SourceFacts,
+    /// A column may have the name of an attribute that we or the source add.
+    pub(super) may_clash: bool,
+    pub(super) prefixes: &'r Prefixes,
+}
+
+impl OtlpEncoder {
+    /// Appends one LogRecord to the open group.
+    pub(super) fn log_record(&mut self, row: &Row<'_>, beside: &Beside<'_>) {
+        let envelope = beside.envelope;
+        self.values.stats.log_records += 1;
+        if self.config.record_uid {
+            self.extras.set_uid(envelope, row.record);
+        }
+        let open = self.values.fields_before(row, envelope, self.record_guess);
+        self.attributes(row, beside);
+        self.values.fields_behind(row, envelope);
+        self.record_guess = self.values.out.content_len(open);
+        self.values.out.close(open);
+    }
+
+    #[inline]
+    fn attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>) {
+        self.values.columns(row, beside.prefixes);
+        let overflow = row.plan.overflow;
+        let overflow = overflow.filter(|overflow| overflow.is_valid(row.record));
+        if overflow.is_some() || beside.may_clash {
+            return self.distinct_attributes(row, beside, overflow.map(|it| it.value(row.record)));
+        }
+        if !beside.facts.attributes.is_empty() {
+            self.values.out.bytes(&beside.facts.attributes);
+        }
+        if self.has_extras {
+            let extras = self.extras.of(beside.envelope, row, self.config.iostream);
+            for Extra { encoded, .. } in extras {
+                self.values.out.bytes(encoded);
+            }
+            if let Some(raw) = row.original(beside.envelope) {
+                let prefix = &self.extras.original;
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+            }
+        }
+    }
+
+    /// The members of the overflow, and what the source and we add, where there is nothing of the name.
+    #[inline(never)]
+    fn distinct_attributes(&mut self, row: &Row<'_>, beside: &Beside<'_>, overflow: Option<&str>) {
+        let (plan, facts) = (row.plan, beside.facts);
+        let object = self.values.keys.open();
+        if let Some(overflow) = overflow {
+            let is_new = |key: &[u8]| {
+                let name = std::str::from_utf8(key).unwrap_or_default();
+                !plan.has_column(name, row.row, row.record)
+            };
+            self.values.members(ATTRIBUTES, overflow, object, is_new);
+        }
+        let mut start = 0;
+        let sources = facts.names.iter().map(|(name, end)| {
+            let encoded = &facts.attributes[start..*end];
+            start = *end;
+            Extra { name, encoded }
+        });
+        let ours = self.extras.of(beside.envelope, row, self.config.iostream);
+        for Extra { name, encoded } in sources.chain(ours) {
+            let is_attribute = |column: usize| {
+                let cell = row.lift.attribute(plan, column, row.row, row.record);
+                !cell.is_absent()
+            };
+            let is_known = plan.columns_named(name).any(is_attribute)
+                || self
+                    .values
+                    .keys
+                    .insert_text(object, name.as_bytes())
+                    .is_none();
+            if !is_known {
+                self.values.out.bytes(encoded);
+            }
+        }
+        if let Some(raw) = row.original(beside.envelope) {
+            let is_attribute = |column: usize| {
+                let cell = row.lift.attribute(plan, column, row.row, row.record);
+                !cell.is_absent()
+            };
+            let (name, prefix) = (ORIGINAL.as_bytes(), &self.extras.original);
+            if !plan.columns_named(ORIGINAL).any(is_attribute)
+                && self.values.keys.insert_text(object, name).is_some()
+            {
+                self.values
+                    .out
+                    .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+            }
+        }
+        self.values.keys.close(object);
+    }
+}
+
+impl Values {
+    /// Starts a LogRecord of about `guess` bytes: time, severity and body.
+    #[inline]
+    fn fields_before(&mut self, row: &Row<'_>, envelope: &Envelope<'_>, guess: usize) -> Open {
+        let lifted = row.lift.row(row.row);
+        self.out.byte(LOG_RECORDS);
+        let open = self.out.open(guess);
+        let room = self.out.ahead();
+        let mut at = 0;
+        if lifted.time_ns > 0 {
+            room[0] = fixed64_tag(TIME);
+            room[1..9].copy_from_slice(&lifted.time_ns.to_le_bytes());
+            at = 9;
+        }
+        if lifted.severity_number > 0 {
+            room[at..at + 2]
+                .copy_from_slice(&[varint_tag(SEVERITY_NUMBER), lifted.severity_number]);
+            at += 2;
+        }
+        let severity = lifted.severity();
+        match severity.map(|column| (column, row.string(column))) {
+            None => self.out.advance(at),
+            Some((_, Some(Place::Inline(text, len)))) if len > 0 => {
+                room[at..at + 2].copy_from_slice(&[bytes_tag(SEVERITY_TEXT), len as u8]);
+                room[at + 2..at + 18].copy_from_slice(&text.to_le_bytes());
+                self.out.advance(at + 2 + len);
+            }
+            Some((column, _)) => {
+                self.out.advance(at);
+                self.text_field(SEVERITY_TEXT, row.cell(column));
+            }
+        }
+        if let Some(column) = lifted.body() {
+            match row.string(column) {
+                Some(place) => self.out.text_any_field(bytes_tag(BODY), place),
+                None => self.any_field(bytes_tag(BODY), row.cell(column)),
+            }
+        } else if let Some(raw) = row.plan.raw(envelope, row.record) {
+            self.any_field(bytes_tag(BODY), Cell::Str(raw));
+        }
+        open
+    }
+
+    /// The columns that are not lifted.
+    #[inline]
+    fn columns(&mut self, row: &Row<'_>, prefixes: &Prefixes) {
+        for (word, bits) in row.lift.attributes(row.row).iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let at = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                match &row.plan.columns[at].lane {
+                    Some(lane) => self.open_attribute(&lane.head, &lane.column, row.record),
+                    None => self.column(row, at, prefixes),
+                }
+            }
+        }
+    }
+
+    /// A column that is no lane.
+    #[inline(never)]
+    fn column(&mut self, row: &Row<'_>, at: usize, prefixes: &Prefixes) {
+        let plan = row.plan;
+        if plan.is_shadowed(at, row.row, row.record) {
+            return;
+        }
+        let cell = row.cell(at);
+        if !cell.is_absent() {
+            self.attribute(ATTRIBUTES, plan.prefix(at, prefixes), cell);
+        }
+    }
+
+    /// Flags, ids, observed time and event name.
+    #[inline]
+    fn fields_behind(&mut self, row: &Row<'_>, envelope: &Envelope<'_>) {
+        let rare = row.lift.rare(row.row);
+        let room = self.out.ahead();
+        let mut at = 0;
+        if let Some(rare) = rare {
+            if rare.flags > 0 {
+                room[0] = fixed32_tag(FLAGS);
+                room[1..5].copy_from_slice(&u32::from(rare.flags).to_le_bytes());
+                at = 5;
+            }
+            if let Some(id) = &rare.trace_id {
+                room[at..at + 2].copy_from_slice(&[bytes_tag(TRACE_ID), 16]);
+                room[at + 2..at + 18].copy_from_slice(id);
+                at += 18;
+            }
+            if let Some(id) = &rare.span_id {
+                room[at..at + 2].copy_from_slice(&[bytes_tag(SPAN_ID), 8]);
+                room[at + 2..at + 10].copy_from_slice(id);
+                at += 10;
+            }
+        }
+        let observed_ns = u64::try_from(envelope.observed_ns).unwrap_or(0);
+        room[at] = fixed64_tag(OBSERVED_TIME);
+        room[at + 1..at + 9].copy_from_slice(&observed_ns.to_le_bytes());
+        self.out.advance(at + 9);
+        if let Some(column) = rare.and_then(|rare| rare.event_name) {
+            self.text_field(EVENT_NAME, row.cell(column as usize));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The delivery loop, the same for every output: takes requests from a queue, sends what the [`Scheduler`]
+//! says, and resolves each request with what became of it. It never skips one, gives up only what it
+//! was told to, and reads no clock but tokio's, so that paused-time tests hold.
+
+mod backoff;
+mod compression;
+mod dead_letter;
+mod observer;
+mod outcome;
+mod payload;
+mod request;
+mod scheduler;
+mod waiting;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use tailrace_otlp::Compression;
+
+pub use compression::CompressionSearch;
+pub use dead_letter::{
+    CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
+};
+pub use observer::Observer;
+pub use outcome::{Answered, Doubt, Outcome, RetryCause};
+pub use payload::Payload;
+pub use request::Request;
+
+use scheduler::{Effect, Piece, Refusal, Scheduler, Step};
+use waiting::Waiting;
+
+/// A request that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// How many of its records were rejected (partial success).
+    pub rejected: u64,
+    /// What the server said about it, rejections or a warning.
+    pub message: Option<String>,
+    /// What the server answered in place of an OTLP response. A partial success may have gone unseen.
+    pub oddity: Option<String>,
+    /// How many attempts it took, the last one included; a part that was cut off begins anew.
+    pub attempts: u64,
+    /// The compression in which it was accepted.
+    pub compression: Compression,
+    /// What the accepted attempt sent, in bytes.
+    pub wire_bytes: u64,
+}
+
+/// How an output is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveConfig {
+    /// Requests under way at once, at most.
+    pub concurrency: usize,
+    /// What becomes of requests while everything is refused.
+    pub on_refused: OnRefused,
+}
+
+choice! {
+    /// What becomes of records that a server refuses, where nothing shows that they are at fault.
+    pub enum OnRefused {
+        /// They wait until it accepts them. The files hold the data.
+        Hold = "hold",
+        /// They are dropped, and counted.
+        Drop = "drop",
+    }
+}
+
+/// When to try again.
+#[derive(Clone, Debug)]
+pub struct RetryPolicy {
+    /// The shortest delay before another attempt.
+    pub min: Duration,
+    /// The longest delay; not shorter than the shortest, which is not zero.
+    pub max: Duration,
+    /// The longest wait a server may ask for.
+    pub after_max: Duration,
+    /// The time between two probes while holding.
+    pub hold: Duration,
+}
+
+impl RetryPolicy {
+    /// Pauses between these.
+    pub const fn between(min: Duration, max: Duration) -> RetryPolicy {
+        RetryPolicy {
+            min,
+            max,
+            after_max: Duration::from_secs(300),
+            hold: Duration::from_secs(30),
+        }
+    }
+}
+
+/// One attempt on its way.
+pub type Attempt<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+
+/// How one payload is sent once, and what all payloads sent so share.
+pub trait Transport: Send + Sync {
+    /// Sends the payload once, as it is.
+    fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a>;
+
+    /// Which compression the other side takes.
+    fn compression(&self) -> &CompressionSearch;
+
+    /// When to try again.
+    fn retry_policy(&self) -> &RetryPolicy;
+}
+
+/// Delivers all requests of a queue; ends when the queue is closed and every request is resolved.
+/// Dropping the future stops it: what is under way is dropped unresolved, and whether it arrives is
+/// unknown.
+///
+/// # Panics
+///
+/// Where an attempt panicked.
+pub async fn drive<R: Request>(
+    transport: Arc<dyn Transport>,
+    mut requests: UnboundedReceiver<R>,
+    config: DriveConfig,
+    observer: &dyn Observer,
+) {
+    let DriveConfig {
+        concurrency,
+        on_refused,
+    } = config;
+    let scheduler = Scheduler::new(
+        transport.retry_policy().clone(),
+        concurrency,
+        on_refused,
+        transport.compression().round(),
+    );
+    let mut drive = Drive {
+        transport,
+        scheduler,
+        on_wire: JoinSet::new(),
+        observer,
+        reason: String::new(),
+        waiting: Waiting::new(),
+        told_at: None,
+        held: false,
+    };
+    let mut closed = false;
+    while !(closed && drive.scheduler.is_empty() && drive.waiting.len() == 0) {
+        let now = Instant::now();
+        drive.set_aside(now);
+        let due = drive.waiting.due();
+        match drive.scheduler.next(now, !requests.is_empty()) {
+            Step::Send(piece) => drive.send(piece),
+            Step::Take => match requests.recv().await {
+                Some(request) => drive.scheduler.push(request, now),
+                None => closed = true,
+            },
+            Step::Pause(delay) => drive.pause(delay),
+            Step::GiveUp(piece) => piece.request.give_up(&drive.reason),
+            Step::Wait { until, take } => {
+                tokio::select! {
+                    Some(answer) = drive.on_wire.join_next() => drive.answered(answer),
+                    request = requests.recv(), if take && !closed => match request {
+                        Some(request) => drive.scheduler.push(request, now),
+                        None => closed = true,
+                    },
+                    () = sleep_until(until.unwrap_or(now)), if until.is_some() => {}
+                    () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
+                    else => debug_assert!(closed, "a wait that nothing ends"),
+                }
+            }
+        }
+        drive.look_at_scheduler();
+    }
+}
+
+/// What is known of one output.
+struct Drive<'a, R> {
+    transport: Arc<dyn Transport>,
+    scheduler: Scheduler<R>,
+    on_wire: JoinSet<Answer<R>>,
+    observer: &'a dyn Observer,
+    /// What the last refusal said.
+    reason: String,
+    /// What is to be set aside and cannot be yet.
+    waiting: Waiting<R>,
+    /// When the observer was told last that there is such.
+    told_at: Option<Instant>,
+    /// The observer was told that the output holds.
+    held: bool,
+}
+
+/// One attempt, made.
+struct Answer<R> {
+    piece: Piece<R>,
+    compression: Compression,
+    wire_bytes: u64,
+    answered: Answered,
+}
+
+impl<R: Request> Drive<'_, R> {
+    fn send(&mut self, piece: Piece<R>) {
+        let compression = self.transport.compression().compression(&piece.round);
+        let payload = match piece.request.payload() {
+            payload if payload.compression == compression => payload.clone(),
+            _ => piece.request.recompress(compression),
+        };
+        debug_assert_eq!(
+            payload.compression, compression,
+            "recode gives what was asked for"
+        );
+        let wire_bytes = payload.bytes.len() as u64;
+        self.observer.sending(wire_bytes, compression);
+        let transport = Arc::clone(&self.transport);
+        self.on_wire.spawn(async move {
+            let answered = transport.attempt(&payload).await;
+            Answer {
+                piece,
+                compression,
+                wire_bytes,
+                answered,
+            }
+        });
+    }
+
+    fn answered(&mut self, answer: Result<Answer<R>, JoinError>) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => return,
+            },
+        };
+        let now = Instant::now();
+        let Answer {
+            mut piece,
+            compression,
+            wire_bytes,
+            answered,
+        } = answer;
+        let Answered {
+            outcome,
+            doubt,
+            oddity,
+        } = answered;
+        let (refusal, reason) = match outcome {
+            Outcome::Delivered { rejected, message } => {
+                self.transport.compression().accepted(compression);
+                let delivered = Delivered {
+                    rejected,
+                    message,
+                    oddity,
+                    attempts: piece.attempts,
+                    compression,
+                    wire_bytes,
+                };
+                self.observer.delivered(&delivered);
+                self.scheduler.accepted(piece).deliver(&delivered);
+                return;
+            }
+            Outcome::Retry {
+                cause,
+                reason,
+                after,
+            } => {
+                let delay = self.scheduler.retry(piece, cause, after, now);
+                self.observer.retrying(cause, &reason, delay);
+                return;
+            }
+            Outcome::TooLarge { reason } => {
+                let bytes = piece.request.payload().uncompressed_bytes;
+                match self.scheduler.too_large(piece, now) {
+                    Some(single) => piece = single,
+                    None => return self.observer.cut(bytes, &reason),
+                }
+                (Refusal::Request, reason)
+            }
+            Outcome::Refused { reason } => (Refusal::Request, reason),
+            Outcome::Hold { reason } => (Refusal::Other, reason),
+        };
+        let search = self.transport.compression();
+        if let Some(next) = search.refused(&mut piece.round, compression, doubt) {
+            self.observer.recompressing(compression, next, &reason);
+            piece.attempts += 1;
+            return self.send(piece);
+        }
+        self.reason = reason;
+        let effect = self.scheduler.refused(piece, refusal, now);
+        self.apply(effect, now);
+    }
+
+    fn apply(&mut self, effect: Effect<R>, now: Instant) {
+        match effect {
+            Effect::Kept => {}
+            Effect::Reject(mut piece) => {
+                if let Err(problem) = piece.request.reject(&self.reason) {
+                    self.waiting.push(piece.request, self.reason.clone(), now);
+                    self.tell_waiting(&problem, now);
+                }
+            }
+        }
+    }
+
+    /// Tries again to set aside what waits for it.
+    fn set_aside(&mut self, now: Instant) {
+        if let Some(problem) = self.waiting.retry(now) {
+            self.tell_waiting(&problem, now);
+        }
+    }
+
+    fn tell_waiting(&mut self, problem: &str, now: Instant) {
+        self.held = true;
+        let is_due = |told_at: Instant| now >= told_at + self.transport.retry_policy().hold;
+        if self.told_at.is_none_or(is_due) {
+            self.told_at = Some(now);
+            self.observer.waiting(problem, self.waiting.len());
+        }
+    }
+
+    fn pause(&mut self, delay: Duration) {
+        self.held = true;
+        self.observer.holding(&self.reason, delay);
+    }
+
+    fn look_at_scheduler(&mut self) {
+        if self.held && self.scheduler.is_open() && self.waiting.len() == 0 {
+            self.held = false;
+            self.told_at = None;
+            self.observer.released();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

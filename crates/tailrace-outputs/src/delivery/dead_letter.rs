@@ -1,0 +1,358 @@
+//! The dead-letter file: what a server will never accept, set aside so that it can be looked at, and
+//! sent again when the server has changed its mind. One JSON object a line, with the request of the
+//! one record in base64, uncompressed, and the name of its encoding, so that it can be sent exactly as it was.
+//!
+//! A record that could not be processed, because it made the agent panic or die, has no request: its entry holds the
+//! record itself as `crashed`. It cannot be sent again, only looked at.
+//!
+//! A record is in the file, synced, before [`DeadLetters::add`] returns. A line that a crash cut off is
+//! closed before the next one is added, and passed over by readers. It never decides what is bad.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+/// One record that was set aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// When it was set aside, RFC 3339 in UTC.
+    pub time: String,
+    /// The output that could not deliver it.
+    pub output: String,
+    /// What the server said.
+    pub reason: String,
+    /// A number for the request that held it, the same for all records of the request.
+    pub request: String,
+    /// Where it was read; empty if that is no file.
+    pub path: String,
+    /// The bytes of the file that it was read from: first, and behind the last.
+    pub bytes: Option<(u64, u64)>,
+    /// The encoding of `payload`, such as `otlp`; empty where there is `crashed`.
+    #[serde(default = "otlp")]
+    pub encoding: String,
+    /// A request of this record alone, as its output sends it (in OTLP with its resource and scope); empty where there is
+    /// `crashed`. Files of earlier versions call it `otlp`.
+    #[serde(
+        with = "in_base64",
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        alias = "otlp"
+    )]
+    pub payload: Vec<u8>,
+    /// The record itself, where it could not be processed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashed: Option<CrashedRecord>,
+}
+
+/// What earlier versions wrote was OTLP.
+fn otlp() -> String {
+    "otlp".to_owned()
+}
+
+/// A record that could not be processed, as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashedRecord {
+    /// Its bytes, without a container's envelope, its lines joined.
+    #[serde(with = "in_base64")]
+    pub line: Vec<u8>,
+    /// When the container runtime took it, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Where the container wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
+}
+
+/// Why a record could not be set aside.
+#[derive(Debug, thiserror::Error)]
+pub enum DeadLetterError {
+    /// The file has reached its greatest size.
+    #[error(
+        "the dead-letter file {} is full ({bytes_max} bytes): send its records again with \
+         `tailrace replay`, move it away, or raise dead_letter.max_bytes",
+        path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// Its greatest size.
+        bytes_max: u64,
+    },
+    /// The file cannot be written.
+    #[error("the dead-letter file {} cannot be written: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The dead-letter file of one pipeline, shared by its outputs.
+#[derive(Debug)]
+pub struct DeadLetters {
+    path: PathBuf,
+    bytes_max: u64,
+    lock: Mutex<()>,
+}
+
+impl DeadLetters {
+    /// The file at `path`, made with its directory when a record is added; no longer than `bytes_max`.
+    pub fn new(path: impl Into<PathBuf>, bytes_max: u64) -> DeadLetters {
+        DeadLetters {
+            path: path.into(),
+            bytes_max,
+            lock: Mutex::new(()),
+        }
+    }
+
+    /// Adds a record; it is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The file is full or cannot be written; nothing was added then.
+    pub fn add(&self, letter: &DeadLetter) -> Result<(), DeadLetterError> {
+        let added = self.add_all(std::slice::from_ref(letter));
+        added.map_err(|(_, error)| error)
+    }
+
+    /// Adds records; they are on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The file is full or cannot be written; so many of the first records were added.
+    pub fn add_all(&self, letters: &[DeadLetter]) -> Result<(), (usize, DeadLetterError)> {
+        let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let added = self.append(letters).map_err(|source| {
+            let path = self.path.clone();
+            (0, DeadLetterError::Write { path, source })
+        })?;
+        if added == letters.len() {
+            return Ok(());
+        }
+        let full = DeadLetterError::Full {
+            path: self.path.clone(),
+            bytes_max: self.bytes_max,
+        };
+        Err((added, full))
+    }
+
+    /// Adds as many of the first records as there is room for, and gives how many that are.
+    fn append(&self, letters: &[DeadLetter]) -> io::Result<usize> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        tailrace_files::create_dir(folder)?;
+        let is_new = !self.path.exists();
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).append(true);
+        let mut file = tailrace_files::open(&self.path, &mut options)?;
+        let before = file.metadata()?.len();
+        let mut lines = Vec::new();
+        if before > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                lines.push(b'\n');
+            }
+        }
+        let mut added = 0;
+        for letter in letters {
+            let end = lines.len();
+            serde_json::to_writer(&mut lines, letter)?;
+            lines.push(b'\n');
+            if before + lines.len() as u64 > self.bytes_max {
+                lines.truncate(end);
+                break;
+            }
+            added += 1;
+        }
+        if added == 0 {
+            return Ok(0);
+        }
+        let written = file.write_all(&lines).and_then(|()| file.sync_data());
+        if written.is_err() {
+            // Half a line helps nobody; if even this fails, readers pass over it.
+            let _ = file.set_len(before);
+        }
+        written?;
+        if is_new {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(added)
+    }
+}
+
+/// The records of a dead-letter file in order, and the lines that are none; nothing if there is no file.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetter, Vec<u8>>>> {
+    let file = match tailrace_files::open(path, OpenOptions::new().read(true)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut letters = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        let line = line?;
+        if !line.is_empty() {
+            letters.push(serde_json::from_slice(&line).map_err(|_| line));
+        }
+    }
+    Ok(letters)
+}
+
+/// Puts these in place of the file's content, whole or not at all; removes the file if there are none.
+///
+/// # Errors
+///
+/// The file cannot be written; it is as it was then.
+pub fn write_dead_letters(path: &Path, letters: &[Result<DeadLetter, Vec<u8>>]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if letters.is_empty() {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => return Ok(()),
+        }
+    }
+    let temporary = path.with_extension("tmp");
+    let mut file = tailrace_files::create(&temporary)?;
+    for letter in letters {
+        match letter {
+            Ok(letter) => serde_json::to_writer(&mut file, letter)?,
+            Err(line) => file.write_all(line)?,
+        }
+        file.write_all(b"\n")?;
+    }
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    File::open(folder)?.sync_all()
+}
+
+mod in_base64 {
+    use super::{Deserialize, Engine, STANDARD};
+
+    pub(super) fn serialize<S: serde::Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        STANDARD
+            .decode(text.as_bytes())
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{
+        CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
+        write_dead_letters,
+    };
+
+    fn letter(reason: &str) -> DeadLetter {
+        DeadLetter {
+            reason: reason.to_owned(),
+            bytes: Some((3, 9)),
+            encoding: "otlp".to_owned(),
+            payload: vec![0, 255, 10],
+            ..DeadLetter::default()
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_read_back_and_a_cut_line_harms_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dead-letter/app.ndjson");
+        assert_eq!(read_dead_letters(&path).unwrap(), []);
+        let letters = DeadLetters::new(&path, 1 << 20);
+        letters.add(&letter("a \"quoted\"\nreason")).unwrap();
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"time\":\"20").unwrap();
+        letters.add(&letter("b")).unwrap();
+        let read = read_dead_letters(&path).unwrap();
+        let expected = [
+            Ok(letter("a \"quoted\"\nreason")),
+            Err(b"{\"time\":\"20".to_vec()),
+            Ok(letter("b")),
+        ];
+        assert_eq!(read, expected);
+        write_dead_letters(&path, &read[1..]).unwrap();
+        assert_eq!(read_dead_letters(&path).unwrap(), expected[1..]);
+        write_dead_letters(&path, &[]).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_entry_of_an_earlier_version_is_otlp() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let line = r#"{"time":"","output":"","reason":"x","request":"","path":"","bytes":[3,9],"otlp":"AP8K"}"#;
+        std::fs::write(&path, format!("{line}\n")).unwrap();
+        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(letter("x"))]);
+    }
+
+    #[test]
+    fn a_crashed_record_has_its_line_and_no_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let crashed = CrashedRecord {
+            line: b"\xff{\n".to_vec(),
+            stream: Some("stderr".to_owned()),
+            ..CrashedRecord::default()
+        };
+        let entry = DeadLetter {
+            encoding: String::new(),
+            payload: Vec::new(),
+            crashed: Some(crashed),
+            ..letter("a panic")
+        };
+        DeadLetters::new(&path, 1 << 20).add(&entry).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("payload"), "{text}");
+        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(entry)]);
+    }
+
+    #[test]
+    fn of_several_records_as_many_are_added_as_there_is_room_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let all = ["a", "b", "c", "d", "e", "f"].map(letter);
+        let letters = DeadLetters::new(&path, 500);
+        let (added, error) = letters.add_all(&all).unwrap_err();
+        assert!(matches!(error, DeadLetterError::Full { .. }), "{error}");
+        assert!((1..6).contains(&added));
+        let expect: Vec<_> = all[..added].iter().cloned().map(Ok).collect();
+        assert_eq!(read_dead_letters(&path).unwrap(), expect);
+        assert_eq!(letters.add_all(&all[added..]).unwrap_err().0, 0);
+        assert!(letters.add_all(&[]).is_ok());
+    }
+
+    #[test]
+    fn the_size_is_never_exceeded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.ndjson");
+        let letters = DeadLetters::new(&path, 500);
+        let mut count = 0;
+        let error = loop {
+            match letters.add(&letter("no")) {
+                Ok(()) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, DeadLetterError::Full { .. }), "{error}");
+        assert!(count > 1 && std::fs::metadata(&path).unwrap().len() <= 500);
+        assert_eq!(read_dead_letters(&path).unwrap().len(), count);
+    }
+}

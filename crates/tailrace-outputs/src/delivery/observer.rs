@@ -1,0 +1,53 @@
+//! Who is told what happens while requests are on their way: metrics, own logs, health. The calls come
+//! from the sending task and must not block.
+
+use std::time::Duration;
+
+use tailrace_otlp::Compression;
+
+use super::{Delivered, RetryCause};
+
+/// Told of each step of an output. Every method does nothing unless it is overridden.
+pub trait Observer: Send + Sync {
+    /// An attempt begins; `bytes` go over the wire in `encoding`.
+    fn sending(&self, bytes: u64, compression: Compression) {
+        let _ = (bytes, compression);
+    }
+
+    /// An attempt failed in a way that may pass; the next one begins after `delay`.
+    fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
+        let _ = (cause, reason, delay);
+    }
+
+    /// A request was refused and nothing shows that others would be accepted: the output holds, and
+    /// probes again after `delay`.
+    fn holding(&self, reason: &str, delay: Duration) {
+        let _ = (reason, delay);
+    }
+
+    /// So many records that the other side will never take cannot be set aside, and wait until they can be.
+    fn waiting(&self, problem: &str, records: usize) {
+        let _ = (problem, records);
+    }
+
+    /// What was refused before is accepted, rejected or given up.
+    fn released(&self) {}
+
+    /// A request was too large and goes out again in two halves.
+    fn cut(&self, bytes: u64, reason: &str) {
+        let _ = (bytes, reason);
+    }
+
+    /// The request was refused as `from` and goes out again at once as `to`.
+    fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
+        let _ = (from, to, reason);
+    }
+
+    /// A request, or a part of one, was accepted.
+    fn delivered(&self, delivered: &Delivered) {
+        let _ = delivered;
+    }
+}
+
+/// Nobody listens.
+impl Observer for () {}

@@ -1,0 +1,176 @@
+//! An HTTP client for outputs: POST a payload, read the answer. It follows no redirect, uses no proxy, and keeps no time
+//! (its caller cuts it off). What an answer means is said in [`answer`].
+
+pub(crate) mod answer;
+pub(crate) mod endpoint;
+pub(crate) mod headers;
+pub(crate) mod options;
+pub(crate) mod renewed;
+pub(crate) mod tls;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, Url, redirect};
+use tailrace_otlp::Compression;
+use tailrace_schema::Secret;
+
+use crate::Error;
+use crate::delivery::{Outcome, Payload, RetryCause};
+use crate::error::Kind;
+use crate::text::chain;
+use answer::{HttpResponse, RESPONSE_BYTES_MAX};
+use options::Tls;
+use renewed::Renewed;
+
+/// How outputs name themselves.
+pub(crate) const USER_AGENT: &str = concat!("Tailrace/", env!("CARGO_PKG_VERSION"));
+
+/// What a client is made of.
+pub(crate) struct ClientOptions<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) content_type: HeaderValue,
+    pub(crate) headers: &'a BTreeMap<String, Secret>,
+    pub(crate) tls: &'a Tls,
+    /// The time for one attempt.
+    pub(crate) timeout: Duration,
+    pub(crate) connection_age_max: Duration,
+}
+
+/// A pooled client for one URL.
+pub(crate) struct HttpClient {
+    clients: Renewed<Client>,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl HttpClient {
+    /// Reads the TLS files; connects to nothing.
+    pub(crate) fn new(options: ClientOptions<'_>) -> Result<HttpClient, Error> {
+        let mut url = options.url;
+        let mut tls = tls::client_config(options.tls, url.scheme() == "https")?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut resolver = None;
+        if let (Some(name), Some(host)) = (&options.tls.server_name, url.host_str()) {
+            let host = host.trim_matches(['[', ']']).to_owned();
+            resolver = Some(Arc::new(Always { host }));
+            let taken = url.set_host(Some(name));
+            taken.map_err(|error| Error::value("tls.server_name", error.to_string()))?;
+        }
+        let timeout = options.timeout;
+        let make = move || {
+            let builder = Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .no_proxy()
+                .user_agent(USER_AGENT)
+                .connect_timeout(timeout);
+            match resolver.clone() {
+                Some(resolver) => builder.dns_resolver(resolver),
+                None => builder,
+            }
+        };
+        // A builder can be used once, and is not cloned: what it is made of is.
+        make().build().map_err(|source| Kind::Client {
+            source: source.without_url(),
+        })?;
+        let mut headers = headers::headers(options.headers)?;
+        headers.insert(header::CONTENT_TYPE, options.content_type);
+        let clients = Renewed::new(options.connection_age_max, move || {
+            make().build().expect("a client was made of this before")
+        });
+        Ok(HttpClient {
+            clients,
+            method: options.method,
+            url,
+            headers,
+        })
+    }
+
+    /// Sends a payload and reads the answer, no more of it than [`RESPONSE_BYTES_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// There was no answer, for this reason.
+    pub(crate) async fn send(&self, payload: &Payload) -> Result<HttpResponse, Outcome> {
+        let mut headers = self.headers.clone();
+        if payload.compression != Compression::None {
+            let compression = HeaderValue::from_static(payload.compression.name());
+            headers.insert(header::CONTENT_ENCODING, compression);
+        }
+        let client = self.clients.get();
+        let request = client.request(self.method.clone(), self.url.clone());
+        let request = request.headers(headers).body(payload.bytes.clone());
+        let mut response = request.send().await.map_err(failure)?;
+        let mut body = Vec::new();
+        let mut overlong = false;
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > RESPONSE_BYTES_MAX => {
+                    overlong = true;
+                    break;
+                }
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => break,
+                // The status of a failure says enough; a success needs its body.
+                Err(_) if !response.status().is_success() => break,
+                Err(error) => return Err(failure(error)),
+            }
+        }
+        Ok(HttpResponse {
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
+            body,
+            overlong,
+        })
+    }
+
+    /// The next request makes a new connection: another server may do better.
+    pub(crate) fn renew(&self) {
+        self.clients.renew();
+    }
+}
+
+fn failure(error: reqwest::Error) -> Outcome {
+    let cause = if error.is_connect() {
+        RetryCause::Connect
+    } else if error.is_timeout() {
+        RetryCause::Timeout
+    } else {
+        RetryCause::Transport
+    };
+    let mut reason = chain(&error.without_url());
+    if reason.contains("invalid HTTP version") {
+        reason.push_str(": does the endpoint speak gRPC (protocol grpc, often port 4317)?");
+    }
+    Outcome::Retry {
+        cause,
+        reason,
+        after: None,
+    }
+}
+
+/// Resolves every name to the addresses of one host: the name in the URL is the one the certificate
+/// must prove.
+struct Always {
+    host: String,
+}
+
+impl Resolve for Always {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let host = self.host.clone();
+        Box::pin(async move {
+            // The port 0 stands for the one of the URL.
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}

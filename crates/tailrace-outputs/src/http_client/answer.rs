@@ -1,0 +1,171 @@
+//! What an answer over HTTP means (OTLP specification, Failures and Retry, which is what servers of logs do anyway). Takes
+//! status, headers and body, gives [`Answered`]; it never touches a socket and reads no clock but the one handed in.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, StatusCode, header};
+
+use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
+use crate::text::excerpt;
+
+/// More of a response than this is not read (OTLP exporter specification).
+pub(crate) const RESPONSE_BYTES_MAX: usize = 4 << 20;
+
+/// A response, read as far as [`RESPONSE_BYTES_MAX`].
+pub(crate) struct HttpResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// The body is longer than what was read.
+    pub(crate) overlong: bool,
+}
+
+/// The outcome of a request that was not accepted; `said` is what the body says, see [`HttpResponse::text`].
+pub(crate) fn failed(response: &HttpResponse, said: &str, now: SystemTime) -> Answered {
+    let reason = join(&format!("the server answered {}", response.status), said);
+    let cause = match response.status.as_u16() {
+        429 => RetryCause::Throttled,
+        408 | 502..=504 => RetryCause::Unavailable,
+        _ => return refused(response, &reason, said),
+    };
+    let after = response.headers.get(header::RETRY_AFTER);
+    let after = after.and_then(|value| retry_after(value.as_bytes(), now));
+    let outcome = Outcome::Retry {
+        cause,
+        reason,
+        after,
+    };
+    outcome.into()
+}
+
+fn refused(response: &HttpResponse, reason: &str, said: &str) -> Answered {
+    let status = response.status;
+    let hint = match status.as_u16() {
+        300..=399 => match location(&response.headers) {
+            Some(location) => format!("redirects are not followed; it points to {location}"),
+            None => "redirects are not followed".to_owned(),
+        },
+        401 | 403 => "check the credentials in headers or tls".to_owned(),
+        404 | 405 => "check the path of the endpoint".to_owned(),
+        _ => String::new(),
+    };
+    let doubt = if status.as_u16() == 415 || names_compression(said) {
+        Doubt::Named
+    } else if matches!(status.as_u16(), 400 | 500) {
+        Doubt::Possible
+    } else {
+        Doubt::None
+    };
+    let reason = join(reason, &hint);
+    let outcome = match status.as_u16() {
+        413 => Outcome::TooLarge { reason },
+        400 if names_size(said) => Outcome::TooLarge { reason },
+        400 | 422 => Outcome::Refused { reason },
+        _ => Outcome::Hold { reason },
+    };
+    doubted(outcome, doubt)
+}
+
+impl HttpResponse {
+    /// What the body of a failure says, on one line.
+    pub(crate) fn text(&self) -> String {
+        if self.content_type().contains("html") {
+            return "(an HTML page)".to_owned();
+        }
+        // A few characters of up to four bytes each, perhaps cut in the last.
+        let head = &self.body[..self.body.len().min(4096)];
+        excerpt(&String::from_utf8_lossy(head))
+    }
+
+    /// Whether it comes from something that is no receiver of logs: a web page, or a body without end.
+    pub(crate) fn is_page(&self) -> bool {
+        self.overlong
+            || self.content_type().contains("html")
+            || self.body.trim_ascii_start().starts_with(b"<")
+    }
+
+    /// How long the body is, and of what.
+    pub(crate) fn describe_body(&self) -> String {
+        let size = if self.overlong {
+            format!("more than {RESPONSE_BYTES_MAX} bytes")
+        } else {
+            format!("{} bytes", self.body.len())
+        };
+        match self.content_type() {
+            "" => size,
+            content_type => format!("{size} of {}", excerpt(content_type)),
+        }
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        let value = self.headers.get(header::CONTENT_TYPE);
+        value.and_then(|value| value.to_str().ok()).unwrap_or("")
+    }
+}
+
+/// A redirect's target without what may be secret in it.
+fn location(headers: &HeaderMap) -> Option<String> {
+    let location = headers.get(header::LOCATION)?.to_str().ok()?;
+    let location = location.split(['?', '#']).next().unwrap_or("");
+    (!location.contains('@')).then(|| excerpt(location))
+}
+
+/// `Retry-After`: seconds, or an HTTP-date (then the time left until it, none if it is past). `None`
+/// for anything else. Not capped.
+pub(crate) fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(
+            text.parse().unwrap_or(u64::from(u32::MAX)),
+        ));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+pub(crate) fn doubted(outcome: Outcome, doubt: Doubt) -> Answered {
+    Answered {
+        doubt,
+        ..outcome.into()
+    }
+}
+
+/// Whether a server's text is about the compression of the request.
+pub(crate) fn names_compression(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    [
+        "content-encoding",
+        "content encoding",
+        "grpc-encoding",
+        "zstd",
+        "zstandard",
+        "gzip",
+        "compress",
+    ]
+    .iter()
+    .any(|word| said.contains(word))
+}
+
+/// Whether a server's text is about the size of the request.
+pub(crate) fn names_size(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    [
+        "too large",
+        "too big",
+        "larger than max",
+        "larger than the max",
+        "exceeds maximum",
+        "exceeds the maximum",
+        "exceeds max",
+        "exceeds the limit",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
+}
+
+pub(crate) fn join(text: &str, more: &str) -> String {
+    match more {
+        "" => text.to_owned(),
+        more => format!("{text}: {more}"),
+    }
+}

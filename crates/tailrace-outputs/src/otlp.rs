@@ -1,0 +1,201 @@
+//! The OTLP output: requests to one endpoint over HTTP or gRPC.
+
+mod answer;
+mod classify;
+mod config;
+mod environment;
+mod grpc;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Method};
+use reqwest::Url;
+use tailrace_otlp::{Compression, Encoding, Mapping, OtlpEncoding};
+use tailrace_schema::section::Section;
+
+pub use config::{Attributes, Fields, OtlpOutput, Protocol, RequestCompression};
+
+use crate::delivery::{
+    Answered, Attempt, CompressionSearch, DriveConfig, Outcome, Payload, RetryCause, RetryPolicy,
+    Transport,
+};
+use crate::http_client::{ClientOptions, HttpClient};
+use crate::{Error, FileAttributes, Opened, Output, OutputType};
+
+pub(crate) const TYPE: OutputType = OutputType {
+    name: "otlp",
+    info: &<OtlpOutput as Section>::INFO,
+    example: include_str!("otlp/example.yaml"),
+    read: |node, reader, common| {
+        let output = config::read(node, reader, common)?;
+        Some(Arc::new(output))
+    },
+};
+
+impl Output for OtlpOutput {
+    fn type_name(&self) -> &'static str {
+        TYPE.name
+    }
+
+    fn encoding(&self) -> Arc<dyn Encoding> {
+        Arc::new(OtlpEncoding {
+            mapping: Output::mapping(self),
+            request_bytes_max: usize::try_from(self.max_request_bytes).unwrap_or(usize::MAX),
+            scope_version: env!("CARGO_PKG_VERSION").to_owned(),
+            iostream: self.attributes.iostream,
+            record_uid: self.attributes.record_uid,
+        })
+    }
+
+    fn compression(&self) -> Compression {
+        match self.compression {
+            RequestCompression::Auto | RequestCompression::Zstd => Compression::Zstd,
+            RequestCompression::Gzip => Compression::Gzip,
+            RequestCompression::None => Compression::None,
+        }
+    }
+
+    fn open(&self) -> Result<Opened, Error> {
+        Ok(Opened {
+            transport: Arc::new(OtlpTransport::new(self)?),
+            drive: DriveConfig {
+                concurrency: self.concurrency,
+                on_refused: self.on_refused,
+            },
+        })
+    }
+
+    fn max_request_bytes(&self) -> Option<u64> {
+        Some(self.max_request_bytes)
+    }
+
+    fn files(&self) -> Vec<&PathBuf> {
+        self.tls.files()
+    }
+
+    fn mapping(&self) -> Mapping {
+        let fields = &self.fields;
+        Mapping {
+            timestamp: fields.timestamp.clone(),
+            severity: fields.severity.clone(),
+            severity_number: fields.severity_number.clone(),
+            body: fields.body.clone(),
+            trace_id: fields.trace_id.clone(),
+            span_id: fields.span_id.clone(),
+            trace_flags: fields.trace_flags.clone(),
+            event_name: fields.event_name.clone(),
+            offset_s: 0,
+        }
+    }
+
+    fn file_attributes(&self) -> FileAttributes {
+        FileAttributes {
+            name: self.attributes.file_name,
+            path: self.attributes.file_path,
+        }
+    }
+
+    fn becomes(&self, column: Option<&str>) -> String {
+        let Some(column) = column else {
+            return "the LogRecord field its name stands for, else an attribute".to_owned();
+        };
+        match Output::mapping(self).field_of(column) {
+            Some(field) => field.name().to_owned(),
+            None => format!("attribute {column}"),
+        }
+    }
+}
+
+/// Sends requests to one endpoint. Deliveries may run side by side; they share connections and what
+/// was learnt about compression.
+pub struct OtlpTransport {
+    wire: Wire,
+    compression: CompressionSearch,
+    policy: RetryPolicy,
+    timeout: Duration,
+}
+
+enum Wire {
+    Http(HttpClient),
+    Grpc(grpc::Grpc),
+}
+
+impl OtlpTransport {
+    /// Reads the TLS files. Nothing is connected, and no runtime is needed, before the first attempt.
+    ///
+    /// # Errors
+    ///
+    /// An option or a file that it names cannot be used.
+    pub fn new(config: &OtlpOutput) -> Result<OtlpTransport, Error> {
+        let url = config.url();
+        let url = Url::parse(&url).map_err(|error| Error::value("endpoint", error.to_string()))?;
+        let wire = match config.protocol {
+            Protocol::HttpProtobuf => Wire::Http(HttpClient::new(ClientOptions {
+                method: Method::POST,
+                url,
+                content_type: HeaderValue::from_static("application/x-protobuf"),
+                headers: &config.headers,
+                tls: &config.tls,
+                timeout: config.timeout,
+                connection_age_max: config.max_connection_age,
+            })?),
+            Protocol::Grpc => Wire::Grpc(grpc::Grpc::new(url, config)?),
+        };
+        let compression = match config.compression {
+            RequestCompression::Auto => CompressionSearch::auto(),
+            _ => CompressionSearch::fixed(Output::compression(config)),
+        };
+        Ok(OtlpTransport {
+            wire,
+            compression,
+            policy: config.retry.policy(),
+            timeout: config.timeout,
+        })
+    }
+
+    /// The same with another policy, such as one for tests.
+    #[must_use]
+    pub fn with_retry_policy(mut self, policy: RetryPolicy) -> OtlpTransport {
+        self.policy = policy;
+        self
+    }
+
+    async fn answer(&self, payload: &Payload) -> Answered {
+        match &self.wire {
+            Wire::Http(client) => match client.send(payload).await {
+                Ok(response) => classify::http(&response, payload.records, SystemTime::now()),
+                Err(outcome) => outcome.into(),
+            },
+            Wire::Grpc(grpc) => grpc.attempt(payload).await,
+        }
+    }
+}
+
+impl Transport for OtlpTransport {
+    fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a> {
+        Box::pin(async move {
+            let answered = match tokio::time::timeout(self.timeout, self.answer(payload)).await {
+                Ok(answered) => answered,
+                Err(_) => Outcome::timeout(self.timeout).into(),
+            };
+            let is_failure = |cause: RetryCause| cause != RetryCause::Throttled;
+            if matches!(answered.outcome, Outcome::Retry { cause, .. } if is_failure(cause)) {
+                match &self.wire {
+                    Wire::Http(client) => client.renew(),
+                    Wire::Grpc(grpc) => grpc.renew(),
+                }
+            }
+            answered
+        })
+    }
+
+    fn compression(&self) -> &CompressionSearch {
+        &self.compression
+    }
+
+    fn retry_policy(&self) -> &RetryPolicy {
+        &self.policy
+    }
+}

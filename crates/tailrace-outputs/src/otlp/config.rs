@@ -1,0 +1,192 @@
+//! What an OTLP output can be told: its options, their reading, and what must hold between them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tailrace_schema::Secret;
+use tailrace_schema::kind::{Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, Size, Text, Time};
+use tailrace_schema::node::Node;
+use tailrace_schema::reader::Reader;
+
+use super::environment;
+use crate::delivery::OnRefused;
+use crate::http_client::endpoint::{BaseEndpoint, Endpoint};
+use crate::http_client::headers::{HeaderName, HeaderText};
+use crate::http_client::options::{self, Retry, Tls};
+
+section! {
+    /// Sends to an OTLP server over HTTP or gRPC, again and again until it accepts. Options left out
+    /// are taken from the `OTEL_EXPORTER_OTLP_*` environment variables where those are set.
+    pub struct OtlpOutput {
+        /// The base URL of the server; `/v1/logs` is added for HTTP. `https://` means TLS.
+        endpoint: Option<String> = BaseEndpoint, unset("http://localhost:4318, for gRPC http://localhost:4317", "https://otel.example.com:4318");
+        /// The URL that logs are sent to, taken as it is. Instead of `endpoint`.
+        logs_endpoint: Option<String> = Endpoint, unset("made from `endpoint`", "https://otel.example.com/ingest/logs");
+        /// How requests travel.
+        protocol: Protocol = Protocol, default("http/protobuf");
+        /// How requests are compressed.
+        compression: RequestCompression = RequestCompression, default("auto");
+        /// Headers (for gRPC: metadata) of every request. Values are never shown.
+        headers: BTreeMap<String, Secret> = Map<HeaderName, HeaderText>, default("{}", "{authorization: 'Bearer secret'}");
+        /// How long one attempt may take.
+        timeout: Duration = Time<{ SECOND / 10 }, { HOUR }>, default("10s");
+        /// Requests in flight at once, at most.
+        concurrency: usize = Integer<1, 256>, default("4");
+        /// The size of a request before compression, at most. A single larger record still goes out alone.
+        max_request_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("3584KiB");
+        /// What becomes of records while the server refuses everything, such as after its credentials were revoked.
+        on_refused: OnRefused = OnRefused, default("hold");
+        /// How long a connection is used. A new one looks the server's name up again, so that load spreads.
+        max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
+        /// Pauses between attempts. There is no last attempt: the files hold the data.
+        retry: Retry = Retry, nested();
+        /// Certificates.
+        tls: Tls = Tls, nested();
+        /// Which columns become fields of the LogRecord. What is left out is found by the usual names.
+        fields: Fields = Fields, nested();
+        /// Facts about the source that become attributes of every record.
+        attributes: Attributes = Attributes, nested();
+    }
+}
+
+/// What OTLP says where nothing is set.
+pub(super) const fn default_endpoint(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::HttpProtobuf => "http://localhost:4318",
+        Protocol::Grpc => "http://localhost:4317",
+    }
+}
+
+impl OtlpOutput {
+    /// The URL that requests go to: `logs_endpoint` as it is, or `endpoint` with `/v1/logs` for HTTP
+    /// and as it is for gRPC.
+    pub fn url(&self) -> String {
+        match (&self.logs_endpoint, &self.endpoint) {
+            (Some(url), _) => url.clone(),
+            (None, endpoint) => {
+                let base = endpoint
+                    .as_deref()
+                    .unwrap_or(default_endpoint(self.protocol))
+                    .trim_end_matches('/');
+                match self.protocol {
+                    Protocol::HttpProtobuf => format!("{base}/v1/logs"),
+                    Protocol::Grpc => base.to_owned(),
+                }
+            }
+        }
+    }
+}
+
+section! {
+    /// Columns of the query's result that become fields of the LogRecord, by name. A column that
+    /// becomes a field is not an attribute any more.
+    pub struct Fields {
+        /// The time of the record.
+        timestamp: Option<String> = Text, unset("`timestamp`, `@timestamp`, `time`, `ts` or `t`", "ts");
+        /// The severity as text; its number follows from it.
+        severity: Option<String> = Text, unset("`level`, `severity`, `severity_text`, `lvl`, `log.level`, `loglevel` or `levelname`", "level");
+        /// The severity as a number from 1 to 24.
+        severity_number: Option<String> = Text, unset("`severity_number`, else from the text", "severity_number");
+        /// The body.
+        body: Option<String> = Text, unset("`message`, `msg`, `log` or `body`", "msg");
+        /// The trace id, 32 hex digits.
+        trace_id: Option<String> = Text, unset("`trace_id`, `traceId`, `traceid`, `trace.id` or `otelTraceID`", "trace_id");
+        /// The span id, 16 hex digits.
+        span_id: Option<String> = Text, unset("`span_id`, `spanId`, `spanid`, `span.id` or `otelSpanID`", "span_id");
+        /// The trace flags.
+        trace_flags: Option<String> = Text, unset("`trace_flags`, `traceFlags` or `trace.flags`", "trace_flags");
+        /// The event name.
+        event_name: Option<String> = Text, unset("`event.name` or `otel.event.name`", "event");
+    }
+}
+
+section! {
+    /// Facts about the source of a record.
+    pub struct Attributes {
+        /// `log.iostream`: `stdout` or `stderr`, for container logs.
+        iostream: bool = Boolean, default("true");
+        /// `log.file.name`: the name of the file without its directories.
+        file_name: bool = Boolean, default("true");
+        /// `log.file.path`: the whole path.
+        file_path: bool = Boolean, default("false");
+        /// `log.record.uid`: a hash of the file's identity, the record's place in it and its bytes. What is sent again
+        /// after a crash has the same one, so that a backend can drop duplicates.
+        record_uid: bool = Boolean, default("false");
+    }
+}
+
+section_defaults!(OtlpOutput, Fields, Attributes);
+
+choice! {
+    /// How OTLP travels.
+    pub enum Protocol {
+        /// Protobuf over HTTP/1.1 or HTTP/2, usually port 4318.
+        HttpProtobuf = "http/protobuf",
+        /// gRPC, usually port 4317.
+        Grpc = "grpc",
+    }
+}
+
+choice! {
+    /// How requests are compressed.
+    pub enum RequestCompression {
+        /// zstd, and gzip or nothing where the server refuses that.
+        Auto = "auto",
+        /// zstd, always.
+        Zstd = "zstd",
+        /// gzip, always.
+        Gzip = "gzip",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+/// Reads the options of one output, and those that only the environment has.
+pub(super) fn read(node: &Node, reader: &mut Reader<'_>, common: &[&str]) -> Option<OtlpOutput> {
+    let completed = environment::complete(node, reader);
+    let mut output: OtlpOutput = reader.section(&completed, common)?;
+    environment::drop_tls_without_use(&mut output, node);
+    let sound = check(&output, node, reader);
+    if output.endpoint.is_none() && output.logs_endpoint.is_none() {
+        output.endpoint = Some(default_endpoint(output.protocol).to_owned());
+    }
+    sound.then_some(output)
+}
+
+/// What options of one output must be together.
+fn check(output: &OtlpOutput, node: &Node, reader: &mut Reader<'_>) -> bool {
+    let mut complaints = Vec::new();
+    let mut complain = |path: &[&str], what: String, hint: Option<String>| {
+        let key = path.join(".");
+        let message = format!("{}: {what}", reader.path_of(&key));
+        complaints.push(node.nearest(path).diagnostic(message).with_hint(hint));
+    };
+    if output.endpoint.is_some() && output.logs_endpoint.is_some() {
+        let hint =
+            "`endpoint` is a base URL, `logs_endpoint` is taken as it is; keep one".to_owned();
+        complain(
+            &["logs_endpoint"],
+            "`endpoint` is given too".to_owned(),
+            Some(hint),
+        );
+    }
+    if output.protocol == Protocol::Grpc && has_path(&output.url()) {
+        let option = match output.logs_endpoint {
+            Some(_) => "logs_endpoint",
+            None => "endpoint",
+        };
+        let what = "with `protocol: grpc` it is scheme, host and port only, without a path";
+        complain(&[option], what.to_owned(), None);
+    }
+    let sound = complaints.is_empty();
+    complaints
+        .into_iter()
+        .for_each(|complaint| reader.report(complaint));
+    sound & options::check(&output.retry, &output.tls, &output.url(), node, reader)
+}
+
+/// Whether there is anything behind host and port.
+fn has_path(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.trim_end_matches('/').contains(['/', '?'])
+}

@@ -1,0 +1,239 @@
+//! One attempt over gRPC: a unary call of `LogsService/Export`. tonic's channel is the transport; the
+//! five-byte frame, `grpc-encoding` and the trailers are written and read here, because the payload is
+//! compressed already. It never compresses, and keeps no time (its caller cuts it off).
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Request, Uri, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use reqwest::Url;
+use tailrace_otlp::Compression;
+use tonic::transport::{Channel, Endpoint};
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+
+use super::classify::{self, GrpcResponse};
+use super::config::OtlpOutput;
+use crate::Error;
+use crate::delivery::{Answered, Outcome, Payload, RetryCause};
+use crate::http_client::answer::RESPONSE_BYTES_MAX;
+use crate::http_client::renewed::Renewed;
+use crate::http_client::{USER_AGENT, headers, tls};
+use crate::text::chain;
+
+const EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Addresses = std::vec::IntoIter<std::net::SocketAddr>;
+type Resolver = BoxCloneSyncService<Name, Addresses, std::io::Error>;
+type Connector = HttpsConnector<HttpConnector<Resolver>>;
+
+/// One channel to one server.
+pub(super) struct Grpc {
+    headers: HeaderMap,
+    /// Made at an attempt, because making one needs the runtime.
+    channels: Renewed<Channel>,
+}
+
+impl Grpc {
+    pub(super) fn new(mut url: Url, config: &OtlpOutput) -> Result<Grpc, Error> {
+        let tls = tls::client_config(&config.tls, url.scheme() == "https")?;
+        let host = url.host_str().unwrap_or("").to_owned();
+        let host = host.trim_matches(['[', ']']).to_owned();
+        if let Some(name) = &config.tls.server_name {
+            let taken = url.set_host(Some(name));
+            taken.map_err(|error| Error::value("tls.server_name", error.to_string()))?;
+        }
+        let origin = Uri::try_from(url.as_str().trim_end_matches('/'))
+            .map_err(|error| Error::value("endpoint", error.to_string()))?;
+        let mut headers = headers::headers(&config.headers)?;
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/grpc"),
+        );
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        headers.insert("grpc-timeout", grpc_timeout(config.timeout));
+        let connector = connector(host, tls, config.timeout);
+        Ok(Grpc {
+            headers,
+            channels: Renewed::new(config.max_connection_age, move || {
+                connect(&connector, &origin)
+            }),
+        })
+    }
+
+    /// The next request makes a new connection: another server may do better.
+    pub(super) fn renew(&self) {
+        self.channels.renew();
+    }
+
+    pub(super) async fn attempt(&self, payload: &Payload) -> Answered {
+        let request = match self.request(payload) {
+            Ok(request) => request,
+            Err(reason) => return Outcome::Hold { reason }.into(),
+        };
+        let channel = self.channels.get();
+        let response = match channel.oneshot(request).await {
+            Ok(response) => response,
+            Err(error) => return failure(&error).into(),
+        };
+        let (head, mut frames) = response.into_parts();
+        let mut body = Vec::new();
+        let mut trailers = None;
+        while let Some(frame) = frames.frame().await {
+            let frame = match frame {
+                Ok(frame) => frame,
+                // With its status in the headers the answer is complete without a body.
+                Err(_) if head.headers.contains_key("grpc-status") => break,
+                Err(error) => return failure(&error).into(),
+            };
+            match frame.into_data() {
+                Ok(data) if body.len() + data.len() > RESPONSE_BYTES_MAX => {
+                    let reason = format!("an answer of more than {RESPONSE_BYTES_MAX} bytes");
+                    return Outcome::Hold { reason }.into();
+                }
+                Ok(data) => body.extend_from_slice(&data),
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+        }
+        let response = GrpcResponse {
+            status: head.status,
+            headers: &head.headers,
+            body: &body,
+            trailers: trailers.as_ref(),
+        };
+        classify::grpc(&response, payload.records)
+    }
+
+    fn request(&self, payload: &Payload) -> Result<Request<tonic::body::Body>, String> {
+        let length = u32::try_from(payload.bytes.len())
+            .map_err(|_| "a request of more than 4 GiB cannot be sent over gRPC".to_owned())?;
+        let compressed = payload.compression != Compression::None;
+        let mut frame = BytesMut::with_capacity(5);
+        frame.put_u8(u8::from(compressed));
+        frame.put_u32(length);
+        let body = tonic::body::Body::new(Framed {
+            frame: frame.freeze(),
+            message: payload.bytes.clone(),
+        });
+        let mut request = Request::new(body);
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = Uri::from_static(EXPORT);
+        *request.headers_mut() = self.headers.clone();
+        if compressed {
+            let compression = HeaderValue::from_static(payload.compression.name());
+            request.headers_mut().insert("grpc-encoding", compression);
+        }
+        Ok(request)
+    }
+}
+
+/// A channel that connects to `origin`, the scheme and authority of requests, when it is used.
+fn connect(connector: &Connector, origin: &Uri) -> Channel {
+    let (connector, target) = (connector.clone(), origin.clone());
+    // The channel's own idea of TLS is left out: it always dials "http", the connector knows better.
+    let dial = tower::service_fn(move |_: Uri| {
+        let (connector, target) = (connector.clone(), target.clone());
+        async move { connector.oneshot(target).await as Result<_, BoxError> }
+    });
+    Endpoint::from(Uri::from_static("http://channel"))
+        .origin(origin.clone())
+        .connect_with_connector_lazy(dial)
+}
+
+/// Connects over TCP, and TLS for `https`, to the addresses of `host`, whatever name is asked for.
+fn connector(host: String, tls: rustls::ClientConfig, timeout: Duration) -> Connector {
+    let resolver = tower::service_fn(move |_: Name| {
+        let host = host.clone();
+        async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok::<Addresses, std::io::Error>(found.collect::<Vec<_>>().into_iter())
+        }
+    });
+    let mut tcp = HttpConnector::new_with_resolver(BoxCloneSyncService::new(resolver));
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(timeout));
+    // A peer that vanished without a word is found out within half a minute.
+    tcp.set_keepalive(Some(Duration::from_secs(15)));
+    tcp.set_keepalive_interval(Some(Duration::from_secs(15)));
+    tcp.set_keepalive_retries(Some(3));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(Duration::from_secs(30)));
+    HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http2()
+        .wrap_connector(tcp)
+}
+
+/// `grpc-timeout` holds at most eight digits and a unit.
+fn grpc_timeout(timeout: Duration) -> HeaderValue {
+    let value = match timeout.as_millis() {
+        milliseconds @ 0..=99_999_999 => format!("{milliseconds}m"),
+        milliseconds => format!("{}S", (milliseconds / 1000).min(99_999_999)),
+    };
+    HeaderValue::try_from(value).expect("digits and a letter are a header value")
+}
+
+fn failure(error: &(dyn std::error::Error + 'static)) -> Outcome {
+    let mut cause = RetryCause::Transport;
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if error.is::<tonic::ConnectError>() {
+            cause = RetryCause::Connect;
+        }
+        // The channel reads our own grpc-timeout and may be a moment ahead of the caller.
+        if error.is::<tonic::TimeoutExpired>() {
+            cause = RetryCause::Timeout;
+        }
+        source = error.source();
+    }
+    let mut reason = chain(error);
+    if reason.contains("frame with invalid size") {
+        reason.push_str(": is the endpoint one for protocol http/protobuf (often port 4318)?");
+    }
+    Outcome::Retry {
+        cause,
+        reason,
+        after: None,
+    }
+}
+
+/// A frame's five bytes, then the message, without copying it.
+struct Framed {
+    frame: Bytes,
+    message: Bytes,
+}
+
+impl Body for Framed {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let mut next = std::mem::take(&mut self.frame);
+        if next.is_empty() {
+            next = std::mem::take(&mut self.message);
+        }
+        Poll::Ready((!next.is_empty()).then(|| Ok(Frame::data(next))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frame.is_empty() && self.message.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact((self.frame.len() + self.message.len()) as u64)
+    }
+}

@@ -1,0 +1,106 @@
+//! What the rest of the agent knows of an output: one trait, whatever its type.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tailrace_otlp::{Compression, Encoding, Mapping};
+use tailrace_schema::DynEq;
+use tailrace_schema::section::Tag;
+
+use crate::Error;
+use crate::delivery::{DriveConfig, OnRefused, Transport};
+
+/// A type of output: its name in the configuration, its options, how they are read, and an example of its use. Every
+/// type is one module and one line of [`OUTPUTS`](crate::OUTPUTS).
+pub type OutputType = Tag<Arc<dyn Output>>;
+
+/// The checked options of one output. It says what requests have to look like, and opens the [`Transport`] that sends
+/// them.
+pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
+    /// The word after `type:`.
+    fn type_name(&self) -> &'static str;
+
+    /// How records are encoded for it.
+    fn encoding(&self) -> Arc<dyn Encoding>;
+
+    /// How the first requests are compressed.
+    fn compression(&self) -> Compression {
+        Compression::None
+    }
+
+    /// Opens it: reads its certificates, and connects to nothing.
+    ///
+    /// # Errors
+    ///
+    /// An option or a file that it names cannot be used.
+    fn open(&self) -> Result<Opened, Error>;
+
+    /// Whether requests have to be sent in the order in which their records were read.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
+    /// The size of a request before compression, at most, where a pipeline has to know it.
+    fn max_request_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The certificates and keys that it reads.
+    fn files(&self) -> Vec<&PathBuf> {
+        Vec::new()
+    }
+
+    /// Which columns become fields of a LogRecord.
+    fn mapping(&self) -> Mapping {
+        Mapping::default()
+    }
+
+    /// Which facts about their file records carry.
+    fn file_attributes(&self) -> FileAttributes {
+        FileAttributes::default()
+    }
+
+    /// What becomes of a column of this name, for people; of one that is not named by the query where it is `None`.
+    fn becomes(&self, column: Option<&str>) -> String {
+        let _ = column;
+        "a key of the line".to_owned()
+    }
+}
+
+impl PartialEq for dyn Output {
+    fn eq(&self, other: &dyn Output) -> bool {
+        self.is_equal(other as &dyn Any)
+    }
+}
+
+/// An output that was opened, and how it is driven.
+pub struct Opened {
+    /// Sends requests.
+    pub transport: Arc<dyn Transport>,
+    /// How many at once, and what becomes of them while all are refused.
+    pub drive: DriveConfig,
+}
+
+impl Opened {
+    /// One request at a time, held until it is accepted.
+    pub fn in_order(transport: impl Transport + 'static) -> Opened {
+        Opened {
+            transport: Arc::new(transport),
+            drive: DriveConfig {
+                concurrency: 1,
+                on_refused: OnRefused::Hold,
+            },
+        }
+    }
+}
+
+/// Which facts about their file records carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileAttributes {
+    /// `log.file.name`.
+    pub name: bool,
+    /// `log.file.path`.
+    pub path: bool,
+}
