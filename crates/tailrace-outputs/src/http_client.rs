@@ -20,7 +20,7 @@ use tailrace_otlp::Compression;
 use tailrace_schema::Secret;
 
 use crate::Error;
-use crate::delivery::{Outcome, Payload, RetryCause};
+use crate::delivery::{Answered, Outcome, Payload, RetryCause};
 use crate::error::Kind;
 use crate::text::chain;
 use answer::{HttpResponse, RESPONSE_BYTES_MAX};
@@ -136,6 +136,24 @@ impl HttpClient {
     pub(crate) fn renew(&self) {
         self.clients.renew();
     }
+}
+
+/// The answer to one attempt, which may take so long. After a failure of the other side, `renew` is called: the next
+/// connection may lead to a server that does better.
+pub(crate) async fn within(
+    timeout: Duration,
+    attempt: impl Future<Output = Answered>,
+    renew: impl FnOnce(),
+) -> Answered {
+    let answered = match tokio::time::timeout(timeout, attempt).await {
+        Ok(answered) => answered,
+        Err(_) => Outcome::timeout(timeout).into(),
+    };
+    match answered.outcome {
+        Outcome::Retry { cause, .. } if cause != RetryCause::Throttled => renew(),
+        _ => {}
+    }
+    answered
 }
 
 fn failure(error: reqwest::Error) -> Outcome {

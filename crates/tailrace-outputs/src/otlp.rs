@@ -18,10 +18,9 @@ use tailrace_schema::section::Section;
 pub use config::{Attributes, Fields, OtlpOutput, Protocol, RequestCompression};
 
 use crate::delivery::{
-    Answered, Attempt, CompressionSearch, DriveConfig, Outcome, Payload, RetryCause, RetryPolicy,
-    Transport,
+    Answered, Attempt, CompressionSearch, DriveConfig, Payload, RetryPolicy, Transport,
 };
-use crate::http_client::{ClientOptions, HttpClient};
+use crate::http_client::{ClientOptions, HttpClient, within};
 use crate::{Error, FileAttributes, Opened, Output, OutputType};
 
 pub(crate) const TYPE: OutputType = OutputType {
@@ -175,20 +174,11 @@ impl OtlpTransport {
 
 impl Transport for OtlpTransport {
     fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a> {
-        Box::pin(async move {
-            let answered = match tokio::time::timeout(self.timeout, self.answer(payload)).await {
-                Ok(answered) => answered,
-                Err(_) => Outcome::timeout(self.timeout).into(),
-            };
-            let is_failure = |cause: RetryCause| cause != RetryCause::Throttled;
-            if matches!(answered.outcome, Outcome::Retry { cause, .. } if is_failure(cause)) {
-                match &self.wire {
-                    Wire::Http(client) => client.renew(),
-                    Wire::Grpc(grpc) => grpc.renew(),
-                }
-            }
-            answered
-        })
+        let renew = || match &self.wire {
+            Wire::Http(client) => client.renew(),
+            Wire::Grpc(grpc) => grpc.renew(),
+        };
+        Box::pin(within(self.timeout, self.answer(payload), renew))
     }
 
     fn compression(&self) -> &CompressionSearch {
