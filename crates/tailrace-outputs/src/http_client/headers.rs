@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName as Name, HeaderValue as Value};
 use tailrace_schema::Secret;
-use tailrace_schema::kind::{Key, Kind, SecretText};
-use tailrace_schema::node::Node;
-use tailrace_schema::reader::Reader;
-use tailrace_schema::section::Shape;
+use tailrace_schema::kind::Key;
 
 use crate::Error;
 
@@ -44,31 +41,6 @@ impl Key for HeaderName {
             return Err((what, None));
         }
         Ok(name.to_owned())
-    }
-}
-
-/// The value of a header.
-pub(crate) struct HeaderText;
-
-impl Kind for HeaderText {
-    type Value = Secret;
-    const SECRET: bool = true;
-
-    fn shape() -> Shape {
-        SecretText::shape()
-    }
-
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Secret> {
-        let text = SecretText::read(node, reader)?;
-        if Value::try_from(text.expose()).is_ok() {
-            return Some(text);
-        }
-        let message = format!(
-            "{}: a value with characters that no header can hold, such as a line end",
-            reader.path()
-        );
-        reader.report(node.diagnostic(message).without_snippet());
-        None
     }
 }
 

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tailrace_schema::Secret;
-use tailrace_schema::kind::{Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, Size, Text, Time};
+use tailrace_schema::kind::{
+    Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, SecretText, Size, Text, Time,
+};
 use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
 
 use super::environment;
 use crate::delivery::OnRefused;
 use crate::http_client::endpoint::{BaseEndpoint, Endpoint};
-use crate::http_client::headers::{HeaderName, HeaderText};
+use crate::http_client::headers::HeaderName;
 use crate::http_client::options::{self, Retry, Tls};
 
 section! {
@@ -27,7 +29,7 @@ section! {
         /// How requests are compressed.
         compression: RequestCompression = RequestCompression, default("auto");
         /// Headers (for gRPC: metadata) of every request. Values are never shown.
-        headers: BTreeMap<String, Secret> = Map<HeaderName, HeaderText>, default("{}", "{authorization: 'Bearer secret'}");
+        headers: BTreeMap<String, Secret> = Map<HeaderName, SecretText>, default("{}", "{authorization: 'Bearer secret'}");
         /// How long one attempt may take.
         timeout: Duration = Time<{ SECOND / 10 }, { HOUR }>, default("10s");
         /// Requests in flight at once, at most.
