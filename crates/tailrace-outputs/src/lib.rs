@@ -19,6 +19,7 @@ pub mod delivery;
 mod discard;
 mod error;
 mod file;
+mod http;
 mod http_client;
 mod local;
 pub mod otlp;
@@ -31,4 +32,10 @@ pub use http_client::options::{Retry, Tls};
 pub use output::{FileAttributes, Opened, Output, OutputType};
 
 /// Every type of output there is, in the order of the documentation.
-pub const OUTPUTS: &[OutputType] = &[otlp::TYPE, stdout::TYPE, file::TYPE, discard::TYPE];
+pub const OUTPUTS: &[OutputType] = &[
+    otlp::TYPE,
+    http::TYPE,
+    stdout::TYPE,
+    file::TYPE,
+    discard::TYPE,
+];
