@@ -13,6 +13,7 @@ mod data_dir;
 mod detach;
 mod disk;
 mod health;
+mod http_output;
 mod kubernetes;
 mod multiline;
 mod oracle;
