@@ -118,6 +118,9 @@ impl Page {
     fn variants(&mut self, path: &str, variants: &Variants) {
         for variant in &variants.variants {
             self.heading(&format!("`{path}`, `type: {}`", variant.name), variant.info);
+            if !variant.example.is_empty() {
+                self.line(&format!("\n```yaml\n{}```", variant.example));
+            }
             self.table(variants.common, variant.info);
             self.inner(&format!("{path}.{}", variant.name), variant.info);
         }

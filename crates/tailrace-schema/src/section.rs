@@ -128,6 +128,8 @@ pub struct Variant {
     pub name: &'static str,
     /// Its options.
     pub info: &'static Info,
+    /// A mapping that is valid, as YAML; empty where the options say enough.
+    pub example: &'static str,
 }
 
 /// One `type` of a mapping, and how the mapping is read then.
@@ -148,6 +150,7 @@ impl<T> Tag<T> {
         let variant = |tag: &Tag<T>| Variant {
             name: tag.name,
             info: tag.info,
+            example: tag.example,
         };
         Shape::Variants(Variants {
             common,
