@@ -16,18 +16,13 @@ extern crate tailrace_schema;
 mod input;
 mod load;
 mod memory;
-mod multiline;
 mod output;
 mod pipeline;
 mod root;
 
-pub use crate::input::{
-    ContainerFormat, ContainerNames, DiskQueue, FileInput, Format, Input, KubernetesInput,
-    Metadata, StartAt, StdinInput, StdinQueue, Timezone,
-};
+pub use crate::input::Input;
 pub use crate::load::{Loaded, Places, load, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
-pub use crate::multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};

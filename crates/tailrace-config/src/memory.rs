@@ -3,7 +3,6 @@
 //! Takes a checked [`Config`], gives the sum, and refuses one that is above `limits.memory`. The factors were measured over
 //! hostile input; `cargo xtask bench --memory --hostile` measures them again. Never asks the machine.
 
-use crate::input::Input;
 use crate::root::Config;
 use tailrace_schema::kind::MIB;
 use tailrace_schema::node::Node;
@@ -32,7 +31,11 @@ impl Config {
         let pipelines = self.pipelines.values();
         let batch = pipelines.clone().map(|it| it.batch.max_bytes).max();
         let batch = batch.unwrap_or(MIB).min(in_flight_max(memory) / 2);
-        let records = pipelines.flat_map(|it| it.inputs.iter().map(Input::max_record_bytes));
+        let records = pipelines.flat_map(|it| {
+            it.inputs
+                .iter()
+                .map(|input| input.records().max_record_bytes)
+        });
         let record = records.max().unwrap_or(0).saturating_sub(MIB);
         WORKER + TIMES_BATCH * batch + TIMES_RECORD * record
     }

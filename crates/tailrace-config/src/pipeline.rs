@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::input::{Input, StdinQueue};
+use crate::input::Input;
 use crate::output::Output;
 use tailrace_schema::kind::{GIB, Integer, KIB, Key, Kind, List, MIB, Map, SECOND, Size, Time};
 use tailrace_schema::node::{Node, Value};
@@ -348,7 +348,7 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
     let longest_record = pipeline
         .inputs
         .iter()
-        .map(Input::max_record_bytes)
+        .map(|input| input.records().max_record_bytes)
         .max()
         .unwrap_or(0);
     let replay = pipeline.limits.replay;
@@ -375,17 +375,14 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
         }
     }
     for (index, input) in pipeline.inputs.iter().enumerate() {
-        let Input::Stdin(stdin, _) = input else {
+        let Some(queue_bytes_max) = input.disk_queue_bytes_max() else {
             continue;
         };
-        let StdinQueue::Disk(queue) = &stdin.queue else {
-            continue;
-        };
-        if queue.max_bytes < 2 * replay {
+        if queue_bytes_max < 2 * replay {
             let message = format!(
                 "{}: {} is too small: at least twice limits.replay, {}, is needed",
                 reader.path_of("input.queue.max_bytes"),
-                write_size(queue.max_bytes),
+                write_size(queue_bytes_max),
                 write_size(2 * replay)
             );
             let listed = node.get("inputs").and_then(|list| list.item(index));

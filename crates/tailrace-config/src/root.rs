@@ -165,27 +165,30 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
         reader.report(pipelines.diagnostic(message).with_hint(hint.to_owned()));
         return None;
     }
-    let is_sound = only_one_stdin(&config, reader) & crate::memory::check(&config, node, reader);
+    let is_sound = exclusive_inputs(&config, reader) & crate::memory::check(&config, node, reader);
     is_sound.then_some(config)
 }
 
 /// Two readers of one pipe would each get half of it.
-fn only_one_stdin(config: &Config, reader: &mut Reader<'_>) -> bool {
+fn exclusive_inputs(config: &Config, reader: &mut Reader<'_>) -> bool {
     let inputs = config
         .pipelines
         .values()
         .flat_map(|pipeline| &pipeline.inputs);
-    let mut stdins = inputs.filter(|input| matches!(input, Input::Stdin(..)));
-    let first = stdins.next();
+    let mut readers: BTreeMap<&'static str, &Input> = BTreeMap::new();
     let mut sound = true;
-    for second in stdins {
-        let message = "the standard input is read twice";
-        let hint = first.map(|first| format!("the first time at {}", first.position()));
-        reader.report(
-            Node::empty(second.position())
-                .diagnostic(message)
-                .with_hint(hint),
-        );
+    for input in inputs {
+        let Some(what) = input.exclusive() else {
+            continue;
+        };
+        let Some(first) = readers.get(what) else {
+            readers.insert(what, input);
+            continue;
+        };
+        let hint = format!("the first time at {}", first.position);
+        let second = Node::empty(&input.position);
+        let diagnostic = second.diagnostic(format!("{what} is read twice"));
+        reader.report(diagnostic.with_hint(hint));
         sound = false;
     }
     sound

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tailrace_config::{
-    ColumnType, Config, Diagnostic, Format, Input, Output, StartAt, annotated_example, load,
-};
+use tailrace_config::{ColumnType, Config, Diagnostic, Output, annotated_example, load};
+use tailrace_input::FileInput;
+use tailrace_input::options::{Format, StartAt};
 use tailrace_outputs::otlp::{OtlpOutput, Protocol, RequestCompression};
 
 fn root() -> PathBuf {
@@ -133,9 +133,8 @@ fn the_defaults() {
         (pipeline.limits.replay, pipeline.limits.columns),
         (16 << 20, 512)
     );
-    let Input::File(input, _) = &pipeline.inputs[0] else {
-        panic!("{:?}", pipeline.inputs)
-    };
+    let input: &dyn std::any::Any = &*pipeline.inputs[0].kind;
+    let input: &FileInput = input.downcast_ref().expect("an input of files");
     assert_eq!(
         (input.format, input.start_at, input.max_record_bytes),
         (Format::Auto, StartAt::Beginning, 1 << 20)

@@ -50,6 +50,7 @@ use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::{File, Open};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::meta::Meta;
+use crate::options::StartAt;
 use crate::pattern::Patterns;
 use crate::reread::Reread;
 use crate::roots::Roots;
@@ -156,16 +157,6 @@ impl Globs {
     pub fn matches(&self, path: &Path) -> bool {
         self.0.matches(path)
     }
-}
-
-/// Where to begin with a file present at the first start. Later files always begin at byte 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StartAt {
-    /// At byte 0.
-    #[default]
-    Beginning,
-    /// Behind what is there.
-    End,
 }
 
 /// How changes are noticed.

@@ -10,7 +10,7 @@ use crate::event::SourceId;
 
 /// Remembers when each source was first seen with the bytes that it still has unread.
 #[derive(Debug, Default)]
-pub struct OldestUnread {
+pub(crate) struct OldestUnread {
     /// Of sources with unread bytes: the sizes seen, ascending, and when. The first one is above the offset.
     sizes: HashMap<SourceId, VecDeque<(Instant, u64)>>,
 }
@@ -21,7 +21,7 @@ const SIZES_MAX: usize = 64;
 impl OldestUnread {
     /// Looks at all sources: their next byte to read and their size. Gives the age of the oldest unread byte, if
     /// there is one.
-    pub fn look(
+    pub(crate) fn look(
         &mut self,
         now: Instant,
         sources: impl Iterator<Item = (SourceId, u64, u64)>,

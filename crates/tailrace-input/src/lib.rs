@@ -10,6 +10,9 @@
 //!
 //! Linux only: directories are watched by inotify, with polling where it is not available.
 
+#[macro_use]
+extern crate tailrace_schema;
+
 pub mod checkpoint;
 mod chunk;
 mod data_dir;
@@ -17,30 +20,40 @@ mod discover;
 mod error;
 mod event;
 mod file;
+mod file_input;
 mod follower;
 mod growth;
 mod gzip;
 mod identity;
+mod input;
+mod kubernetes_input;
 mod lag;
 mod meta;
+pub mod options;
 mod pattern;
 mod queue;
 mod reread;
 mod roots;
 mod stdin;
+mod stdin_input;
 mod watch;
 
 pub use chunk::ChunkBuffer;
 pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
+pub use file_input::FileInput;
 pub use follower::{
-    Denied, FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, StartAt,
-    WatchMode, denied,
+    Denied, FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, WatchMode, denied,
 };
 pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
-pub use lag::OldestUnread;
+pub use input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Pods};
+pub use kubernetes_input::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
 pub use queue::{CheckedSegment, QueueConfig, QueueReader, SegmentState, check as check_queue};
 pub use reread::Reread;
 pub use stdin::StdinReader;
+pub use stdin_input::{DiskQueue, MemoryQueue, StdinInput, StdinQueue};
 pub use watch::Waker;
+
+/// Every type of input there is, in the order of the documentation.
+pub const INPUTS: &[InputType] = &[file_input::TYPE, kubernetes_input::TYPE, stdin_input::TYPE];

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tailrace_config::Input;
 use tailrace_input::checkpoint::{
     Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
 };
@@ -250,8 +249,14 @@ impl Writer {
         // What is read from a pipe has no place in the checkpoint: there delivery is all the progress that there is.
         let delivered = ledgers.iter().flat_map(|ledger| &ledger.outputs);
         let delivered = delivered.map(|output| output.delivered).sum();
-        let is_piped =
-            |pipeline: &Arc<Pipeline>| !pipeline.plan.config.inputs.iter().any(Input::is_files);
+        let is_piped = |pipeline: &Arc<Pipeline>| {
+            !pipeline
+                .plan
+                .config
+                .inputs
+                .iter()
+                .any(|input| input.files().is_some())
+        };
         self.progressed |= delivered > self.delivered && pipelines.iter().all(is_piped);
         self.delivered = delivered;
         self.check.look(ledgers);
@@ -355,7 +360,10 @@ fn save_first<'a>(
 
 /// Whether a pipeline leaves out files that are there when it first starts.
 fn skips(plan: &PipelinePlan) -> bool {
-    plan.config.inputs.iter().any(Input::skips_at_first)
+    plan.config
+        .inputs
+        .iter()
+        .any(|input| input.skips_at_first())
 }
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one

@@ -10,7 +10,7 @@ use tailrace_input::Denied;
 use tokio::runtime::Handle;
 
 use crate::error::Error;
-use crate::pipeline::{check_nodes, file_config};
+use crate::pipeline::check_nodes;
 use crate::plan::PipelinePlan;
 
 /// Everything that would keep `run` from starting this pipeline here, and what it could not read.
@@ -18,7 +18,7 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
     let mut diagnostics = Vec::new();
     if let Err(error) = check_nodes(plan, runtime) {
         let inputs = plan.config.inputs.iter();
-        let asks = inputs.map(tailrace_config::Input::position).next();
+        let asks = inputs.map(|input| &input.position).next();
         diagnostics.extend(asks.map(|position| at(position, &error)));
     }
     for output in &plan.config.outputs {
@@ -27,13 +27,9 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
         }
     }
     for input in &plan.config.inputs {
-        let files = file_config(input, tailrace_input::FingerprintKey::default());
-        if let Some(Err(error)) = files.map(|files| files.globs()) {
-            diagnostics.push(Diagnostic::new(
-                input.position(),
-                1,
-                format!("input: {error}"),
-            ));
+        if let Err(error) = input.claims() {
+            let message = format!("input: {error}");
+            diagnostics.push(Diagnostic::new(&input.position, 1, message));
         }
     }
     for (position, (path, message)) in unreadable(plan) {
@@ -47,11 +43,12 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
 pub fn unreadable(plan: &PipelinePlan) -> Vec<(&Position, Denied)> {
     let mut all = Vec::new();
     for input in &plan.config.inputs {
-        let files = file_config(input, tailrace_input::FingerprintKey::default());
         // A glob that cannot be read names nothing.
-        let denied = files.and_then(|files| tailrace_input::denied(&files).ok());
+        let denied = input
+            .files()
+            .and_then(|files| tailrace_input::denied(&files).ok());
         let denied = denied.into_iter().flatten();
-        all.extend(denied.map(|denied| (input.position(), denied)));
+        all.extend(denied.map(|denied| (&input.position, denied)));
     }
     all
 }

@@ -1,22 +1,14 @@
-//! The kubernetes input: which files it follows, whose metadata it asks for, and which sources wait for it.
-//!
-//! Takes the input's configuration, gives a follower's configuration and a handle to the pods of the node. Never
-//! opens a log and never decides what is said of a pod: that is tailrace-kubernetes.
+//! The pods whose logs an input reads: what is said of them, and which sources wait for it. Never opens a log and never
+//! decides what is said of a pod: that is tailrace-kubernetes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use tailrace_config::{KubernetesInput, Metadata};
-use tailrace_input::{FileConfig, SourceId};
-use tailrace_kubernetes::{Attribute, Container, Lookup, PodLog, Pods, Source, path_attributes};
+use tailrace_input::SourceId;
+use tailrace_kubernetes::{Attribute, Container, Lookup, PodLog, Pods, path_attributes};
 use tailrace_otlp::Value;
 use tokio::runtime::Handle;
-
-/// Many containers write a line now and then, and the kubelet never truncates a log: fewer and larger reads cost less
-/// (docs/decisions/0014).
-const COALESCE: Duration = Duration::from_millis(100);
 
 /// The attribute of what was sent without its pod's metadata, because that did not come in time.
 const METADATA_MISSING: &str = "tailrace.metadata_missing";
@@ -51,121 +43,17 @@ pub(crate) struct Said {
     pub(crate) container: Option<Arc<Container>>,
 }
 
-/// Where an input asks for metadata, as `tailrace_kubernetes` wants it.
-pub(crate) fn pods_config(input: &KubernetesInput) -> tailrace_kubernetes::Config {
-    let kubeconfig = input.kubeconfig.clone();
-    let source = match input.metadata {
-        Metadata::Api => Source::Api { kubeconfig },
-        Metadata::Kubelet => Source::Kubelet {
-            url: input.kubelet.clone().unwrap_or_else(kubelet_of_node),
-            kubeconfig,
-            skip_verify: input.kubelet_skip_verify,
-        },
-        Metadata::Path => Source::Path,
-    };
-    tailrace_kubernetes::Config {
-        node_name: node_name(input),
-        labels: input.labels.clone(),
-        annotations: input.annotations.clone(),
-        service_from_labels: input.service_from_labels,
-        pod_selector: input.pod_selector.clone().unwrap_or_default(),
-        metadata_wait: input.metadata_wait,
-        ..tailrace_kubernetes::Config::new(source)
-    }
-}
-
-fn node_name(input: &KubernetesInput) -> Option<String> {
-    input.node_name.clone().or_else(|| env("K8S_NODE_NAME"))
-}
-
-fn kubelet_of_node() -> String {
-    let host = env("K8S_NODE_IP").unwrap_or_else(|| "127.0.0.1".to_owned());
-    let is_v6 = host.contains(':');
-    let host = if is_v6 { format!("[{host}]") } else { host };
-    format!("https://{host}:10250")
-}
-
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// The files of an input: `NAMESPACE_POD_UID/CONTAINER/N.log` below the directory of logs. Neither a namespace nor a
-/// pod's name has a `_`.
-pub(crate) fn file_config(input: &KubernetesInput) -> FileConfig {
-    let dir = literal(&input.logs_dir);
-    let [namespaces, pods, containers] = [
-        &input.include.namespaces,
-        &input.include.pods,
-        &input.include.containers,
-    ]
-    .map(|names| any_of(names));
-    let exclude = &input.exclude;
-    let mut excluded: Vec<String> = Vec::new();
-    let mut leave_out = |names: &[String], path: fn(&str, &str) -> String| {
-        excluded.extend(names.iter().map(|name| path(&dir, name)));
-    };
-    leave_out(&exclude.namespaces, |dir, name| format!("{dir}/{name}_*_*"));
-    leave_out(&exclude.pods, |dir, name| format!("{dir}/*_{name}_*"));
-    leave_out(&exclude.containers, |dir, name| format!("{dir}/*/{name}"));
-    if input.exclude_self {
-        excluded.extend(own_pod().map(|own| format!("{dir}/{own}")));
-    }
-    FileConfig {
-        include: vec![format!("{dir}/{namespaces}_{pods}_*/{containers}/*.log")],
-        exclude: excluded,
-        follow_roots: input.follow_roots.clone(),
-        start_at: match input.start_at {
-            tailrace_config::StartAt::Beginning => tailrace_input::StartAt::Beginning,
-            tailrace_config::StartAt::End => tailrace_input::StartAt::End,
-        },
-        ignore_older: input.ignore_older,
-        scan_interval: input.discover_interval,
-        coalesce: COALESCE,
-        opens_paused: true,
-        ..FileConfig::default()
-    }
-}
-
-/// The directory of the agent's own pod.
-fn own_pod() -> Option<String> {
-    if let Some(uid) = env("K8S_POD_UID") {
-        return Some(format!("*_*_{uid}"));
-    }
-    let (namespace, pod) = (env("K8S_NAMESPACE_NAME")?, env("K8S_POD_NAME")?);
-    Some(format!("{namespace}_{pod}_*"))
-}
-
-fn any_of(names: &[String]) -> String {
-    match names {
-        [] => "*".to_owned(),
-        [name] => name.clone(),
-        names => format!("{{{}}}", names.join(",")),
-    }
-}
-
-/// A glob that means the path itself.
-fn literal(path: &Path) -> String {
-    let mut glob = String::new();
-    for c in path.to_string_lossy().trim_end_matches('/').chars() {
-        match c {
-            '*' | '?' | '[' | '{' | '}' | '\\' => glob.extend(['[', c, ']']),
-            c => glob.push(c),
-        }
-    }
-    glob
-}
-
 impl NodePods {
     /// Begins to follow the pods. `on_change` is called when an answer may have changed.
     pub(crate) fn start(
-        input: &KubernetesInput,
+        input: tailrace_input::Pods,
         runtime: &Handle,
         on_change: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<Self, tailrace_kubernetes::Error> {
         Ok(Self {
-            pods: Pods::start(pods_config(input), runtime, on_change)?,
-            logs_dir: input.logs_dir.clone(),
-            node_name: node_name(input),
+            node_name: input.config.node_name.clone(),
+            pods: Pods::start(input.config, runtime, on_change)?,
+            logs_dir: input.logs_dir,
         })
     }
 

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tailrace_config::{self as config, Input, StdinQueue};
-use tailrace_input::{
-    FileConfig, FingerprintKey, Follower, Globs, HandedOver, QueueConfig, QueueReader, Resume,
-    StdinReader,
-};
+use tailrace_config::Input;
+use tailrace_input::options::{Framing, MultilineBy, MultilinePreset};
+use tailrace_input::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
 use crate::catch_up::CatchUp;
@@ -24,7 +22,7 @@ use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
 use crate::jobs::{Job, Jobs};
-use crate::kubernetes::{self, Awaiting, NodePods};
+use crate::kubernetes::{Awaiting, NodePods};
 use crate::lane::{Framed, Held, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
@@ -33,7 +31,7 @@ use crate::outputs::OutputHandle;
 use crate::pipelines::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::pool::Pool;
-use crate::reader::{Reader, Source};
+use crate::reader::Reader;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::seen::ColumnsSeen;
@@ -114,8 +112,8 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
     // Before they are read: what changes meanwhile is noticed later.
     let certificates = Certificates::of(&plan.config);
     for input in &plan.config.inputs {
-        let globs = file_config(input, FingerprintKey::default()).map(|files| files.globs());
-        globs.transpose().map_err(|source| Kind::Input {
+        let checked = input.claims().map(drop);
+        checked.map_err(|source| Kind::Input {
             pipeline: plan.name.clone(),
             source,
         })?;
@@ -156,8 +154,10 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let metrics = around.metrics.pipeline(&plan.name, &names);
     let tracker = Arc::new(Tracker::new(names.len()));
     // read
-    let sources = sources(&plan, &mut around)?;
-    let waiting = Arc::new(Readers::new(sources.iter().map(Source::waker).collect()));
+    let sources = open_inputs(&plan, &mut around)?;
+    let waiting = Arc::new(Readers::new(
+        sources.iter().map(|input| input.waker()).collect(),
+    ));
     let nodes = nodes(&plan, around.runtime, &waiting)?;
     let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
         resource: plan.resource.clone(),
@@ -167,7 +167,7 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
             .iter()
             .map(|output| output.kind.file_attributes())
             .collect(),
-        files: input.is_files(),
+        files: input.files().is_some(),
         pods: node
             .clone()
             .map(|node| (node, metrics.metadata_missing.clone())),
@@ -377,78 +377,46 @@ fn in_flight_max(queue_bytes: u64, share: u64, outputs: usize) -> u64 {
     queue_bytes.min(share.max(QUEUE_BYTES_MIN))
 }
 
-/// Opens the inputs. What an earlier run left of a file goes to the input whose globs name it, or
-/// to the first one where none does (the file was renamed).
-fn sources(plan: &PipelinePlan, around: &mut Surroundings<'_>) -> Result<Vec<Source>, Error> {
+/// Opens the inputs. What an earlier run left of a source goes to the input that claims it, or to the first one of files
+/// where none does (the file was renamed).
+fn open_inputs(
+    plan: &PipelinePlan,
+    around: &mut Surroundings<'_>,
+) -> Result<Vec<Box<dyn tailrace_input::Input>>, Error> {
     let failed = |source| Kind::Input {
         pipeline: plan.name.clone(),
         source,
     };
     let inputs = &plan.config.inputs;
-    let files = inputs.iter().filter(|input| input.is_files());
-    let held_bytes_max = plan.config.limits.held_bytes / (files.count().max(1) as u64);
-    let config = |input| {
-        file_config(input, around.fingerprint_key).map(|config| FileConfig {
+    let reads_files = |input: &&Input| input.files().is_some();
+    let of_files = inputs.iter().filter(reads_files).count();
+    let held_bytes_max = plan.config.limits.held_bytes / (of_files.max(1) as u64);
+    let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); inputs.len()];
+    if let [only] = resume.as_mut_slice() {
+        *only = around.resume.take_entries();
+    } else {
+        let claims = inputs.iter().map(|input| input.claims());
+        let claims: Vec<Claim> = claims.collect::<Result<_, _>>().map_err(failed)?;
+        let first_of_files = inputs.iter().position(|input| reads_files(&input));
+        for entry in around.resume.take_entries() {
+            let owner = claims.iter().position(|claims| claims(&entry));
+            resume[owner.or(first_of_files).unwrap_or(0)].push(entry);
+        }
+    }
+    let open = |(input, resume): (&Input, Vec<Resume>)| {
+        input.open(OpenContext {
+            pipeline: &plan.name,
+            data_dir: around.data_dir,
+            resume,
+            first_start: around.first_start,
+            fingerprint_key: around.fingerprint_key,
             held_bytes_max,
             gone: around.resume.gone.clone(),
             handed_over: around.handed_over.clone(),
-            ..config
         })
     };
-    let configs: Vec<Option<FileConfig>> = inputs.iter().map(config).collect();
-    let globs = |config: &Option<FileConfig>| config.as_ref().map(FileConfig::globs).transpose();
-    let globs: Result<Vec<_>, _> = configs.iter().map(globs).collect();
-    let globs = globs.map_err(failed)?;
-    let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
-    let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
-    let (queued, entries): (Vec<Resume>, Vec<Resume>) = around
-        .resume
-        .take_entries()
-        .into_iter()
-        .partition(|entry| QueueReader::owns(&entry.id));
-    for entry in entries {
-        let names = |globs: &Option<Globs>| {
-            let globs = globs.as_ref();
-            globs.is_some_and(|globs| globs.matches(&entry.path))
-        };
-        let is_only = configs.len() == 1;
-        let owner = if is_only {
-            None
-        } else {
-            globs.iter().position(names)
-        };
-        let owner = owner.unwrap_or(first_file);
-        resume[owner].push(entry);
-    }
-    let open = |((config, resume), input): ((Option<FileConfig>, Vec<Resume>), &Input)| match (
-        config,
-        queue_config(plan, input, around.data_dir),
-    ) {
-        (Some(config), _) => Follower::new(config, resume, around.first_start)
-            .map(|follower| Source::Files(Box::new(follower))),
-        (None, Some(config)) => {
-            QueueReader::stdin(&config, queued.clone()).map(|queue| Source::Queue(Box::new(queue)))
-        }
-        (None, None) => StdinReader::stdin().map(Source::Stdin),
-    };
-    let configs = configs.into_iter().zip(resume).zip(inputs);
-    let opened: Result<Vec<Source>, _> = configs.map(open).collect();
-    Ok(opened.map_err(failed)?)
-}
-
-/// The queue of an input, if it has one on the disk.
-fn queue_config(plan: &PipelinePlan, input: &Input, data_dir: &Path) -> Option<QueueConfig> {
-    let Input::Stdin(stdin, _) = input else {
-        return None;
-    };
-    let StdinQueue::Disk(queue) = &stdin.queue else {
-        return None;
-    };
-    Some(QueueConfig {
-        dir: data_dir.join("queue").join(&plan.name),
-        bytes_max: queue.max_bytes,
-        record_bytes_max: stdin.max_record_bytes,
-    })
+    let opened = inputs.iter().zip(resume).map(open);
+    Ok(opened.collect::<Result<_, _>>().map_err(failed)?)
 }
 
 /// The pods of the node, for inputs that read their logs.
@@ -458,12 +426,12 @@ fn nodes(
     waiting: &Arc<Readers>,
 ) -> Result<Vec<Option<NodePods>>, Error> {
     let node = |input: &Input| {
-        let Input::Kubernetes(input, _) = input else {
+        let Some(pods) = input.pods() else {
             return Ok(None);
         };
         let waiting = Arc::clone(waiting);
         let on_change = Arc::new(move || waiting.wake());
-        NodePods::start(input, runtime, on_change).map(Some)
+        NodePods::start(pods, runtime, on_change).map(Some)
     };
     let nodes: Result<Vec<_>, _> = plan.config.inputs.iter().map(node).collect();
     Ok(nodes.map_err(|source| Kind::Pods {
@@ -472,78 +440,44 @@ fn nodes(
     })?)
 }
 
-pub(crate) fn file_config(input: &Input, fingerprint_key: FingerprintKey) -> Option<FileConfig> {
-    let file = match input {
-        Input::File(file, _) => file,
-        Input::Kubernetes(input, _) => {
-            return Some(FileConfig {
-                fingerprint_key,
-                ..kubernetes::file_config(input)
-            });
-        }
-        Input::Stdin(..) => return None,
-    };
-    Some(FileConfig {
-        include: file.include.clone(),
-        exclude: file.exclude.clone(),
-        follow_roots: file.follow_roots.clone(),
-        start_at: match file.start_at {
-            config::StartAt::Beginning => tailrace_input::StartAt::Beginning,
-            config::StartAt::End => tailrace_input::StartAt::End,
-        },
-        ignore_older: file.ignore_older,
-        scan_interval: file.discover_interval,
-        fingerprint_key,
-        ..FileConfig::default()
-    })
-}
-
 /// How an input's bytes are cut. An open chain of partial lines, or an open join, holds the watermark
 /// back, so it spans at most half of what may be read beyond it.
 pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_frame::Config {
     use tailrace_frame::Format;
-    let format = |format| match format {
-        config::Format::Auto => Format::Auto,
-        config::Format::Json => Format::Json,
-        config::Format::Raw => Format::Raw,
-        config::Format::Cri => Format::Cri,
-        config::Format::Docker => Format::Docker,
-    };
+    let records = input.records();
     tailrace_frame::Config {
-        format: match input {
-            Input::File(file, _) => format(file.format),
-            Input::Stdin(stdin, _) => format(stdin.format),
-            Input::Kubernetes(input, _) => match input.format {
-                config::ContainerFormat::Auto => Format::Container,
-                config::ContainerFormat::Cri => Format::Cri,
-                config::ContainerFormat::Docker => Format::Docker,
-            },
+        format: match records.framing {
+            Framing::Auto => Format::Auto,
+            Framing::Json => Format::Json,
+            Framing::Raw => Format::Raw,
+            Framing::Container => Format::Container,
+            Framing::Cri => Format::Cri,
+            Framing::Docker => Format::Docker,
         },
-        record_bytes_max: usize::try_from(input.max_record_bytes()).unwrap_or(usize::MAX),
+        record_bytes_max: usize::try_from(records.max_record_bytes).unwrap_or(usize::MAX),
         chain_span_max: replay_bytes_max / 2,
-        multiline: input
-            .multiline()
+        multiline: records
+            .multiline
             .map(|multiline| multiline_of(&multiline.by)),
     }
 }
 
-fn multiline_of(by: &config::MultilineBy) -> tailrace_frame::Multiline {
-    use config::MultilinePreset as From;
+fn multiline_of(by: &MultilineBy) -> tailrace_frame::Multiline {
     use tailrace_frame::{Multiline, Preset};
-    let preset = |preset: &From| match preset {
-        From::Java => Preset::Java,
-        From::Python => Preset::Python,
-        From::Go => Preset::Go,
-        From::Ruby => Preset::Ruby,
-        From::Dotnet => Preset::Dotnet,
-        From::Javascript => Preset::Javascript,
-        From::Rust => Preset::Rust,
+    let preset = |preset: &MultilinePreset| match preset {
+        MultilinePreset::Java => Preset::Java,
+        MultilinePreset::Python => Preset::Python,
+        MultilinePreset::Go => Preset::Go,
+        MultilinePreset::Ruby => Preset::Ruby,
+        MultilinePreset::Dotnet => Preset::Dotnet,
+        MultilinePreset::Javascript => Preset::Javascript,
+        MultilinePreset::Rust => Preset::Rust,
     };
     match by {
-        config::MultilineBy::Presets(presets) => {
+        MultilineBy::Presets(presets) => {
             Multiline::presets(&presets.iter().map(preset).collect::<Vec<_>>())
         }
-        config::MultilineBy::Start(start) => Multiline::start(start.0.clone()),
+        MultilineBy::Start(start) => Multiline::start(start.0.clone()),
     }
 }
 

@@ -131,7 +131,6 @@ impl PipelinePlan {
             prefilter: prefilter(&query),
             isa: scan::Isa::Auto,
         };
-        config.inputs.iter().try_for_each(check_input)?;
         let (encodings, encoding_of) = encodings(config);
         Ok(Self {
             name: name.to_owned(),
@@ -187,15 +186,6 @@ impl PipelinePlan {
             ColumnFrom::Fact(_) => None,
         }
     }
-}
-
-/// What only the one who asks for metadata of pods can say of an input.
-fn check_input(input: &config::Input) -> Result<(), Box<Diagnostic>> {
-    let config::Input::Kubernetes(kubernetes, position) = input else {
-        return Ok(());
-    };
-    let checked = crate::kubernetes::pods_config(kubernetes).check();
-    checked.map_err(|error| Box::new(Diagnostic::new(position, 1, error.to_string())))
 }
 
 /// A SQL error at its position in the config file.
@@ -296,7 +286,7 @@ fn prefilter(query: &Query) -> Vec<scan::Needles> {
 
 /// Offset of times without a zone, in seconds east of UTC.
 pub(crate) fn offset_s(input: &config::Input) -> i32 {
-    input.timezone().offset_s()
+    input.records().timezone.offset_s()
 }
 
 /// The encodings of a pipeline's outputs, and which of them each output takes.

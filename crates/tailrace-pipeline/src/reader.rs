@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tailrace_input::{
-    FileEvent, Follower, HandedOver, OldestUnread, QueueReader, SourceId, StdinReader, Waker,
-};
+use tailrace_input::{FileEvent, HandedOver, Input, SourceId};
 use tracing::{info, warn};
 
 use detach::{end_of, keeps_deleted, unsettled_bytes};
@@ -28,21 +26,11 @@ use crate::pool::{Buffer, Pool};
 use crate::resume::ResumeTable;
 use crate::watermark::{Opening, Slot};
 
-/// What a reader reads.
-pub(crate) enum Source {
-    /// Files.
-    Files(Box<Follower>),
-    /// Standard input.
-    Stdin(StdinReader<std::fs::File>),
-    /// Standard input by way of the disk.
-    Queue(Box<QueueReader>),
-}
-
 /// One reader.
 pub(crate) struct Reader {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) lane: usize,
-    pub(crate) source: Source,
+    pub(crate) input: Box<dyn Input>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: ResumeTable,
     /// The sources that wait for the metadata of their pods.
@@ -66,7 +54,6 @@ pub(crate) struct Reader {
 /// The gauges that walk all files, and when they are set again.
 struct Gauges {
     next: Instant,
-    oldest_unread: OldestUnread,
     /// What is wrong with the metadata of pods, as was said last.
     metadata_error: Option<String>,
     /// How many attempts to get it have failed so far.
@@ -78,53 +65,6 @@ const EVENTS_KEPT: usize = 256;
 
 /// How often the gauges that walk all files are set.
 const GAUGES_EVERY: Duration = Duration::from_secs(1);
-
-impl Source {
-    /// A handle that ends the reader's wait.
-    pub(crate) fn waker(&self) -> Waker {
-        match self {
-            Self::Files(follower) => follower.waker(),
-            Self::Stdin(stdin) => stdin.waker(),
-            Self::Queue(queue) => queue.waker(),
-        }
-    }
-
-    /// Whether nothing will ever come again, and nothing has to be looked after.
-    fn has_ended(&self) -> bool {
-        match self {
-            Self::Files(_) => false,
-            Self::Stdin(stdin) => stdin.is_finished(),
-            Self::Queue(queue) => queue.is_finished(),
-        }
-    }
-
-    /// Gives no more bytes of a source until it is resumed. What cannot be read again is never paused.
-    fn pause(&mut self, source: SourceId) -> bool {
-        match self {
-            Self::Files(follower) => follower.pause(source),
-            Self::Queue(queue) => queue.pause(),
-            Self::Stdin(_) => return false,
-        }
-        true
-    }
-
-    /// Whether nothing of a source waits to be read, as far as is known.
-    fn is_read_to_end(&self, source: SourceId) -> bool {
-        match self {
-            Self::Files(follower) => follower.is_read_to_end(source),
-            Self::Queue(queue) => queue.unread_bytes() == 0,
-            Self::Stdin(_) => true,
-        }
-    }
-
-    fn resume(&mut self, source: SourceId) {
-        match self {
-            Self::Files(follower) => follower.resume(source),
-            Self::Queue(queue) => queue.resume(),
-            Self::Stdin(_) => {}
-        }
-    }
-}
 
 /// How many events make a full batch, however few bytes come with them: a node may have a hundred thousand small files.
 const EVENTS_MAX: usize = 4096;
@@ -138,16 +78,16 @@ impl Reader {
     pub(crate) fn new(
         pipeline: Arc<Pipeline>,
         lane: usize,
-        (source, awaiting): (Source, Option<Awaiting>),
+        (input, awaiting): (Box<dyn Input>, Option<Awaiting>),
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
-        let multiline = pipeline.plan.config.inputs[lane].multiline();
+        let multiline = pipeline.plan.config.inputs[lane].records().multiline;
         Self {
             quiet: Quiet::new(multiline.map(|multiline| multiline.timeout)),
             pipeline,
             lane,
-            source,
+            input,
             awaiting,
             pool,
             resume,
@@ -157,7 +97,6 @@ impl Reader {
             finished: Vec::new(),
             gauges: Gauges {
                 next: Instant::now(),
-                oldest_unread: OldestUnread::default(),
                 metadata_error: None,
                 metadata_errors: 0,
             },
@@ -179,19 +118,14 @@ impl Reader {
                 break;
             }
         }
-        if let Source::Queue(queue) = &mut self.source {
-            queue.close(&mut events);
-            for event in events {
-                self.lane_event(event);
-            }
+        self.input.close(&mut events);
+        for event in events {
+            self.lane_event(event);
         }
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
         }
-        match self.source {
-            Source::Files(follower) => follower.into_open_files(),
-            Source::Stdin(_) | Source::Queue(_) => HandedOver::default(),
-        }
+        self.input.hand_over()
     }
 
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if
@@ -202,19 +136,13 @@ impl Reader {
         loop {
             let room = bytes_max.saturating_sub(buffer.len());
             let first_event = events.len();
-            let more = match &mut self.source {
-                Source::Files(follower) => follower.read(buffer.bytes_mut(), room, events),
-                Source::Stdin(stdin) => {
-                    stdin.wait(Duration::ZERO) && stdin.read(buffer.bytes_mut(), room, events)
-                }
-                Source::Queue(queue) => queue.read(buffer.bytes_mut(), room, events),
-            };
+            let more = self.input.read(buffer.bytes_mut(), room, events);
             self.note(&events[first_event..]);
             let is_full = buffer.len() >= bytes_max || events.len() >= EVENTS_MAX;
             if is_full || self.pipeline.stopping.load(Ordering::Relaxed) {
                 return false;
             }
-            if self.source.has_ended() {
+            if self.input.has_ended() {
                 return true;
             }
             if more {
@@ -225,7 +153,8 @@ impl Reader {
                 if until_quiet == Some(Duration::ZERO) {
                     return false;
                 }
-                self.wait(until_quiet.map_or(IDLE_WAIT, |quiet| quiet.min(IDLE_WAIT)));
+                self.input
+                    .wait(until_quiet.map_or(IDLE_WAIT, |quiet| quiet.min(IDLE_WAIT)));
                 self.look_after_sources();
                 continue;
             }
@@ -234,17 +163,7 @@ impl Reader {
             if now >= due || buffer.len() == 0 {
                 return false;
             }
-            self.wait(due - now);
-        }
-    }
-
-    fn wait(&mut self, timeout: Duration) {
-        match &mut self.source {
-            Source::Files(follower) => follower.wait(timeout),
-            Source::Stdin(stdin) => {
-                stdin.wait(timeout);
-            }
-            Source::Queue(queue) => queue.wait(timeout),
+            self.input.wait(due - now);
         }
     }
 
@@ -259,7 +178,7 @@ impl Reader {
                     if let Some(awaiting) = &mut self.awaiting
                         && !awaiting.begins(*source, path)
                     {
-                        self.source.resume(*source);
+                        self.input.resume(*source);
                     }
                 }
                 FileEvent::Chunk {
@@ -273,13 +192,13 @@ impl Reader {
                     let slot = self.slots[source];
                     self.pipeline.metrics.read_bytes.inc_by(bytes);
                     self.pipeline.tracker.read(slot, offset + bytes);
-                    if matches!(self.source, Source::Files(_)) {
+                    if self.input.is_identified() {
                         self.pipeline.tracker.identify(slot, *id);
                     }
                     self.note_missed(*source, slot);
                     self.quiet.read(*source, Instant::now());
                     if self.unsettled_bytes(slot) >= self.pipeline.replay_bytes_max
-                        && self.source.pause(*source)
+                        && self.input.pause(*source)
                     {
                         self.paused.insert(*source);
                         self.pipeline.waiting.wait();
@@ -337,7 +256,7 @@ impl Reader {
             size,
             "following file"
         );
-        let is_kept = !matches!(self.source, Source::Stdin(_));
+        let is_kept = self.input.is_kept();
         self.pipeline.tracker.open(Opening {
             id: is_kept.then_some(*id),
             generation: *generation,
@@ -360,8 +279,8 @@ impl Reader {
             .collect();
         // At the start there is one for each file.
         events.shrink_to(EVENTS_KEPT);
-        let source = &self.source;
-        let is_read_to_end = |quiet| source.is_read_to_end(quiet);
+        let input = &self.input;
+        let is_read_to_end = |quiet| input.is_read_to_end(quiet);
         let quiet = self.quiet.take(Instant::now(), is_read_to_end);
         let slots = quiet.iter().filter_map(|source| self.slots.get(source));
         lane_events.extend(slots.map(|&slot| SourceEvent::Quiet { slot }));
@@ -396,7 +315,7 @@ impl Reader {
             self.detach_laggards();
             let awaiting = self.awaiting.as_ref();
             self.gauges
-                .set(&pipeline, self.lane, &self.source, awaiting);
+                .set(&pipeline, self.lane, &mut *self.input, awaiting);
         })
     }
 
@@ -527,15 +446,15 @@ impl Reader {
             self.pipeline.waiting.wait();
         }
         self.detach_laggards();
-        if matches!(self.source, Source::Stdin(_)) {
+        if !self.input.is_kept() {
             return;
         }
         for source in self.awaiting.iter_mut().flat_map(Awaiting::answered) {
-            self.source.resume(source);
+            self.input.resume(source);
         }
         let pipeline = &self.pipeline;
         let slots = &self.slots;
-        let source = &mut self.source;
+        let input = &mut self.input;
         let attached = pipeline.lanes[self.lane].attached();
         self.paused.retain(|paused| {
             let unsettled = slots
@@ -543,54 +462,46 @@ impl Reader {
                 .map_or(0, |slot| unsettled_bytes(pipeline, &attached, *slot));
             let waits = unsettled >= pipeline.replay_bytes_max;
             if !waits {
-                source.resume(*paused);
+                input.resume(*paused);
             }
             waits
         });
-        if let Source::Queue(queue) = source {
+        if input.wants_acknowledged() {
             // What is settled makes room.
             pipeline.waiting.wait();
             for (&open, &slot) in slots {
-                queue.settled(open, unsettled_bytes(pipeline, &attached, slot));
+                input.acknowledge(open, unsettled_bytes(pipeline, &attached, slot));
             }
         }
         self.finished
             .retain(|(ended, slot)| match pipeline.tracker.take_done(*slot) {
                 Some(end) => {
-                    match source {
-                        Source::Files(follower) => follower.settled(*ended, end),
-                        Source::Queue(queue) => queue.settled(*ended, 0),
-                        Source::Stdin(_) => {}
-                    }
+                    input.finish(*ended, end);
                     false
                 }
                 None => {
-                    if let Source::Files(follower) = source
-                        && !keeps_deleted(pipeline, *slot)
-                    {
-                        follower.let_go(*ended);
+                    if !keeps_deleted(pipeline, *slot) {
+                        input.let_go(*ended);
                     }
                     true
                 }
             });
-        if let Source::Files(follower) = source
-            && self.next_rest <= Instant::now()
-        {
+        if self.next_rest <= Instant::now() {
             self.next_rest = Instant::now() + REST_EVERY;
             // What is dormant takes no memory here, nor in the tracker or the lane.
             let lane = &pipeline.lanes[self.lane];
             let is_at_rest =
                 |slot| pipeline.tracker.is_all_acknowledged(slot) && lane.is_between_records(slot);
-            for dormant in follower.take_dormant() {
+            for dormant in input.take_dormant() {
                 match slots.get(&dormant) {
-                    Some(&slot) if is_at_rest(slot) => follower.put_to_rest(dormant),
-                    Some(_) => follower.stays_dormant(dormant),
+                    Some(&slot) if is_at_rest(slot) => input.put_to_rest(dormant),
+                    Some(_) => input.stays_dormant(dormant),
                     None => {} // It has ended.
                 }
             }
         }
         self.gauges
-            .set(pipeline, self.lane, source, self.awaiting.as_ref());
+            .set(pipeline, self.lane, &mut **input, self.awaiting.as_ref());
     }
 }
 
@@ -600,7 +511,7 @@ impl Gauges {
         &mut self,
         pipeline: &Pipeline,
         input: usize,
-        source: &Source,
+        reading: &mut dyn Input,
         awaiting: Option<&Awaiting>,
     ) {
         let now = Instant::now();
@@ -611,24 +522,18 @@ impl Gauges {
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let metrics = &pipeline.metrics;
         metrics.queue_size.set(gauge(pipeline.credit.used()));
-        let oldest = match source {
-            Source::Files(follower) => {
-                metrics.files_open.set(gauge(follower.open_files() as u64));
-                let denied = pipeline.health.set_denied(input, follower.denied());
-                metrics.denied_paths.set(gauge(denied as u64));
-                metrics.unread_bytes.set(gauge(follower.unread_bytes()));
-                let sources = follower.sources();
-                let sources = sources.map(|status| (status.source, status.offset, status.size));
-                self.oldest_unread.look(now, sources)
-            }
-            Source::Queue(queue) => {
-                metrics.unread_bytes.set(gauge(queue.unread_bytes()));
-                let oldest = queue.oldest_unread();
-                oldest.map(|since| now.saturating_duration_since(since))
-            }
-            Source::Stdin(_) => None,
-        };
-        let seconds = oldest.unwrap_or_default().as_secs();
+        let gauges = reading.gauges(now);
+        if let Some(open) = gauges.open_files {
+            metrics.files_open.set(gauge(open));
+        }
+        if let Some(denied) = gauges.denied {
+            let denied = pipeline.health.set_denied(input, denied);
+            metrics.denied_paths.set(gauge(denied as u64));
+        }
+        if let Some(unread) = gauges.unread_bytes {
+            metrics.unread_bytes.set(gauge(unread));
+        }
+        let seconds = gauges.oldest_unread.unwrap_or_default().as_secs();
         metrics.oldest_unread.set(gauge(seconds));
         if let Some(awaiting) = awaiting {
             self.tell_metadata(pipeline, awaiting);

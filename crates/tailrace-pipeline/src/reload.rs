@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailrace_config::{Diagnostic, Input};
+use tailrace_config::Diagnostic;
 use tailrace_input::HandedOver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -148,17 +148,23 @@ impl Agent {
         new: &[PipelinePlan],
     ) -> Result<(), Vec<Diagnostic>> {
         let running = self.running.iter().map(|running| &running.pipeline.plan);
-        let reader = running
-            .filter(|plan| !reloaded.unchanged.contains(&plan.name))
-            .find(|plan| reads_stdin(plan));
-        let Some(reader) = reader else { return Ok(()) };
+        let reads = |plan: &&PipelinePlan| !reloaded.unchanged.contains(&plan.name);
+        let exclusive = |plan: &'_ PipelinePlan| {
+            let mut inputs = plan.config.inputs.iter();
+            inputs.find_map(|input| input.exclusive())
+        };
+        let mut readers = running.filter(reads);
+        let reader = readers.find_map(|plan| Some((plan, exclusive(plan)?)));
+        let Some((reader, exclusive)) = reader else {
+            return Ok(());
+        };
         let now = new.iter().find(|plan| plan.name == reader.name);
         let (position, what) = match now {
             Some(now) => (&now.config.position, "changed"),
             None => (&reader.config.position, "removed"),
         };
         let message = format!(
-            "pipeline {} reads the standard input, which cannot be opened again, and was {what}",
+            "pipeline {} reads {exclusive}, which cannot be opened again, and was {what}",
             reader.name
         );
         let hint = "undo the change of this pipeline, or restart the agent".to_owned();
@@ -285,11 +291,6 @@ async fn drain(leaving: &mut [Running]) {
         }
         sleep(LOOK_EVERY).await;
     }
-}
-
-fn reads_stdin(plan: &PipelinePlan) -> bool {
-    let mut inputs = plan.config.inputs.iter();
-    inputs.any(|input| matches!(input, Input::Stdin(..)))
 }
 
 /// Without the line: it may hold a secret, and this is shown to whoever asks.

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use anyhow::Context;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
-use tailrace_config::{Input, MultilineBy, MultilinePreset};
+use tailrace_config::Input;
+use tailrace_input::options::{MultilineBy, MultilinePreset};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
@@ -99,7 +100,7 @@ fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()
 }
 
 fn explain_multiline(input: &Input, out: &mut dyn Write) -> io::Result<()> {
-    let Some(multiline) = input.multiline() else {
+    let Some(multiline) = input.records().multiline else {
         return Ok(());
     };
     let what = match &multiline.by {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use indicatif::HumanBytes;
-use tailrace_config::{Input, StdinQueue};
+use tailrace_config::Input;
 use tailrace_input::{SegmentState, check_queue};
 
 use crate::cli::{ConfigArgs, Failure};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (config, _) = crate::run::load(config)?;
     let (mut queues, mut damaged) = (0, 0);
     for (name, pipeline) in &config.pipelines {
-        let has_queue = |input: &Input| matches!(input, Input::Stdin(stdin, _) if matches!(stdin.queue, StdinQueue::Disk(_)));
+        let has_queue = |input: &Input| input.disk_queue_bytes_max().is_some();
         if pipeline.inputs.iter().any(has_queue) {
             queues += 1;
             let dir = config.data_dir.join("queue").join(name);

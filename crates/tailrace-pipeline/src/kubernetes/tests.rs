@@ -5,13 +5,20 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
+use tailrace_input::InputOptions;
+use tailrace_kubernetes::Source;
 use tailrace_testkit::{PodsApi, pod};
 
 use super::*;
 use crate::facts::{CurrentFacts, FactsConfig};
 
 /// The input with these options.
-fn input(options: &str) -> KubernetesInput {
+fn input(options: &str) -> Arc<dyn InputOptions> {
+    let loaded = load(options).unwrap();
+    Arc::clone(&loaded.pipelines["p"].inputs[0].kind)
+}
+
+fn load(options: &str) -> Result<tailrace_config::Config, Vec<tailrace_config::Diagnostic>> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tailrace.yaml");
     let text = format!(
@@ -19,16 +26,12 @@ fn input(options: &str) -> KubernetesInput {
          output: {{type: discard}}}}}}\n"
     );
     std::fs::write(&path, text).unwrap();
-    let loaded = tailrace_config::load(std::slice::from_ref(&path), &|_| None).unwrap();
-    match &loaded.pipelines["p"].inputs[0] {
-        tailrace_config::Input::Kubernetes(input, _) => (**input).clone(),
-        other => panic!("{other:?}"),
-    }
+    tailrace_config::load(std::slice::from_ref(&path), &|_| None)
 }
 
 #[track_caller]
 fn check(options: &str, read: &[&str], left_out: &[&str]) {
-    let globs = file_config(&input(options)).globs().unwrap();
+    let globs = input(options).files().unwrap().globs().unwrap();
     for path in read {
         assert!(
             globs.matches(Path::new(path)),
@@ -81,11 +84,12 @@ fn containers_are_chosen_by_the_names_in_their_paths() {
 
 #[test]
 fn a_selector_that_is_none_is_told_at_its_input() {
-    let config = pods_config(&input("pod_selector: 'app=web'"));
-    assert!(config.check().is_ok());
-    let config = pods_config(&input("pod_selector: 'app in web'"));
-    let error = config.check().unwrap_err();
-    assert_eq!(error.field(), "pod_selector");
+    let pods = input("pod_selector: 'app=web'").pods().unwrap();
+    assert_eq!(pods.config.pod_selector, "app=web");
+    let errors = load("pod_selector: 'app in web'").unwrap_err();
+    let error = errors[0].to_string();
+    assert!(error.contains("tailrace.yaml:2:"), "{error}");
+    assert!(error.contains("pod_selector"), "{error}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tailrace_input::SourceId;
 use tracing::warn;
 
-use super::{Reader, Source};
+use super::Reader;
 use crate::pipeline::Pipeline;
 use crate::watermark::Slot;
 
@@ -60,9 +60,7 @@ impl Reader {
     }
 
     pub(super) fn hold(&mut self) {
-        if let Source::Files(follower) = &mut self.source {
-            follower.hold();
-        }
+        self.input.hold();
     }
 
     /// Detaches the output that others would have to wait for.
@@ -179,11 +177,10 @@ impl Reader {
         let Some(behind) = pipeline.tracker.behind(output, slot) else {
             return true;
         };
-        let file = match &mut self.source {
-            Source::Files(follower) if catch_up.len() < follower.open_files_max() => {
-                follower.reread(source, behind.offset)
-            }
-            _ => None,
+        let file = if catch_up.len() < self.input.rereads_max() {
+            self.input.reread(source, behind.offset)
+        } else {
+            None
         };
         if file.is_none() && pipeline.is_required(output) {
             return false;
