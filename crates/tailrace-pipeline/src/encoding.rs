@@ -210,22 +210,26 @@ pub(crate) fn recode(payload: &Payload, encoding: Encoding) -> Payload {
 
 impl EncodingState {
     /// Encodes and compresses one batch; `survivors` are the records of the batch that its rows are, `None` is each
-    /// once.
+    /// once. `None` if its requests would hold more than `bytes_max`: they are not kept then.
     pub(crate) fn encode(
         &mut self,
         envelope: &Envelope<'_>,
         parts: &[Part<'_>],
         survivors: Option<&[u32]>,
-    ) -> Vec<EncodedRequest> {
+        bytes_max: usize,
+    ) -> Option<Vec<EncodedRequest>> {
         let encoding = self.compression.get();
         if encoding != self.compressor_encoding {
             self.compressor = compressor(encoding);
             self.compressor_encoding = encoding;
         }
         let compressor = &mut self.compressor;
-        let mut requests = Vec::new();
+        let (mut requests, mut held) = (Vec::new(), 0);
         let mut finish = |request: &Request| {
-            requests.push(EncodedRequest {
+            if held > bytes_max {
+                return;
+            }
+            let request = EncodedRequest {
                 payload: Payload {
                     bytes: Bytes::from(compressor.compress(&request.bytes)),
                     encoding,
@@ -236,7 +240,9 @@ impl EncodingState {
                     ends: request.ends.clone(),
                     records: original(&request.records, survivors),
                 }),
-            });
+            };
+            held += request.held_bytes();
+            requests.push(request);
         };
         match &mut self.encoder {
             AnyEncoder::Otlp(encoder) => encoder.encode(envelope, parts, &mut finish),
@@ -255,7 +261,7 @@ impl EncodingState {
                 Stats::default()
             }
         };
-        requests
+        (held <= bytes_max).then_some(requests)
     }
 }
 
