@@ -66,7 +66,7 @@ section! {
         /// What workers, batches, unfinished records and requests in flight may take together, beside the 40 MiB that the
         /// process takes before it reads. Workers and buffers are measured out of it; a configuration that cannot fit is
         /// refused with the sum.
-        memory: Option<u64> = Size<{ 32 * MIB }, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
+        memory: Option<u64> = Size<MIB, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
     }
 }
 

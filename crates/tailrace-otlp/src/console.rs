@@ -60,6 +60,12 @@ impl ConsoleEncoder {
         }
     }
 
+    /// Between two batches: keeps at most so many bytes of the buffers of lines.
+    pub fn release(&mut self, bytes: usize) {
+        self.lines.release(bytes);
+        self.text.shrink_to(bytes);
+    }
+
     /// Encodes all rows of `parts` and emits requests in order, none of them empty.
     pub fn encode(
         &mut self,

@@ -208,6 +208,12 @@ impl Encoder {
         self.values.stats
     }
 
+    /// Between two batches: keeps at most so many bytes of the buffer of requests.
+    pub fn release(&mut self, bytes: usize) {
+        self.values.out.release(bytes);
+        self.request.release(bytes);
+    }
+
     fn open_group(&mut self, facts: &SourceFacts) {
         let out = &mut self.values.out;
         let start = out.len();

@@ -69,6 +69,11 @@ impl NdjsonEncoder {
         });
         self.lines.finish(emit)
     }
+
+    /// Between two batches: keeps at most so many bytes of the buffer of lines.
+    pub fn release(&mut self, bytes: usize) {
+        self.lines.release(bytes);
+    }
 }
 
 fn write_row(
@@ -278,6 +283,9 @@ pub(crate) struct Lines {
     stats: Stats,
 }
 
+/// Memory kept for the next line that does not fit.
+const CARRIED_BYTES_KEPT: usize = 64 * 1024;
+
 impl Lines {
     pub(crate) fn new(bytes_max: usize) -> Lines {
         Lines {
@@ -305,6 +313,8 @@ impl Lines {
             self.request.bytes.truncate(start);
             self.emit(emit);
             self.request.bytes.extend_from_slice(&self.carried);
+            self.carried.clear();
+            self.carried.shrink_to(CARRIED_BYTES_KEPT);
         }
         // Requests and records are far below 4 GiB.
         self.request.ends.push(self.request.bytes.len() as u32);
@@ -324,7 +334,13 @@ impl Lines {
         self.stats.bytes += self.request.bytes.len() as u64;
         emit(&self.request);
         self.request.bytes.clear();
+        // More only a line needed that is longer than a request.
+        self.request.bytes.shrink_to(2 * self.bytes_max);
         self.request.ends.clear();
         self.request.records.clear();
+    }
+
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.request.release(bytes);
     }
 }

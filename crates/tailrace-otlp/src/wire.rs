@@ -107,6 +107,13 @@ impl Buffer {
         self.at = 0;
     }
 
+    /// Keeps at most so much memory for the next use.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.bytes.shrink_to_fit();
+        self.at = 0;
+    }
+
     /// Makes sure that `count` more bytes can be written, and gives them.
     #[inline]
     fn room(&mut self, count: usize) -> &mut [u8] {
@@ -119,6 +126,12 @@ impl Buffer {
     #[cold]
     fn grow(&mut self, count: usize) {
         const STEP: usize = 16 * 1024;
+        const LONG: usize = 256 * 1024;
+        if count >= LONG {
+            // Twice of what is needed would be megabytes.
+            let more = (self.at + count).saturating_sub(self.bytes.len());
+            self.bytes.reserve_exact(more);
+        }
         self.bytes.resize(self.at + count.max(STEP), 0);
     }
 

@@ -166,10 +166,11 @@ impl Credit {
         }
     }
 
-    /// Whether more is reserved than should be. What detached outputs hold counts beyond the capacity.
+    /// Whether so much is reserved that a batch in parts has to wait: half of the capacity, for the next part comes on top.
+    /// What detached outputs hold counts beyond it.
     pub(crate) fn is_exceeded(&self) -> bool {
         let capacity = self.capacity();
-        self.used() > capacity + self.shares.forgiven().min(capacity)
+        self.used() > capacity / 2 + self.shares.forgiven().min(capacity)
     }
 
     /// Wakes all who wait; nothing can be reserved any more.

@@ -1,6 +1,6 @@
 //! Encodings a pipeline's outputs want, each made once per batch: OTLP protobuf with a field
-//! mapping, or lines for `stdout` and `file`. Keeps the encoder and the compressor between
-//! batches. Never sends.
+//! mapping, or lines for `stdout` and `file`. Keeps the encoder between batches; a worker's
+//! compressors serve all pipelines. Never sends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,12 +105,25 @@ impl EncodedRequest {
     }
 }
 
-/// Encoder and compressor of one encoding in one worker.
+/// Encoder of one encoding in one worker.
 pub(crate) struct EncodingState {
     encoder: AnyEncoder,
     compression: Arc<SharedEncoding>,
-    compressor: Compressor,
-    compressor_encoding: Encoding,
+}
+
+/// The compressors of one worker, for all pipelines.
+#[derive(Default)]
+pub(crate) struct Compressors(Vec<(Encoding, Compressor)>);
+
+impl Compressors {
+    fn of(&mut self, encoding: Encoding) -> &mut Compressor {
+        let known = self.0.iter().position(|(known, _)| *known == encoding);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((encoding, compressor(encoding)));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
 }
 
 enum AnyEncoder {
@@ -138,12 +151,19 @@ impl EncodingState {
             }
             FormatPlan::Count => AnyEncoder::Count,
         };
-        let encoding = plan.compression.get();
         Self {
             encoder,
             compression: Arc::clone(&plan.compression),
-            compressor: compressor(encoding),
-            compressor_encoding: encoding,
+        }
+    }
+
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        match &mut self.encoder {
+            AnyEncoder::Otlp(encoder) => encoder.release(bytes),
+            AnyEncoder::Ndjson(encoder) => encoder.release(bytes),
+            AnyEncoder::Console(encoder) => encoder.release(bytes),
+            AnyEncoder::Count => {}
         }
     }
 }
@@ -217,13 +237,10 @@ impl EncodingState {
         parts: &[Part<'_>],
         survivors: Option<&[u32]>,
         bytes_max: usize,
+        compressors: &mut Compressors,
     ) -> Option<Vec<EncodedRequest>> {
         let encoding = self.compression.get();
-        if encoding != self.compressor_encoding {
-            self.compressor = compressor(encoding);
-            self.compressor_encoding = encoding;
-        }
-        let compressor = &mut self.compressor;
+        let compressor = compressors.of(encoding);
         let (mut requests, mut held) = (Vec::new(), 0);
         let mut finish = |request: &Request| {
             if held > bytes_max {

@@ -16,6 +16,17 @@ pub(crate) struct Unfinished<T> {
     count: AtomicUsize,
 }
 
+/// What a job is for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next<T> {
+    /// A batch that was begun.
+    Take(T),
+    /// The next batch.
+    Begin,
+    /// Nothing yet.
+    Wait,
+}
+
 /// A batch that may have something in flight.
 pub(crate) trait InParts {
     /// Whether nothing of it is in flight.
@@ -42,14 +53,18 @@ impl<T: InParts> Unfinished<T> {
         self.waiting().push(batch);
     }
 
-    /// Takes a batch that can go on.
-    pub(crate) fn take(&self, is_exceeded: impl FnOnce() -> bool) -> Option<T> {
+    /// What a job of the lane is for.
+    pub(crate) fn take(&self, is_exceeded: impl FnOnce() -> bool) -> Next<T> {
         if self.count.load(Ordering::Acquire) == 0 {
-            return None;
+            return Next::Begin;
         }
         let mut waiting = self.waiting();
-        let at = next(&waiting, is_exceeded())?;
-        Some(waiting.remove(at))
+        let is_exceeded = is_exceeded();
+        match next(&waiting, is_exceeded) {
+            Some(at) => Next::Take(waiting.remove(at)),
+            None if is_exceeded => Next::Wait,
+            None => Next::Begin,
+        }
     }
 
     /// Whether a batch of the lane can go on, or be begun.
@@ -93,18 +108,19 @@ mod tests {
         let unfinished = Unfinished::default();
         // Ordinary batches never look at the bound.
         assert!(unfinished.can_go_on(|| unreachable!()));
-        assert_eq!(unfinished.take(|| unreachable!()), None);
+        assert_eq!(unfinished.take(|| unreachable!()), Next::Begin);
         unfinished.begin();
         assert!(!unfinished.can_go_on(|| true), "in somebody's hands");
-        assert!(unfinished.can_go_on(|| false), "another one is begun");
+        assert!(unfinished.can_go_on(|| false));
+        assert_eq!(unfinished.take(|| false), Next::Begin, "another one");
         unfinished.begin();
         unfinished.put(false);
         assert!(!unfinished.can_go_on(|| true));
-        assert_eq!(unfinished.take(|| true), None);
+        assert_eq!(unfinished.take(|| true), Next::Wait);
         unfinished.put(true);
         assert!(unfinished.can_go_on(|| true));
-        assert_eq!(unfinished.take(|| true), Some(true));
-        assert_eq!(unfinished.take(|| false), Some(false));
+        assert_eq!(unfinished.take(|| true), Next::Take(true));
+        assert_eq!(unfinished.take(|| false), Next::Take(false));
         unfinished.end();
         unfinished.end();
         assert!(unfinished.can_go_on(|| unreachable!()));

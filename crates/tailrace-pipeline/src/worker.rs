@@ -19,7 +19,7 @@ use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_sql::{OutputValue, Rows, split_values};
 
 use crate::delivery::OpenBatch;
-use crate::encoding::{EncodedRequest, EncodingState};
+use crate::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::failed::FailedValues;
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
@@ -31,7 +31,7 @@ use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
-use crate::unfinished::InParts;
+use crate::unfinished::{InParts, Next};
 use contained::Made;
 
 /// What the workers of an agent share.
@@ -56,7 +56,9 @@ pub(crate) fn run(shared: &Shared, number: usize) {
     let mut around = Around {
         failpoints: &shared.failpoints,
         marks: shared.in_progress.worker(number),
+        compressors: Compressors::default(),
     };
+    let mut last = None;
     while let Some(job) = jobs.pop() {
         // It is there until all of its jobs are done.
         let Some(pipeline) = &pipelines.get(job.pipeline) else {
@@ -69,10 +71,15 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         let lane = &pipeline.lanes[job.lane];
         let is_exceeded = || pipeline.credit_of(job.lane).is_exceeded();
         let can_go_on = || lane.unfinished.can_go_on(is_exceeded);
-        if !can_go_on() {
+        let next = lane.unfinished.take(is_exceeded);
+        if matches!(next, Next::Wait) {
             jobs.put_off(job, can_go_on);
             continue;
         }
+        if last.is_some_and(|last| last != job) {
+            release(&mut states);
+        }
+        last = Some(job);
         let lanes = || pipeline.lanes.iter().map(|_| None).collect();
         let state = &mut states.entry(job.pipeline).or_insert_with(lanes)[job.lane];
         // Behind the inputs' own lanes stand those of outputs that catch up.
@@ -80,11 +87,11 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         let mut is_done = true;
         faults.guard("a worker", || {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
-            let work = lane.unfinished.take(is_exceeded);
-            let begun = || worker.begin(pipeline, job, jobs, &mut memory, &around);
-            let Some(mut work) = work.or_else(begun) else {
-                return;
+            let work = match next {
+                Next::Take(work) => Some(work),
+                _ => worker.begin(pipeline, job, jobs, &mut memory, &around),
             };
+            let Some(mut work) = work else { return };
             is_done = worker.go_on(pipeline, &mut work, &mut around);
             if is_done {
                 pipeline.pass_turns(&mut work.framed);
@@ -109,6 +116,16 @@ pub(crate) fn run(shared: &Shared, number: usize) {
 struct Around<'a> {
     failpoints: &'a Failpoints,
     marks: Marks,
+    compressors: Compressors,
+}
+
+/// Before a worker turns to another lane: what all lanes keep of each kind of buffer is bounded.
+fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
+    const BYTES_MAX: usize = 4 * 1024 * 1024;
+    let workers = || states.values().flatten().flatten();
+    let bytes = BYTES_MAX / workers().count().max(1);
+    let workers = states.values_mut().flatten().flatten();
+    workers.for_each(|worker| worker.release(bytes));
 }
 
 /// A framed batch, and what is done of it.
@@ -158,6 +175,13 @@ impl Worker {
             scope: in_progress::scope_of(plan),
             piece_max: u32::MAX,
         }
+    }
+
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    fn release(&mut self, bytes: usize) {
+        self.transform.release(bytes);
+        let encodings = &mut self.encodings;
+        encodings.iter_mut().for_each(|it| it.release(bytes));
     }
 
     /// Frames the oldest batch that waits in a lane; `None` if nothing of it is left to be processed.
@@ -245,7 +269,13 @@ impl Worker {
     }
 
     /// Transforms and encodes a batch; `None` if what its query makes of it is too large for one piece.
-    fn make(&mut self, pipeline: &Pipeline, framed: &Framed, look_at_all: bool) -> Option<Made> {
+    fn make(
+        &mut self,
+        pipeline: &Pipeline,
+        framed: &Framed,
+        look_at_all: bool,
+        compressors: &mut Compressors,
+    ) -> Option<Made> {
         let records = framed.frames.records.len();
         let transform = || self.transform.run(&pipeline.plan, framed, look_at_all);
         let transformed = tailrace_sql::bounded(records, transform);
@@ -264,7 +294,8 @@ impl Worker {
                     1 => usize::MAX,
                     _ => piece_bytes_max(framed),
                 };
-                self.encode(&pipeline.plan, framed, columns, &uids, bytes_max)?
+                let of_batch = (framed, columns, &uids[..]);
+                self.encode(&pipeline.plan, of_batch, bytes_max, compressors)?
             }
             None => vec![Vec::new(); self.encodings.len()],
         };
@@ -296,10 +327,9 @@ impl Worker {
     fn encode(
         &mut self,
         plan: &PipelinePlan,
-        framed: &Framed,
-        columns: &Columns,
-        uids: &[u128],
+        (framed, columns, uids): (&Framed, &Columns, &[u128]),
         bytes_max: usize,
+        compressors: &mut Compressors,
     ) -> Option<Vec<Vec<EncodedRequest>>> {
         let scanned = &columns.scanned;
         let survivors = columns.survivors.as_deref();
@@ -321,7 +351,7 @@ impl Worker {
                 uids,
                 runs: &runs,
             };
-            encoding.encode(&envelope, &parts, survivors, bytes_max)
+            encoding.encode(&envelope, &parts, survivors, bytes_max, compressors)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
     }
@@ -329,7 +359,7 @@ impl Worker {
 
 /// What the requests of a piece of a batch may hold, for one encoding: some times what was read.
 fn piece_bytes_max(framed: &Framed) -> usize {
-    const LEAST: usize = 4 * 1024 * 1024;
+    const LEAST: usize = 2 * 1024 * 1024;
     LEAST + 2 * framed.buffers.iter().map(Bytes::len).sum::<usize>()
 }
 

@@ -20,6 +20,7 @@
     reason = "text is validated once per record, not again per value and array"
 )]
 
+use std::str::Utf8Chunk;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray};
@@ -286,6 +287,11 @@ struct Repair {
     count: u64,
 }
 
+/// What stands for bytes that are no text.
+const MARK: &str = "\u{fffd}";
+/// The room for text that is longer is not more than that.
+const LONG: usize = 256 * 1024;
+
 impl Repair {
     /// Repairs those of the spans whose bytes are no text.
     fn check(&mut self, bytes: &[u8], spans: &mut [Span]) {
@@ -300,8 +306,22 @@ impl Repair {
     fn push(&mut self, text: &[u8]) -> Span {
         self.count += 1;
         let start = self.bytes.len();
-        self.bytes
-            .extend_from_slice(String::from_utf8_lossy(text).as_bytes());
+        let added = |chunk: Utf8Chunk<'_>| {
+            let mark = if chunk.invalid().is_empty() { "" } else { MARK };
+            chunk.valid().len() + mark.len()
+        };
+        let len = text.utf8_chunks().map(added).sum();
+        match len < LONG {
+            true => self.bytes.reserve(len),
+            // Twice of what is needed would be megabytes.
+            false => self.bytes.reserve_exact(len),
+        }
+        for chunk in text.utf8_chunks() {
+            self.bytes.extend_from_slice(chunk.valid().as_bytes());
+            if !chunk.invalid().is_empty() {
+                self.bytes.extend_from_slice(MARK.as_bytes());
+            }
+        }
         match (u32::try_from(start), u32::try_from(self.bytes.len())) {
             (Ok(start), Ok(end)) => Span {
                 buffer: self.buffer,

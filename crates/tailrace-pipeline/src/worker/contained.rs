@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Around, Work, Worker, piece_bytes_max};
 use crate::contain;
 use crate::crashed::Crashed;
-use crate::encoding::EncodedRequest;
+use crate::encoding::{Compressors, EncodedRequest};
 use crate::failpoint::Failpoints;
 use crate::in_progress::{DEATHS_MAX, Group};
 use crate::pipeline::Pipeline;
@@ -47,7 +47,12 @@ impl Worker {
             let marked = around
                 .marks
                 .begin(self.scope, (&work.framed, &group), tracker);
-            let rest = self.halve(pipeline, work, group.records, around.failpoints);
+            let rest = self.halve(
+                pipeline,
+                work,
+                group.records,
+                (around.failpoints, &mut around.compressors),
+            );
             drop(marked);
             if let Some(records) = rest {
                 work.piece_max = self.piece_max;
@@ -69,7 +74,7 @@ impl Worker {
         pipeline: &Arc<Pipeline>,
         work: &mut Work,
         records: Range<u32>,
-        failpoints: &Failpoints,
+        (failpoints, compressors): (&Failpoints, &mut Compressors),
     ) -> Option<Range<u32>> {
         let last = records.end;
         let mut left = vec![records];
@@ -88,7 +93,7 @@ impl Worker {
             let batch = part.as_ref().unwrap_or(framed);
             let made = contain::catch(|| {
                 failpoints.look_at(batch);
-                self.make(pipeline, batch, work.look_at_all)
+                self.make(pipeline, batch, work.look_at_all, compressors)
             });
             let middle = records.start + (records.end - records.start) / 2;
             match made {
@@ -114,6 +119,7 @@ impl Worker {
                 Err(panic) => {
                     // What the panic left half done must not be built upon.
                     *self = Self::new(&pipeline.plan, self.input);
+                    *compressors = Compressors::default();
                     if middle == records.start {
                         let crashed = Crashed::panicked(framed, records.start, &panic);
                         work.made.crashed.push(crashed);

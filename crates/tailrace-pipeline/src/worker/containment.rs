@@ -28,6 +28,7 @@ struct Bench {
     dir: TempDir,
     runtime: Runtime,
     built: Built,
+    jobs: Arc<Jobs>,
     in_progress: Arc<InProgress>,
     failpoints: Failpoints,
     slot: Slot,
@@ -48,10 +49,11 @@ impl Bench {
         let loaded = config::load(std::slice::from_ref(&path), &|_| None).unwrap();
         let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
         let runtime = Runtime::new().unwrap();
+        let jobs = Arc::<Jobs>::default();
         let around = Surroundings {
             id: PipelineId(1),
             queue_bytes: 16 << 20,
-            jobs: &Arc::default(),
+            jobs: &jobs,
             metrics: &Metrics::register(&mut Registry::default()),
             runtime: runtime.handle(),
             faults: &Faults::new(),
@@ -80,6 +82,7 @@ impl Bench {
             dir,
             runtime,
             built,
+            jobs,
             failpoints: Failpoints::default(),
             slot,
             read_to: 0,
@@ -110,6 +113,15 @@ impl Bench {
         (offset, is_new): (u64, bool),
         text: &str,
     ) -> Framed {
+        self.read(lane, (offset, is_new), text);
+        let pipeline = self.pipeline();
+        let lane = &pipeline.lanes[lane];
+        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
+        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
+    }
+
+    /// Puts text into the queue of a lane.
+    fn read(&self, lane: usize, (offset, is_new): (u64, bool), text: &str) {
         let slot = self.slot;
         let opened = SourceEvent::Opened {
             slot,
@@ -127,9 +139,7 @@ impl Bench {
             start: 0,
             end,
         });
-        let pipeline = self.pipeline();
-        let lane = &pipeline.lanes[lane];
-        lane.queue.push(RawBatch {
+        self.pipeline().lanes[lane].queue.push(RawBatch {
             bytes: Bytes::from(text.to_owned()),
             events,
             credit: None,
@@ -137,8 +147,6 @@ impl Bench {
             observed_ns: 0,
             read_at: Instant::now(),
         });
-        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
-        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
     }
 
     fn process(&self, worker: &mut Worker, framed: Framed) {
@@ -176,6 +184,7 @@ impl Bench {
         Around {
             failpoints: &self.failpoints,
             marks: self.in_progress.worker(0),
+            compressors: Compressors::default(),
         }
     }
 
@@ -356,13 +365,13 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
             .rev();
         let unfinished = &pipeline.lanes[0].unfinished;
         let is_exceeded = || pipeline.credit.is_exceeded();
+        let take = || match unfinished.take(is_exceeded) {
+            Next::Take(work) => Some(work),
+            Next::Begin | Next::Wait => None,
+        };
         let (mut peak, mut waited) = (0, 0);
         let until = Instant::now() + Duration::from_secs(120);
-        while let Some(mut work) = begun
-            .next()
-            .flatten()
-            .or_else(|| unfinished.take(is_exceeded))
-        {
+        while let Some(mut work) = begun.next().flatten().or_else(take) {
             if !bench.go_on(&mut worker, &mut work) {
                 unfinished.put(work);
                 waited += 1;
@@ -388,6 +397,39 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
         }
         assert_eq!(pipeline.credit.used(), 0);
     }
+}
+
+#[test]
+fn workers_make_all_of_it_whoever_has_to_wait() {
+    let query = "SELECT n, repeat('x', 100000) AS r FROM logs";
+    let mut bench = Bench::new(&format!("transform: \"{query}\""));
+    let pipeline = Arc::clone(bench.pipeline());
+    let shared = Shared {
+        jobs: Arc::clone(&bench.jobs),
+        pipelines: Pipelines::default(),
+        faults: Faults::new(),
+        failpoints: Failpoints::default(),
+        in_progress: Arc::clone(&bench.in_progress),
+    };
+    shared.pipelines.add(Arc::clone(&pipeline));
+    for n in 0..12 {
+        let text = lines(100 * n..100 * n + 100);
+        bench.read(0, (bench.read_to, n == 0), &text);
+        bench.read_to += text.len() as u64;
+        pipeline.tracker.read(bench.slot, bench.read_to);
+        pipeline.push_job(0);
+    }
+    bench.jobs.close();
+    std::thread::scope(|scope| {
+        for number in 0..3 {
+            let shared = &shared;
+            scope.spawn(move || run(shared, number));
+        }
+    });
+    assert!(!shared.faults.any());
+    bench.drain();
+    assert_eq!(bench.written("one"), Vec::from_iter(0..1200));
+    assert_eq!(bench.written("two"), Vec::from_iter(0..1200));
 }
 
 #[test]

@@ -113,7 +113,12 @@ fn image(worker: &mut Worker, way: Way, plan: &PipelinePlan, framed: &Framed) ->
         return image;
     };
     let requests = worker
-        .encode(plan, framed, columns, &[], usize::MAX)
+        .encode(
+            plan,
+            (framed, columns, &[]),
+            usize::MAX,
+            &mut Compressors::default(),
+        )
         .unwrap();
     for request in requests.into_iter().flatten() {
         let (ends, records) = (request.table.ends.clone(), request.table.records.clone());
@@ -461,10 +466,9 @@ fn what_is_dropped_is_filtered_only() {
     let requests = worker
         .encode(
             &plan,
-            &framed,
-            &transformed.columns.unwrap(),
-            &[],
+            (&framed, &transformed.columns.unwrap(), &[]),
             usize::MAX,
+            &mut Compressors::default(),
         )
         .unwrap();
     let records = requests.iter().flatten().map(|it| it.table.records.clone());
