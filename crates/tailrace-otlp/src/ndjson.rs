@@ -344,3 +344,25 @@ impl Lines {
         self.request.release(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_leaves_no_memory_behind() {
+        const REQUEST: usize = 1024 * 1024;
+        let mut lines = Lines::new(REQUEST);
+        let mut written = 0;
+        let mut emit = |request: &Request| written += request.bytes.len();
+        for len in [10, 20 * REQUEST, 10] {
+            lines.line(0, &mut emit, |out, _| out.resize(out.len() + len, b'x'));
+        }
+        lines.finish(&mut emit);
+        assert!(lines.request.bytes.capacity() <= 2 * REQUEST);
+        assert!(lines.carried.capacity() <= CARRIED_BYTES_KEPT);
+        lines.release(1024);
+        assert!(lines.request.bytes.capacity() <= 1024);
+        assert_eq!(written, 20 * REQUEST + 23);
+    }
+}

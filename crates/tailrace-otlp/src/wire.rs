@@ -482,6 +482,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_text_takes_what_it_needs_and_is_given_back() {
+        let mut buffer = Buffer::default();
+        buffer.bytes(b"short");
+        let long = vec![b'x'; 3 << 20];
+        buffer.bytes(&long);
+        buffer.bytes(&long);
+        assert_eq!(buffer.len(), 5 + 2 * long.len());
+        assert!(buffer.bytes.capacity() < 7 << 20, "not twice as much");
+        buffer.release(1024);
+        assert!(buffer.bytes.capacity() <= 1024);
+    }
+
+    #[test]
     fn varints_are_minimal_and_read_back() {
         for shift in 0..64 {
             for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) + 1, u64::MAX] {

@@ -20,7 +20,6 @@
     reason = "text is validated once per record, not again per value and array"
 )]
 
-use std::str::Utf8Chunk;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray};
@@ -289,7 +288,7 @@ struct Repair {
 
 /// What stands for bytes that are no text.
 const MARK: &str = "\u{fffd}";
-/// The room for text that is longer is not more than that.
+/// The room for text that is as long is reserved at once.
 const LONG: usize = 256 * 1024;
 
 impl Repair {
@@ -306,15 +305,9 @@ impl Repair {
     fn push(&mut self, text: &[u8]) -> Span {
         self.count += 1;
         let start = self.bytes.len();
-        let added = |chunk: Utf8Chunk<'_>| {
-            let mark = if chunk.invalid().is_empty() { "" } else { MARK };
-            chunk.valid().len() + mark.len()
-        };
-        let len = text.utf8_chunks().map(added).sum();
-        match len < LONG {
-            true => self.bytes.reserve(len),
-            // Twice of what is needed would be megabytes.
-            false => self.bytes.reserve_exact(len),
+        if text.len() >= LONG {
+            // A vector that doubles would copy megabytes, and keep as much as it has; what is not written costs nothing.
+            self.bytes.reserve_exact(text.len() * MARK.len());
         }
         for chunk in text.utf8_chunks() {
             self.bytes.extend_from_slice(chunk.valid().as_bytes());
