@@ -196,46 +196,44 @@ impl Worker {
         // Until it is known which keys the records have, every record tells of all of them.
         let look_at_all = !pipeline.columns_seen.told();
         let sweeper = self.transform.sweeper(&pipeline.plan, look_at_all);
-        let (framed, is_cut) = pipeline.lanes[job.lane].frame_next(sweeper, memory)?;
+        let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(sweeper, memory)?;
         if is_cut {
             // Another worker may go on with what is left.
             jobs.push(job);
         }
-        match self.work_of(pipeline, job.lane, framed, look_at_all, around) {
-            Ok(work) => Some(work),
-            Err(mut framed) => {
-                pipeline.pass_turns(&mut framed);
-                *memory = framed.take_memory();
-                None
-            }
+        let work = self.work_of(pipeline, job.lane, &mut framed, look_at_all, around);
+        if work.is_none() {
+            pipeline.pass_turns(&mut framed);
+            *memory = framed.take_memory();
         }
+        work
     }
 
-    /// What is to be done of a framed batch; if nothing is, the batch.
+    /// What is to be done of a framed batch, which it takes; `None` if nothing is.
     fn work_of(
         &self,
         pipeline: &Arc<Pipeline>,
         lane: usize,
-        mut framed: Framed,
+        framed: &mut Framed,
         look_at_all: bool,
         around: &Around<'_>,
-    ) -> Result<Work, Framed> {
+    ) -> Option<Work> {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
-            pipeline.metrics.framed(&framed);
+            pipeline.metrics.framed(framed);
         }
         if records == 0 {
-            pipeline.settle_at_once(&mut framed);
-            return Err(framed);
+            pipeline.settle_at_once(framed);
+            return None;
         }
         if !framed.wanted.contains(&true) {
-            settled_before(pipeline, &framed, records as u64);
+            settled_before(pipeline, framed, records as u64);
             pipeline.waiting.settled();
-            return Err(framed);
+            return None;
         }
         let groups = around.marks.all();
-        let groups = groups.groups(self.scope, &framed, &pipeline.tracker);
-        Ok(Work {
+        let groups = groups.groups(self.scope, framed, &pipeline.tracker);
+        Some(Work {
             lane,
             look_at_all,
             groups: groups.into(),
@@ -245,7 +243,7 @@ impl Worker {
             },
             open: None,
             piece_max: u32::MAX,
-            framed,
+            framed: std::mem::take(framed),
         })
     }
 

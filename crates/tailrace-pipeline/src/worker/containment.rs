@@ -165,11 +165,12 @@ impl Bench {
         }
     }
 
-    fn begin(&self, worker: &Worker, lane: usize, framed: Framed) -> Option<Work> {
-        let around = self.around();
-        let work = worker.work_of(self.pipeline(), lane, framed, true, &around);
-        work.map_err(|mut framed| self.pipeline().pass_turns(&mut framed))
-            .ok()
+    fn begin(&self, worker: &Worker, lane: usize, mut framed: Framed) -> Option<Work> {
+        let work = worker.work_of(self.pipeline(), lane, &mut framed, true, &self.around());
+        if work.is_none() {
+            self.pipeline().pass_turns(&mut framed);
+        }
+        work
     }
 
     fn go_on(&self, worker: &mut Worker, work: &mut Work) -> bool {

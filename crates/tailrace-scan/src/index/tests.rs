@@ -209,8 +209,4 @@ fn what_a_batch_needed_is_given_back() {
     assert!(index.structurals.capacity() * size_of::<u32>() > 1 << 20);
     index.release(64 * 1024);
     assert!(index.structurals.capacity() * size_of::<u32>() <= 64 * 1024);
-    assert_eq!(
-        index.outlines.capacity(),
-        64 * 1024 / size_of::<super::Outline>()
-    );
 }
