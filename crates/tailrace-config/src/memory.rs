@@ -15,6 +15,9 @@ pub const MEMORY_DEFAULT: u64 = 64 * MIB;
 /// of `limits.memory`.
 pub const MEMORY_BASE: u64 = 40 * MIB;
 
+/// What all workers keep for each pipeline between batches, with the buffers of its reader; at least that of so many.
+const EACH_PIPELINE: u64 = 512 * 1024;
+const PIPELINES_MIN: u64 = 16;
 /// Columns, tables and a request of a batch, however small it is.
 const WORKER: u64 = 16 * MIB;
 /// A batch is held as it was read, repaired, unescaped, encoded and compressed.
@@ -43,7 +46,7 @@ impl Config {
     /// How many bytes may be in flight, with this much memory and so many workers.
     #[must_use]
     pub fn in_flight_memory(&self, memory: u64, workers: u64) -> u64 {
-        let others = self.worker_memory(memory).saturating_mul(workers);
+        let others = self.worker_memory(memory).saturating_mul(workers) + self.kept_memory();
         let left = memory.saturating_sub(others).min(in_flight_max(memory));
         left.max(IN_FLIGHT_MIN)
     }
@@ -51,8 +54,14 @@ impl Config {
     /// How many workers this much memory is enough for; at least one.
     #[must_use]
     pub fn workers_that_fit(&self, memory: u64) -> u64 {
-        let for_workers = memory.saturating_sub(in_flight_max(memory));
+        let others = in_flight_max(memory) + self.kept_memory();
+        let for_workers = memory.saturating_sub(others);
         (for_workers / self.worker_memory(memory)).max(1)
+    }
+
+    /// What is kept between batches.
+    fn kept_memory(&self) -> u64 {
+        EACH_PIPELINE * (self.pipelines.len() as u64).max(PIPELINES_MIN)
     }
 
     /// The least that `limits.memory` can be.
@@ -60,7 +69,7 @@ impl Config {
     pub fn memory_min(&self) -> u64 {
         let memory = self.limits.memory.unwrap_or(MEMORY_DEFAULT);
         let workers = self.workers.unwrap_or(1) as u64;
-        workers.saturating_mul(self.worker_memory(memory)) + IN_FLIGHT_MIN
+        workers.saturating_mul(self.worker_memory(memory)) + self.kept_memory() + IN_FLIGHT_MIN
     }
 }
 
@@ -81,14 +90,15 @@ pub(crate) fn check(config: &Config, node: &Node, reader: &mut Reader<'_>) -> bo
     let s = if workers == 1 { "" } else { "s" };
     let rounded = needed.next_multiple_of(MIB);
     let message = format!(
-        "limits.memory: {} is not enough: {workers} worker{s} of {} and {} in flight are {}",
+        "limits.memory: {} is not enough: {workers} worker{s} of {}, {} kept between batches and {} in flight are {}",
         write_size(memory),
         write_size(each.next_multiple_of(MIB)),
+        write_size(config.kept_memory().next_multiple_of(MIB)),
         write_size(IN_FLIGHT_MIN),
         write_size(rounded),
     );
-    let hint = "what a worker takes grows with batch.max_bytes (4 times) and with max_record_bytes above 1MiB (24 times): \
-                lower them, or workers, or set limits.memory to the sum"
+    let hint = "what a worker takes grows with batch.max_bytes (4 times) and with max_record_bytes above 1MiB (24 times), what is \
+                kept by 512KiB for each pipeline beyond 16: lower them, or workers, or set limits.memory to the sum"
         .to_owned();
     let place = match config.limits.memory {
         Some(_) => node.nearest(&["limits", "memory"]),
@@ -116,14 +126,40 @@ mod tests {
     #[test]
     fn workers_and_what_is_in_flight_share_the_memory() {
         let usual = config("");
-        for (memory, workers, in_flight) in [(32, 1, 8), (50, 1, 12), (64, 2, 16), (256, 9, 64)] {
+        for (memory, workers, in_flight) in [(32, 1, 4), (50, 1, 12), (64, 2, 16), (256, 9, 64)] {
             assert_eq!(usual.workers_that_fit(memory * MIB), workers, "{memory}");
             let got = usual.in_flight_memory(memory * MIB, workers) / MIB;
             assert_eq!(got, in_flight, "{memory}");
-            let sum = workers * usual.worker_memory(memory * MIB) + in_flight * MIB;
+            let workers = workers * usual.worker_memory(memory * MIB);
+            let sum = workers + usual.kept_memory() + in_flight * MIB;
             assert!(sum <= memory * MIB, "{memory}");
         }
         assert_eq!(usual.in_flight_memory(MIB, 256), IN_FLIGHT_MIN);
+    }
+
+    #[test]
+    fn what_is_not_enough_is_refused_with_the_sum() {
+        let refused = |limits: &str, pipelines: usize| {
+            let one = |n| {
+                format!(
+                    "p{n}: {{input: {{type: file, include: [/{n}]}}, output: {{type: stdout}}}}"
+                )
+            };
+            let all: Vec<String> = (0..pipelines).map(one).collect();
+            let text = format!("limits: {{{limits}}}\npipelines: {{{}}}", all.join(", "));
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("c.yaml");
+            std::fs::write(&path, text).expect("a file");
+            let loaded = crate::load(&[path], &|_| None);
+            loaded.err().map(|wrong| wrong[0].to_string())
+        };
+        assert_eq!(refused("memory: 32MiB", 16), None);
+        assert_eq!(refused("", 80), None);
+        let said = refused("memory: 31MiB", 1).expect("refused");
+        let sum = "1 worker of 20MiB, 8MiB kept between batches and 4MiB in flight are 32MiB";
+        assert!(said.contains(sum), "{said}");
+        let said = refused("", 81).expect("refused");
+        assert!(said.contains("41MiB kept between batches"), "{said}");
     }
 
     #[test]

@@ -65,8 +65,8 @@ section! {
     pub struct Limits {
         /// What workers, batches, unfinished records and requests in flight may take together, beside the 40 MiB that the
         /// process takes before it reads. Workers and buffers are measured out of it; a configuration that cannot fit is
-        /// refused with the sum.
-        memory: Option<u64> = Size<{ 32 * MIB }, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
+        /// refused with the sum, which is at least 32 MiB.
+        memory: Option<u64> = Size<MIB, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
     }
 }
 

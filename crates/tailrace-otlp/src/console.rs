@@ -106,6 +106,11 @@ impl Encoder for ConsoleEncoder {
         });
         self.lines.finish(emit)
     }
+
+    fn release(&mut self, bytes: usize) {
+        self.lines.release(bytes);
+        self.text.shrink_to(bytes);
+    }
 }
 
 impl ConsoleEncoder {

@@ -41,4 +41,7 @@ pub trait Encoder: Send {
         parts: &[Part<'_>],
         emit: &mut dyn FnMut(&Request),
     ) -> Stats;
+
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    fn release(&mut self, bytes: usize);
 }

@@ -79,6 +79,10 @@ impl Encoder for NdjsonEncoder {
         });
         self.lines.finish(emit)
     }
+
+    fn release(&mut self, bytes: usize) {
+        self.lines.release(bytes);
+    }
 }
 
 impl NdjsonEncoder {
@@ -298,6 +302,9 @@ pub(crate) struct Lines {
     stats: Stats,
 }
 
+/// Memory kept for the next line that does not fit.
+const CARRIED_BYTES_KEPT: usize = 64 * 1024;
+
 impl Lines {
     pub(crate) fn new(bytes_max: usize) -> Lines {
         Lines {
@@ -325,6 +332,8 @@ impl Lines {
             self.request.bytes.truncate(start);
             self.emit(emit);
             self.request.bytes.extend_from_slice(&self.carried);
+            self.carried.clear();
+            self.carried.shrink_to(CARRIED_BYTES_KEPT);
         }
         // Requests and records are far below 4 GiB.
         self.request.ends.push(self.request.bytes.len() as u32);
@@ -344,7 +353,35 @@ impl Lines {
         self.stats.bytes += self.request.bytes.len() as u64;
         emit(&self.request);
         self.request.bytes.clear();
+        // More only a line needed that is longer than a request.
+        self.request.bytes.shrink_to(2 * self.bytes_max);
         self.request.ends.clear();
         self.request.records.clear();
+    }
+
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.request.release(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_leaves_no_memory_behind() {
+        const REQUEST: usize = 1024 * 1024;
+        let mut lines = Lines::new(REQUEST);
+        let mut written = 0;
+        let mut emit = |request: &Request| written += request.bytes.len();
+        for len in [10, 20 * REQUEST, 10] {
+            lines.line(0, &mut emit, |out, _| out.resize(out.len() + len, b'x'));
+        }
+        lines.finish(&mut emit);
+        assert!(lines.request.bytes.capacity() <= 2 * REQUEST);
+        assert!(lines.carried.capacity() <= CARRIED_BYTES_KEPT);
+        lines.release(1024);
+        assert!(lines.request.bytes.capacity() <= 1024);
+        assert_eq!(written, 20 * REQUEST + 23);
     }
 }

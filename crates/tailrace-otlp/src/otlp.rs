@@ -202,6 +202,11 @@ impl Encoder for OtlpEncoder {
         self.lifts = lifts;
         self.values.stats
     }
+
+    fn release(&mut self, bytes: usize) {
+        self.values.out.release(bytes);
+        self.request.release(bytes);
+    }
 }
 
 impl OtlpEncoder {

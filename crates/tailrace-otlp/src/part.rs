@@ -141,6 +141,15 @@ pub struct Request {
     pub records: Vec<u32>,
 }
 
+impl Request {
+    /// Keeps at most so many bytes of memory in each buffer.
+    pub fn release(&mut self, bytes: usize) {
+        self.bytes.shrink_to(bytes);
+        self.ends.shrink_to(bytes / size_of::<u32>());
+        self.records.shrink_to(bytes / size_of::<u32>());
+    }
+}
+
 /// What an encoder did in one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {

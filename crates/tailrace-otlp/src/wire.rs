@@ -107,6 +107,13 @@ impl Buffer {
         self.at = 0;
     }
 
+    /// Keeps at most so much memory for the next use.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.bytes.shrink_to_fit();
+        self.at = 0;
+    }
+
     /// Makes sure that `count` more bytes can be written, and gives them.
     #[inline]
     fn room(&mut self, count: usize) -> &mut [u8] {
@@ -119,6 +126,12 @@ impl Buffer {
     #[cold]
     fn grow(&mut self, count: usize) {
         const STEP: usize = 16 * 1024;
+        const LONG: usize = 256 * 1024;
+        if count >= LONG {
+            // Twice of what is needed would be megabytes.
+            let more = (self.at + count).saturating_sub(self.bytes.len());
+            self.bytes.reserve_exact(more);
+        }
         self.bytes.resize(self.at + count.max(STEP), 0);
     }
 
@@ -467,6 +480,19 @@ impl<'a> Iterator for Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_text_takes_what_it_needs_and_is_given_back() {
+        let mut buffer = Buffer::default();
+        buffer.bytes(b"short");
+        let long = vec![b'x'; 3 << 20];
+        buffer.bytes(&long);
+        buffer.bytes(&long);
+        assert_eq!(buffer.len(), 5 + 2 * long.len());
+        assert!(buffer.bytes.capacity() < 7 << 20, "not twice as much");
+        buffer.release(1024);
+        assert!(buffer.bytes.capacity() <= 1024);
+    }
 
     #[test]
     fn varints_are_minimal_and_read_back() {

@@ -94,4 +94,6 @@ impl Encoder for Count {
         }
         Stats::default()
     }
+
+    fn release(&mut self, _bytes: usize) {}
 }

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub struct Agent {
     phase: watch::Sender<Phase>,
     /// How many inputs are read.
     reading: Arc<watch::Sender<usize>>,
+    /// How many workers run.
+    working: Arc<watch::Sender<usize>>,
 }
 
 /// An agent that was started and is dropped before it runs: something else kept the process from starting.
@@ -216,6 +219,7 @@ impl Agent {
             workers: Vec::new(),
             phase: watch::Sender::new(Phase::Running),
             reading: Arc::new(watch::Sender::new(0)),
+            working: Arc::new(watch::Sender::new(0)),
             grace: config.shutdown.grace,
             faults,
             runtime,
@@ -231,8 +235,17 @@ impl Agent {
     fn start_workers(&mut self, workers: usize) -> Result<(), Error> {
         for number in self.workers.len()..workers {
             let shared = Arc::clone(&self.workers_share);
-            let run = move || worker::run(&shared, number);
-            self.workers.push(thread("tailrace-work", run)?);
+            let working = Arc::clone(&self.working);
+            let run = move || {
+                worker::run(&shared, number);
+                working.send_modify(|working| *working -= 1);
+            };
+            self.working.send_modify(|working| *working += 1);
+            let started = thread("tailrace-work", run);
+            if started.is_err() {
+                self.working.send_modify(|working| *working -= 1);
+            }
+            self.workers.push(started?);
         }
         Ok(())
     }
@@ -319,21 +332,27 @@ impl Agent {
         drop(reloads);
         self.phase.send_replace(Phase::Draining);
         self.stop_reading();
-        let sending = self.running.iter_mut();
-        let sending: Vec<_> = sending.flat_map(|r| r.sending.drain(..)).collect();
         let (faults, grace) = (self.faults.clone(), self.grace);
+        let mut patience = Patience {
+            deadline: stopped.then(|| Instant::now() + grace),
+            grace,
+        };
+        let mut working = self.working.subscribe();
         self.runtime.block_on(async {
-            let mut sending = std::pin::pin!(all(sending));
-            if !stopped {
+            let worked = async {
                 tokio::select! {
-                    () = &mut sending => return,
-                    () = &mut stop => {}
+                    _ = working.wait_for(|&workers| workers == 0) => {}
                     () = faults.first() => {}
                 }
-            }
-            // What is not delivered by then is dropped, which is a nack.
-            let _ = tokio::time::timeout(grace, sending).await;
+            };
+            patience.wait(worked, stop.as_mut(), &faults).await;
         });
+        self.end_workers();
+        let sending = self.running.iter_mut();
+        let sending: Vec<_> = sending.flat_map(|r| r.sending.drain(..)).collect();
+        // What is not delivered by then is dropped, which is a nack.
+        let sent = patience.wait(all(sending), stop.as_mut(), &faults);
+        self.runtime.block_on(sent);
         // Ends deliveries that are left, before the last look at what is settled; a write to a
         // pipe that nobody reads is not waited for.
         self.runtime.shutdown_background();
@@ -352,13 +371,18 @@ impl Agent {
         view.summary(fault)
     }
 
-    /// Ends the readers and lets the workers finish what was read.
+    /// Ends the readers; workers end when they have finished what was read.
     fn stop_reading(&mut self) {
         for running in &self.running {
             running.pipeline.stop_reading();
         }
         join(self.running.iter_mut().flat_map(|r| r.readers.drain(..)));
         self.around.jobs.close();
+    }
+
+    /// Ends the workers, and the outputs when all is delivered. What waits to be made until more is delivered is given up.
+    fn end_workers(&mut self) {
+        self.around.jobs.abandon();
         join(self.workers.drain(..));
         for running in &self.running {
             running
@@ -367,6 +391,38 @@ impl Agent {
                 .iter()
                 .for_each(OutputHandle::close);
         }
+    }
+}
+
+/// How long the end of the agent is waited for.
+struct Patience {
+    /// None: until it is told to stop.
+    deadline: Option<Instant>,
+    grace: Duration,
+}
+
+impl Patience {
+    /// Waits for something, at most for the rest of the grace period once the agent was told to stop.
+    async fn wait(
+        &mut self,
+        done: impl Future<Output = ()>,
+        stop: Pin<&mut impl Future<Output = ()>>,
+        faults: &Faults,
+    ) {
+        let mut done = std::pin::pin!(done);
+        let deadline = match self.deadline {
+            Some(deadline) => deadline,
+            None => {
+                tokio::select! {
+                    () = &mut done => return,
+                    () = stop => {}
+                    () = faults.first() => {}
+                }
+                Instant::now() + self.grace
+            }
+        };
+        self.deadline = Some(deadline);
+        let _ = tokio::time::timeout_at(deadline.into(), done).await;
     }
 }
 

@@ -157,6 +157,22 @@ impl Credit {
         })
     }
 
+    /// Reserves without waiting, whether or not there is room: it exists already. Whoever reserves next waits.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Reserved {
+        self.lock().used += bytes;
+        Reserved {
+            credit: Arc::clone(self),
+            bytes,
+        }
+    }
+
+    /// Whether so much is reserved that a batch in parts has to wait: half of the capacity, for the next part comes on top.
+    /// What detached outputs hold counts beyond it.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        let capacity = self.capacity();
+        self.used() > capacity / 2 + self.shares.forgiven().min(capacity)
+    }
+
     /// Wakes all who wait; nothing can be reserved any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

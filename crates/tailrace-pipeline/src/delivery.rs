@@ -30,7 +30,7 @@ pub(crate) struct BatchInFlight {
     spans: Vec<Span>,
     places: Places,
     /// Records that no branch of the query kept.
-    filtered: u64,
+    filtered: AtomicU64,
     outputs: Vec<OutputInFlight>,
     /// Freed with the last ticket.
     credit: Mutex<Option<Reserved>>,
@@ -60,7 +60,7 @@ pub(crate) enum Fate {
 }
 
 /// Where the records of a batch were read, for records that are set aside, and when.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     read_at: Option<Instant>,
     /// Records of one source, and the offset that its bytes are counted from.
@@ -76,6 +76,25 @@ pub(crate) struct Ticket {
     batch: Arc<BatchInFlight>,
     output: usize,
     resolved: bool,
+    /// Of a part of the batch: freed with its last ticket.
+    _held: Option<Arc<Held>>,
+}
+
+/// What a part of a batch holds in memory, for one output.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Given back when every output has resolved the part.
+    pub(crate) _credit: Arc<Reserved>,
+    pub(crate) _share: Option<Share>,
+}
+
+/// A batch whose requests are handed over in parts: it settles when all of them are resolved and no more will come.
+/// Dropping it is a nack.
+#[derive(Debug)]
+pub(crate) struct OpenBatch {
+    batch: Arc<BatchInFlight>,
+    /// One for each output that wants the batch.
+    guards: Vec<Ticket>,
 }
 
 /// Where the LogRecords of a request end and which record each came from, so that a request can
@@ -112,15 +131,11 @@ impl BatchInFlight {
             metrics,
             spans,
             places,
-            filtered,
+            filtered: AtomicU64::new(filtered),
             outputs,
             credit: Mutex::new(credit),
         });
-        let ticket = |output| Ticket {
-            batch: Arc::clone(&batch),
-            output,
-            resolved: false,
-        };
+        let ticket = |output| Ticket::new(&batch, output, None);
         let tickets = requests
             .iter()
             .enumerate()
@@ -177,7 +192,7 @@ impl BatchInFlight {
         let full = of(Fate::DeadLetterFull);
         let (mut dead_lettered, mut dropped) = (of(Fate::DeadLettered), refused + full);
         drop(fates);
-        let mut filtered = self.filtered;
+        let mut filtered = self.filtered.load(Ordering::Relaxed);
         // Only sums reach the checkpoint, and a partial success does not say which records it
         // rejected: outcomes are charged to the spans in order, so that the sums are exact.
         let outcome = |span: &Span| {
@@ -212,7 +227,66 @@ impl BatchInFlight {
     }
 }
 
+impl OpenBatch {
+    /// A batch for the outputs that want it.
+    pub(crate) fn start(
+        tracker: Arc<Tracker>,
+        metrics: Vec<OutputMetrics>,
+        read: (Vec<Span>, Places),
+        wanted: &[bool],
+        credit: Option<Reserved>,
+    ) -> Self {
+        let guards: Vec<u32> = wanted.iter().map(|&wanted| u32::from(wanted)).collect();
+        let (batch, guards) =
+            BatchInFlight::start(tracker, metrics, read, 0, (wanted, &guards), credit);
+        Self {
+            batch,
+            guards: guards.into_iter().flatten().collect(),
+        }
+    }
+
+    /// Tickets for more requests to an output that wants the batch.
+    pub(crate) fn tickets(&self, output: usize, count: usize, held: Held) -> Vec<Ticket> {
+        let (held, tickets) = (Arc::new(held), count);
+        let count = u32::try_from(count).expect("requests of a batch fit u32");
+        // No one settles it meanwhile: its guard is not resolved.
+        let unresolved = &self.batch.outputs[output].unresolved;
+        unresolved.fetch_add(count, Ordering::Relaxed);
+        let ticket = |_| Ticket::new(&self.batch, output, Some(Arc::clone(&held)));
+        (0..tickets).map(ticket).collect()
+    }
+
+    /// Keeps credit for this many bytes of the batch itself only.
+    pub(crate) fn shrink_credit(&self, bytes: u64) {
+        self.batch.shrink_credit(bytes);
+    }
+
+    /// Whether every request so far is resolved.
+    pub(crate) fn is_drained(&self) -> bool {
+        let mut outputs = self.batch.outputs.iter();
+        // Acquire: what its requests held was given back, or is in a moment.
+        outputs.all(|output| output.unresolved.load(Ordering::Acquire) <= 1)
+    }
+
+    /// No request will follow; so many records were removed by the query.
+    pub(crate) fn finish(self, filtered: u64) {
+        self.batch.filtered.store(filtered, Ordering::Relaxed);
+        for guard in self.guards {
+            guard.ack(0);
+        }
+    }
+}
+
 impl Ticket {
+    fn new(batch: &Arc<BatchInFlight>, output: usize, held: Option<Arc<Held>>) -> Self {
+        Self {
+            batch: Arc::clone(batch),
+            output,
+            resolved: false,
+            _held: held,
+        }
+    }
+
     /// The request was accepted, but for `rejected` of its records.
     pub(crate) fn ack(mut self, rejected: u64) {
         self.resolved = true;

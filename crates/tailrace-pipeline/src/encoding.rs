@@ -1,5 +1,5 @@
-//! The encodings that a pipeline's outputs want, each made once per batch. Keeps the encoder and the compressor between
-//! batches. Never sends.
+//! The encodings that a pipeline's outputs want, each made once per batch. Keeps the encoder between batches; a worker's
+//! compressors serve all pipelines. Never sends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,11 +79,27 @@ impl EncodedRequest {
     }
 }
 
-/// Encoder and compressor of one encoding in one worker.
+/// Encoder of one encoding in one worker.
 pub(crate) struct EncodingState {
     encoder: Box<dyn Encoder>,
     compression: Arc<SharedCompression>,
-    compressor: Compressor,
+}
+
+/// The compressors of one worker, for all pipelines.
+#[derive(Default)]
+pub(crate) struct Compressors(Vec<Compressor>);
+
+impl Compressors {
+    fn of(&mut self, compression: Compression) -> &mut Compressor {
+        let known = self.0.iter();
+        let mut known = known.map(Compressor::compression);
+        let at = known.position(|known| known == compression);
+        let at = at.unwrap_or_else(|| {
+            self.0.push(compressor(compression));
+            self.0.len() - 1
+        });
+        &mut self.0[at]
+    }
 }
 
 impl EncodingState {
@@ -91,8 +107,12 @@ impl EncodingState {
         Self {
             encoder: plan.encoding.encoder(offset_s),
             compression: Arc::clone(&plan.compression),
-            compressor: compressor(plan.compression.get()),
         }
+    }
+
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.encoder.release(bytes);
     }
 }
 
@@ -138,22 +158,24 @@ pub(crate) fn recompress(payload: &Payload, compression: Compression) -> Payload
 
 impl EncodingState {
     /// Encodes and compresses one batch; `survivors` are the records of the batch that its rows are, `None` is each
-    /// once.
+    /// once. `None` if its requests would hold more than `bytes_max`: they are not kept then.
     pub(crate) fn encode(
         &mut self,
         envelope: &Envelope<'_>,
         parts: &[Part<'_>],
         survivors: Option<&[u32]>,
-    ) -> Vec<EncodedRequest> {
+        bytes_max: usize,
+        compressors: &mut Compressors,
+    ) -> Option<Vec<EncodedRequest>> {
         let compression = self.compression.get();
-        if compression != self.compressor.compression() {
-            self.compressor = compressor(compression);
-        }
-        let compressor = &mut self.compressor;
-        let mut requests = Vec::new();
+        let compressor = compressors.of(compression);
+        let (mut requests, mut held) = (Vec::new(), 0);
         self.encoder
             .encode(envelope, parts, &mut |request: &Request| {
-                requests.push(EncodedRequest {
+                if held > bytes_max {
+                    return;
+                }
+                let request = EncodedRequest {
                     payload: Payload {
                         bytes: Bytes::from(compressor.compress(&request.bytes)),
                         compression,
@@ -164,9 +186,11 @@ impl EncodingState {
                         ends: request.ends.clone(),
                         records: original(&request.records, survivors),
                     }),
-                });
+                };
+                held += request.held_bytes();
+                requests.push(request);
             });
-        requests
+        (held <= bytes_max).then_some(requests)
     }
 }
 

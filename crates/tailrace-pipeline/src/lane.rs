@@ -23,7 +23,9 @@ use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
+use crate::unfinished::Unfinished;
 use crate::watermark::{Reading, Slot, Span, Tracker};
+use crate::worker::Work;
 pub(crate) use held::Held;
 pub(crate) use part::common;
 use sources::{Head, LaneSource, Sources};
@@ -37,6 +39,8 @@ const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub(crate) struct Lane {
     /// Batches that wait for a worker.
     pub queue: BatchQueue,
+    /// Batches that are handed over in parts.
+    pub unfinished: Unfinished<Work>,
     frame: tailrace_frame::Config,
     facts: FactsConfig,
     tracker: Arc<Tracker>,
@@ -112,6 +116,7 @@ impl Lane {
         Self {
             whose: Whose::Shared(attached.collect()),
             queue: BatchQueue::new(bytes_waiting_max),
+            unfinished: Unfinished::default(),
             frame,
             facts,
             tracker,

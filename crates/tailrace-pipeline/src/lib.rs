@@ -32,6 +32,7 @@ mod sample;
 mod seen;
 mod transform;
 mod uid;
+mod unfinished;
 mod worker;
 
 mod output_config;

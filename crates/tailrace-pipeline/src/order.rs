@@ -22,8 +22,16 @@ struct State<T> {
     framed: u64,
     /// The number of the next batch whose requests may be submitted.
     next: u64,
-    /// The requests of batches after `next`, by number.
-    waiting: BTreeMap<u64, Vec<T>>,
+    /// The requests of `next` and of batches after it, by number.
+    waiting: BTreeMap<u64, Waiting<T>>,
+}
+
+/// The requests of a batch that are not submitted yet.
+#[derive(Debug)]
+struct Waiting<T> {
+    requests: Vec<T>,
+    /// More of the batch will follow: those behind it wait.
+    is_open: bool,
 }
 
 /// The orders of one input: one for each output of the pipeline that writes lines.
@@ -49,17 +57,29 @@ impl<T> Order<T> {
         state.framed - 1
     }
 
-    /// Submits the requests of a batch and of those that waited for it, as soon as its number is the next one.
-    fn submit(&self, number: u64, requests: Vec<T>, mut submit: impl FnMut(T)) {
+    /// Submits the requests of a batch and of those that waited for it, as soon as its number is the next one. If
+    /// `is_open`, more requests of the batch will follow.
+    fn submit(&self, number: u64, requests: Vec<T>, is_open: bool, mut submit: impl FnMut(T)) {
         // Held while submitting: another worker may have the next number.
         let mut state = self.lock();
-        state.waiting.insert(number, requests);
+        let waiting = state.waiting.entry(number).or_insert_with(|| Waiting {
+            requests: Vec::new(),
+            is_open,
+        });
+        waiting.requests.extend(requests);
+        waiting.is_open = is_open;
         loop {
             let next = state.next;
-            let Some(requests) = state.waiting.remove(&next) else {
+            let Some(waiting) = state.waiting.get_mut(&next) else {
                 break;
             };
-            requests.into_iter().for_each(&mut submit);
+            take(&mut waiting.requests)
+                .into_iter()
+                .for_each(&mut submit);
+            if waiting.is_open {
+                break;
+            }
+            state.waiting.remove(&next);
             state.next += 1;
         }
     }
@@ -118,12 +138,24 @@ impl<T> Turns<T> {
     /// Submits the requests of the batch for an output: now, or when it is their turn.
     pub(crate) fn submit(&mut self, output: usize, requests: Vec<T>, submit: impl FnMut(T)) {
         let number = self.numbers.get_mut(output).and_then(Option::take);
-        let orders = self.orders.as_ref();
-        let order = orders.and_then(|orders| orders.0[output].as_ref());
-        match order.zip(number) {
-            Some((order, number)) => order.submit(number, requests, submit),
+        match self.order(output).zip(number) {
+            Some((order, number)) => order.submit(number, requests, false, submit),
             None => requests.into_iter().for_each(submit),
         }
+    }
+
+    /// Submits some requests of the batch for an output; others will follow.
+    pub(crate) fn submit_some(&self, output: usize, requests: Vec<T>, submit: impl FnMut(T)) {
+        let number = self.numbers.get(output).copied().flatten();
+        match self.order(output).zip(number) {
+            Some((order, number)) => order.submit(number, requests, true, submit),
+            None => requests.into_iter().for_each(submit),
+        }
+    }
+
+    fn order(&self, output: usize) -> Option<&Order<T>> {
+        let orders = self.orders.as_ref()?;
+        orders.0[output].as_ref()
     }
 
     /// The batch has no requests for the outputs that are left; those behind it go on.
@@ -132,7 +164,7 @@ impl<T> Turns<T> {
         let numbers = take(&mut self.numbers).into_iter().enumerate();
         for (output, number) in numbers {
             if let Some((order, number)) = orders.0[output].as_ref().zip(number) {
-                order.submit(number, Vec::new(), |request| submit(output, request));
+                order.submit(number, Vec::new(), false, |request| submit(output, request));
             }
         }
     }
@@ -186,5 +218,20 @@ mod tests {
         assert_eq!(seen, ['b']);
         of_one.submit(0, vec!['a'], |request| seen.push(request));
         assert_eq!(seen, ['b', 'a', 'c']);
+    }
+
+    #[test]
+    fn what_is_behind_a_batch_in_parts_waits_for_its_last_part() {
+        let orders = Orders::new([true].into_iter());
+        let mut first = orders.take(|_| true);
+        let mut second = orders.take(|_| true);
+        let mut seen = Vec::new();
+        second.submit_some(0, vec!['c'], |request| seen.push(request));
+        first.submit_some(0, vec!['a'], |request| seen.push(request));
+        assert_eq!(seen, ['a'], "at once, but for what is behind it");
+        second.submit(0, vec!['d'], |request| seen.push(request));
+        first.submit_some(0, Vec::new(), |request| seen.push(request));
+        first.submit(0, vec!['b'], |request| seen.push(request));
+        assert_eq!(seen, ['a', 'b', 'c', 'd']);
     }
 }

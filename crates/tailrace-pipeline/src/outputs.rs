@@ -160,6 +160,11 @@ impl OutputHandle {
             .await;
     }
 
+    /// Whether the last attempt has failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        *self.driver.failing.borrow()
+    }
+
     /// What the last attempt was told, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
         self.driver.lock_said().clone()

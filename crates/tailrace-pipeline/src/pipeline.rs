@@ -131,7 +131,11 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
 
 /// Whether metadata of pods can be asked for.
 pub(crate) fn check_nodes(plan: &PipelinePlan, runtime: &Handle) -> Result<(), Error> {
-    drop(nodes(plan, runtime, &Arc::new(Readers::new(Vec::new())))?);
+    drop(nodes(
+        plan,
+        runtime,
+        &Arc::new(Readers::new(Vec::new(), (Arc::default(), PipelineId(0)))),
+    )?);
     Ok(())
 }
 
@@ -155,9 +159,9 @@ pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Buil
     let tracker = Arc::new(Tracker::new(names.len()));
     // read
     let sources = open_inputs(&plan, &mut around)?;
-    let waiting = Arc::new(Readers::new(
-        sources.iter().map(|input| input.waker()).collect(),
-    ));
+    let wakers = sources.iter().map(|input| input.waker()).collect();
+    let jobs = (Arc::clone(around.jobs), around.id);
+    let waiting = Arc::new(Readers::new(wakers, jobs));
     let nodes = nodes(&plan, around.runtime, &waiting)?;
     let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
         resource: plan.resource.clone(),
@@ -292,6 +296,14 @@ impl Pipeline {
     /// What an output reads again of an input.
     pub(crate) fn catch_up(&self, input: usize, output: usize) -> &Arc<CatchUp> {
         &self.catch_ups[self.plan.config.inputs.len() * output + input]
+    }
+
+    /// What bounds what is in flight of a lane.
+    pub(crate) fn credit_of(&self, lane: usize) -> &Arc<Credit> {
+        match lane.checked_sub(self.plan.config.inputs.len()) {
+            None => &self.credit,
+            Some(catch_up) => &self.catch_ups[catch_up].credit,
+        }
     }
 
     /// Bytes of records in a batch, at most, as things are now.

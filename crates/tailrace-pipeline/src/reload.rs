@@ -211,6 +211,7 @@ impl Agent {
             running.pipeline.stop_reading();
         }
         let mut files = HashMap::new();
+        let deadline = Instant::now() + DRAIN;
         for running in &mut leaving {
             let of_pipeline = HandedOver::default();
             // A reader that panicked has said so, and has nothing to give.
@@ -220,7 +221,12 @@ impl Agent {
             }
             let pipeline = &running.pipeline;
             let is_over = || self.faults.any();
-            self.around.jobs.wait_done(pipeline.id, is_over);
+            // What is made in parts waits for delivery.
+            let gives_up = || {
+                let mut outputs = pipeline.outputs.iter();
+                Instant::now() >= deadline || outputs.any(OutputHandle::is_failing)
+            };
+            self.around.jobs.wait_done(pipeline.id, is_over, gives_up);
             pipeline.outputs.iter().for_each(OutputHandle::close);
             files.insert(pipeline.plan.name.clone(), of_pipeline);
         }

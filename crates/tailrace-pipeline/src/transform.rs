@@ -70,6 +70,18 @@ impl Transform {
         }
     }
 
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.scanner.release(bytes);
+        self.records.clear();
+        self.records
+            .shrink_to(bytes / size_of::<tailrace_scan::Record>());
+        self.times.clear();
+        self.times.shrink_to(bytes / size_of::<i64>());
+        self.streams.clear();
+        self.streams.shrink_to(bytes);
+    }
+
     /// Sweeps the chunk buffer of the batch that [`Transform::run`] is given next, with the same `look_at_all`.
     pub(crate) fn sweeper(&self, plan: &PipelinePlan, look_at_all: bool) -> Sweeper<'_> {
         self.scanner.sweeper(self.goes_in_two(plan, look_at_all))

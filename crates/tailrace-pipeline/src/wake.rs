@@ -1,11 +1,14 @@
-//! Wakes readers that hold a source back until more of it is settled. Costs one load per settled
-//! request while nobody waits.
+//! Wakes readers that hold a source back until more of it is settled, and workers' jobs that were put off until then.
+//! Costs one load and one lock per settled request while nobody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tailrace_input::Waker;
+
+use crate::jobs::Jobs;
+use crate::pipelines::PipelineId;
 
 /// The readers of one pipeline.
 pub(crate) struct Readers {
@@ -17,16 +20,19 @@ pub(crate) struct Readers {
     /// How often something was settled or framed, while any does.
     events: Mutex<u64>,
     happened: Condvar,
+    /// Where jobs of the pipeline may be put off.
+    jobs: (Arc<Jobs>, PipelineId),
 }
 
 impl Readers {
-    pub(crate) fn new(wakers: Vec<Waker>) -> Self {
+    pub(crate) fn new(wakers: Vec<Waker>, jobs: (Arc<Jobs>, PipelineId)) -> Self {
         Self {
             waits: AtomicBool::new(false),
             wakers,
             catching_up: AtomicU32::new(0),
             events: Mutex::default(),
             happened: Condvar::new(),
+            jobs,
         }
     }
 
@@ -64,6 +70,8 @@ impl Readers {
 
     /// Something was settled or framed.
     pub(crate) fn settled(&self) {
+        let (jobs, pipeline) = &self.jobs;
+        jobs.resume(*pipeline);
         if self.catching_up.load(Ordering::Acquire) > 0 {
             *self.events() += 1;
             self.happened.notify_all();

@@ -7,31 +7,31 @@
 //! is that of a whole file.
 
 mod contained;
+mod hand_over;
 
-use std::collections::HashMap;
-use std::mem::take;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
+use bytes::Bytes;
 use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_sql::{OutputValue, Rows, split_values};
 
-use crate::credit::BATCH_CREDIT_MIN;
-use crate::delivery::BatchInFlight;
-use crate::encoding::{EncodedRequest, EncodingState};
+use crate::delivery::OpenBatch;
+use crate::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::failed::FailedValues;
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
-use crate::in_progress::{self, InProgress, Marks};
-use crate::jobs::Jobs;
+use crate::in_progress::{self, Group, InProgress, Marks};
+use crate::jobs::{Job, Jobs};
 use crate::lane::{Framed, SourceRun};
-use crate::outputs::Ready;
 use crate::pipeline::Pipeline;
 use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
+use crate::unfinished::{InParts, Next};
 use contained::Made;
 
 /// What the workers of an agent share.
@@ -56,7 +56,9 @@ pub(crate) fn run(shared: &Shared, number: usize) {
     let mut around = Around {
         failpoints: &shared.failpoints,
         marks: shared.in_progress.worker(number),
+        compressors: Compressors::default(),
     };
+    let mut last = None;
     while let Some(job) = jobs.pop() {
         // It is there until all of its jobs are done.
         let Some(pipeline) = &pipelines.get(job.pipeline) else {
@@ -66,26 +68,42 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         if !states.contains_key(&job.pipeline) {
             states.retain(|known, _| pipelines.get(*known).is_some());
         }
+        let lane = &pipeline.lanes[job.lane];
+        let is_exceeded = || pipeline.credit_of(job.lane).is_exceeded();
+        let can_go_on = || lane.unfinished.can_go_on(is_exceeded);
+        let next = lane.unfinished.take(is_exceeded);
+        if matches!(next, Next::Wait) {
+            jobs.put_off(job, can_go_on);
+            continue;
+        }
+        if last.is_some_and(|last| last != job) {
+            release(&mut states);
+        }
+        last = Some(job);
         let lanes = || pipeline.lanes.iter().map(|_| None).collect();
         let state = &mut states.entry(job.pipeline).or_insert_with(lanes)[job.lane];
         // Behind the inputs' own lanes stand those of outputs that catch up.
         let input = job.lane % pipeline.plan.config.inputs.len();
+        let mut is_done = true;
         faults.guard("a worker", || {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
-            // Until it is known which keys the records have, every record tells of all of them.
-            let look_at_all = !pipeline.columns_seen.told();
-            let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
-            let lane = &pipeline.lanes[job.lane];
-            if let Some((mut framed, is_cut)) = lane.frame_next(sweeper, &mut memory) {
-                if is_cut {
-                    // Another worker may go on with what is left.
-                    jobs.push(job);
-                }
-                worker.process(pipeline, &mut framed, look_at_all, &mut around);
-                pipeline.pass_turns(&mut framed);
-                memory = framed.take_memory();
+            let work = match next {
+                Next::Take(work) => Some(work),
+                _ => worker.begin(pipeline, job, jobs, &mut memory, &around),
+            };
+            let Some(mut work) = work else { return };
+            is_done = worker.go_on(pipeline, &mut work, &mut around);
+            if is_done {
+                pipeline.pass_turns(&mut work.framed);
+                memory = work.framed.take_memory();
+            } else {
+                lane.unfinished.put(work);
             }
         });
+        if !is_done {
+            jobs.put_off(job, can_go_on);
+            continue;
+        }
         jobs.done(job);
         if faults.any() {
             // What is half done in a framer must not be built upon.
@@ -98,6 +116,38 @@ pub(crate) fn run(shared: &Shared, number: usize) {
 struct Around<'a> {
     failpoints: &'a Failpoints,
     marks: Marks,
+    compressors: Compressors,
+}
+
+/// Before a worker turns to another lane: what all lanes keep of each kind of buffer is bounded.
+fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
+    const BYTES_MAX: usize = 4 * 1024 * 1024;
+    let workers = || states.values().flatten().flatten();
+    let bytes = BYTES_MAX / workers().count().max(1);
+    let workers = states.values_mut().flatten().flatten();
+    workers.for_each(|worker| worker.release(bytes));
+}
+
+/// A framed batch, and what is done of it.
+#[derive(Debug)]
+pub(crate) struct Work {
+    lane: usize,
+    framed: Framed,
+    look_at_all: bool,
+    /// What is left to be processed.
+    groups: VecDeque<Group>,
+    /// What is to be handed over.
+    made: Made,
+    /// Some of it was handed over.
+    open: Option<OpenBatch>,
+    /// As the last worker left it.
+    piece_max: u32,
+}
+
+impl InParts for Work {
+    fn is_drained(&self) -> bool {
+        self.open.as_ref().is_none_or(OpenBatch::is_drained)
+    }
 }
 
 /// What a worker keeps for one input between batches.
@@ -127,37 +177,103 @@ impl Worker {
         }
     }
 
-    fn process(
-        &mut self,
+    /// Between two batches: keeps at most so many bytes of each buffer.
+    fn release(&mut self, bytes: usize) {
+        self.transform.release(bytes);
+        let encodings = &mut self.encodings;
+        encodings.iter_mut().for_each(|it| it.release(bytes));
+    }
+
+    /// Frames the oldest batch that waits in a lane; `None` if nothing of it is left to be processed.
+    fn begin(
+        &self,
         pipeline: &Arc<Pipeline>,
+        job: Job,
+        jobs: &Jobs,
+        memory: &mut Frames,
+        around: &Around<'_>,
+    ) -> Option<Work> {
+        // Until it is known which keys the records have, every record tells of all of them.
+        let look_at_all = !pipeline.columns_seen.told();
+        let sweeper = self.transform.sweeper(&pipeline.plan, look_at_all);
+        let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(sweeper, memory)?;
+        if is_cut {
+            // Another worker may go on with what is left.
+            jobs.push(job);
+        }
+        let work = self.work_of(pipeline, job.lane, &mut framed, look_at_all, around);
+        if work.is_none() {
+            pipeline.pass_turns(&mut framed);
+            *memory = framed.take_memory();
+        }
+        work
+    }
+
+    /// What is to be done of a framed batch, which it takes; `None` if nothing is.
+    fn work_of(
+        &self,
+        pipeline: &Arc<Pipeline>,
+        lane: usize,
         framed: &mut Framed,
         look_at_all: bool,
-        around: &mut Around<'_>,
-    ) {
+        around: &Around<'_>,
+    ) -> Option<Work> {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
             pipeline.metrics.framed(framed);
         }
         if records == 0 {
             pipeline.settle_at_once(framed);
-            return;
+            return None;
         }
         if !framed.wanted.contains(&true) {
             settled_before(pipeline, framed, records as u64);
             pipeline.waiting.settled();
-            return;
+            return None;
         }
-        let made = self.contained(pipeline, framed, look_at_all, around);
-        if !framed.is_catch_up {
-            settled_before(pipeline, framed, records as u64 - made.filtered);
-        }
-        // Chunk buffers are released here; in flight are only payloads and tables.
-        framed.buffers = Vec::new();
-        hand_over(pipeline, framed, made);
+        let groups = around.marks.all();
+        let groups = groups.groups(self.scope, framed, &pipeline.tracker);
+        Some(Work {
+            lane,
+            look_at_all,
+            groups: groups.into(),
+            made: Made {
+                requests: vec![Vec::new(); self.encodings.len()],
+                ..Made::default()
+            },
+            open: None,
+            piece_max: u32::MAX,
+            framed: std::mem::take(framed),
+        })
     }
 
-    /// Transforms and encodes a batch; `None` if what its query computes is too large for one piece.
-    fn make(&mut self, pipeline: &Pipeline, framed: &Framed, look_at_all: bool) -> Option<Made> {
+    /// Processes a batch and hands it over. False if so much of it is in flight that the rest has to wait.
+    fn go_on(
+        &mut self,
+        pipeline: &Arc<Pipeline>,
+        work: &mut Work,
+        around: &mut Around<'_>,
+    ) -> bool {
+        if !self.contained(pipeline, work, around) {
+            return false;
+        }
+        let framed = &work.framed;
+        if !framed.is_catch_up {
+            let records = framed.frames.records.len() as u64;
+            settled_before(pipeline, framed, records - work.made.filtered);
+        }
+        work.finish(pipeline);
+        true
+    }
+
+    /// Transforms and encodes a batch; `None` if what its query makes of it is too large for one piece.
+    fn make(
+        &mut self,
+        pipeline: &Pipeline,
+        framed: &Framed,
+        look_at_all: bool,
+        compressors: &mut Compressors,
+    ) -> Option<Made> {
         let records = framed.frames.records.len();
         let transform = || self.transform.run(&pipeline.plan, framed, look_at_all);
         let transformed = tailrace_sql::bounded(records, transform);
@@ -172,7 +288,12 @@ impl Worker {
                     false => Vec::new(),
                 };
                 let uids = survivors_of(uids, columns.survivors.as_deref());
-                self.encode(&pipeline.plan, framed, columns, &uids)
+                let bytes_max = match records {
+                    1 => usize::MAX,
+                    _ => piece_bytes_max(framed),
+                };
+                let of_batch = (framed, columns, &uids[..]);
+                self.encode(&pipeline.plan, of_batch, bytes_max, compressors)?
             }
             None => vec![Vec::new(); self.encodings.len()],
         };
@@ -199,14 +320,15 @@ impl Worker {
         })
     }
 
-    /// Encodes the batch once for each encoding that an output wants.
+    /// Encodes the batch once for each encoding that an output wants; `None` if one of them would hold more than
+    /// `bytes_max`.
     fn encode(
         &mut self,
         plan: &PipelinePlan,
-        framed: &Framed,
-        columns: &Columns,
-        uids: &[u128],
-    ) -> Vec<Vec<EncodedRequest>> {
+        (framed, columns, uids): (&Framed, &Columns, &[u128]),
+        bytes_max: usize,
+        compressors: &mut Compressors,
+    ) -> Option<Vec<Vec<EncodedRequest>>> {
         let scanned = &columns.scanned;
         let survivors = columns.survivors.as_deref();
         let failed = FailedValues::new(plan, columns);
@@ -227,10 +349,16 @@ impl Worker {
                 uids,
                 runs: &runs,
             };
-            encoding.encode(&envelope, &parts, survivors)
+            encoding.encode(&envelope, &parts, survivors, bytes_max, compressors)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
     }
+}
+
+/// What the requests of a piece of a batch may hold, for one encoding: some times what was read.
+fn piece_bytes_max(framed: &Framed) -> usize {
+    const LEAST: usize = 2 * 1024 * 1024;
+    LEAST + 2 * framed.buffers.iter().map(Bytes::len).sum::<usize>()
 }
 
 /// Those of the records that are left.
@@ -332,52 +460,6 @@ fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
             .settled_before
             .inc_by(records);
     }
-}
-
-/// Gives each output its requests; the batch settles when all are resolved.
-fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
-    let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
-    let outputs = 0..pipeline.outputs.len();
-    // Records that could not be processed are one more, the first.
-    let crashed = usize::from(!made.crashed.is_empty());
-    let counts: Vec<u32> = outputs
-        .map(|output| match framed.wanted[output] {
-            true => u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX),
-            false => 0,
-        })
-        .collect();
-    let held = made.held_bytes() + framed.places.held_bytes();
-    let is_catch_up = framed.is_catch_up;
-    let (batch, tickets) = BatchInFlight::start(
-        Arc::clone(&pipeline.tracker),
-        pipeline.metrics.outputs.clone(),
-        (take(&mut framed.spans), take(&mut framed.places)),
-        made.filtered,
-        (&framed.wanted, &counts),
-        framed.credit.take(),
-    );
-    let held = (held as u64).max(BATCH_CREDIT_MIN);
-    batch.shrink_credit(held);
-    if !is_catch_up {
-        batch.share(pipeline.credit.shares(), held);
-    }
-    let set_aside = Arc::new(made.crashed);
-    for (output, tickets) in tickets.into_iter().enumerate() {
-        let handle = &pipeline.outputs[output];
-        let mut tickets = tickets.into_iter();
-        if crashed > 0
-            && let Some(ticket) = tickets.next()
-        {
-            handle.set_aside(&set_aside, ticket);
-        }
-        let requests = made.requests[pipeline.plan.encoding_of[output]]
-            .iter()
-            .cloned();
-        let requests: Vec<Ready> = requests.zip(tickets).collect();
-        let submit = |(request, ticket)| handle.submit(request, ticket);
-        framed.turns.submit(output, requests, submit);
-    }
-    pipeline.waiting.settled();
 }
 
 #[cfg(test)]

@@ -81,6 +81,15 @@ impl Index {
         self.outlines.clear();
     }
 
+    /// Forgets all records, and keeps at most so many bytes of memory.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.count = 0;
+        self.structurals.truncate(bytes / size_of::<u32>());
+        self.structurals.shrink_to_fit();
+        self.outlines.clear();
+        self.outlines.shrink_to(bytes / size_of::<Outline>());
+    }
+
     /// The outline and the structural characters of one record, to be thinned out.
     #[inline]
     pub(crate) fn record_mut(&mut self, record: usize) -> (&mut Outline, &mut [u32]) {

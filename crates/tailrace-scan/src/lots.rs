@@ -57,6 +57,12 @@ impl Lots {
         self.layouts.start_batch()
     }
 
+    /// Keeps at most so many bytes of each buffer, between two batches.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.marks.release(bytes);
+        self.index.release(bytes);
+    }
+
     /// Follows all records and extracts columns of them. What layouts they have is told by `keys`, or else by those of the
     /// extractor.
     pub(crate) fn scan_all(

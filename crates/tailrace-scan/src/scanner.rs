@@ -137,6 +137,11 @@ impl Scanner {
         made.finish(&first.buffers, self.all.keys())
     }
 
+    /// Between two batches: keeps at most so many bytes of each buffer. What was learned is kept.
+    pub fn release(&mut self, bytes: usize) {
+        self.lots.release(bytes);
+    }
+
     fn start_batch(&mut self) {
         if self.lots.start_batch() {
             let extractors = std::iter::once(&mut self.all).chain(&mut self.condition);

@@ -286,6 +286,11 @@ struct Repair {
     count: u64,
 }
 
+/// What stands for bytes that are no text.
+const MARK: &str = "\u{fffd}";
+/// The room for text that is as long is reserved at once.
+const LONG: usize = 256 * 1024;
+
 impl Repair {
     /// Repairs those of the spans whose bytes are no text.
     fn check(&mut self, bytes: &[u8], spans: &mut [Span]) {
@@ -300,8 +305,16 @@ impl Repair {
     fn push(&mut self, text: &[u8]) -> Span {
         self.count += 1;
         let start = self.bytes.len();
-        self.bytes
-            .extend_from_slice(String::from_utf8_lossy(text).as_bytes());
+        if text.len() >= LONG {
+            // A vector that doubles would copy megabytes, and keep as much as it has; what is not written costs nothing.
+            self.bytes.reserve_exact(text.len() * MARK.len());
+        }
+        for chunk in text.utf8_chunks() {
+            self.bytes.extend_from_slice(chunk.valid().as_bytes());
+            if !chunk.invalid().is_empty() {
+                self.bytes.extend_from_slice(MARK.as_bytes());
+            }
+        }
         match (u32::try_from(start), u32::try_from(self.bytes.len())) {
             (Ok(start), Ok(end)) => Span {
                 buffer: self.buffer,

@@ -77,4 +77,9 @@ impl Encoder for JsonArrayEncoder {
             emit(array);
         })
     }
+
+    fn release(&mut self, bytes: usize) {
+        self.lines.release(bytes);
+        self.array.release(bytes);
+    }
 }

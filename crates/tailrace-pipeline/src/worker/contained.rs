@@ -3,14 +3,14 @@
 //! records that are to be set aside. Never sets them aside itself.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Around, Worker};
+use super::{Around, Work, Worker, piece_bytes_max};
 use crate::contain;
 use crate::crashed::Crashed;
-use crate::encoding::EncodedRequest;
+use crate::encoding::{Compressors, EncodedRequest};
 use crate::failpoint::Failpoints;
-use crate::in_progress::DEATHS_MAX;
-use crate::lane::Framed;
+use crate::in_progress::{DEATHS_MAX, Group};
 use crate::pipeline::Pipeline;
 
 /// What a batch was made into, or a part of it.
@@ -24,53 +24,59 @@ pub(super) struct Made {
     pub(super) crashed: Vec<Crashed>,
 }
 
+/// What of a batch is handed over before the rest of it is made.
+const PART_BYTES: usize = 1024 * 1024;
+
 impl Worker {
-    /// Processes a batch, as a whole if nothing speaks against it.
+    /// Processes what is left of a batch, as a whole if nothing speaks against it. False if the rest has to wait until
+    /// some of what is in flight is delivered.
     pub(super) fn contained(
         &mut self,
-        pipeline: &Pipeline,
-        framed: &Framed,
-        look_at_all: bool,
+        pipeline: &Arc<Pipeline>,
+        work: &mut Work,
         around: &mut Around<'_>,
-    ) -> Made {
+    ) -> bool {
         let tracker = &pipeline.tracker;
-        let mut all = Made {
-            requests: vec![Vec::new(); self.encodings.len()],
-            ..Made::default()
-        };
-        for group in around.marks.all().groups(self.scope, framed, tracker) {
+        self.piece_max = self.piece_max.min(work.piece_max);
+        while let Some(group) = work.groups.pop_front() {
             if group.deaths >= DEATHS_MAX {
-                all.crashed
-                    .push(Crashed::aborted(framed, group.records.start));
+                let crashed = Crashed::aborted(&work.framed, group.records.start);
+                work.made.crashed.push(crashed);
                 continue;
             }
-            let _marked = around.marks.begin(self.scope, (framed, &group), tracker);
-            self.halve(
+            let marked = around
+                .marks
+                .begin(self.scope, (&work.framed, &group), tracker);
+            let rest = self.halve(
                 pipeline,
-                framed,
+                work,
                 group.records,
-                look_at_all,
-                around.failpoints,
-                &mut all,
+                (around.failpoints, &mut around.compressors),
             );
+            drop(marked);
+            if let Some(records) = rest {
+                work.piece_max = self.piece_max;
+                work.groups.push_front(Group { records, ..group });
+                return false;
+            }
         }
+        let framed = &work.framed;
         around.marks.all().passed(self.scope, framed, tracker);
         if !framed.is_catch_up {
-            pipeline.metrics.crashed(&all.crashed);
+            pipeline.metrics.crashed(&work.made.crashed);
         }
-        all
+        true
     }
 
-    /// Processes some records of a batch; those that panic in halves, until one is left.
+    /// Processes some records of a batch; those that panic in halves, until one is left. Gives those that have to wait.
     fn halve(
         &mut self,
-        pipeline: &Pipeline,
-        framed: &Framed,
+        pipeline: &Arc<Pipeline>,
+        work: &mut Work,
         records: Range<u32>,
-        look_at_all: bool,
-        failpoints: &Failpoints,
-        all: &mut Made,
-    ) {
+        (failpoints, compressors): (&Failpoints, &mut Compressors),
+    ) -> Option<Range<u32>> {
+        let last = records.end;
         let mut left = vec![records];
         while let Some(records) = left.pop() {
             let end = records
@@ -81,19 +87,29 @@ impl Worker {
                 left.push(end..records.end);
             }
             let records = records.start..end;
+            let framed = &work.framed;
             let is_whole = records.len() == framed.frames.records.len();
             let part = (!is_whole).then(|| framed.part(records.clone()));
             let batch = part.as_ref().unwrap_or(framed);
             let made = contain::catch(|| {
                 failpoints.look_at(batch);
-                self.make(pipeline, batch, look_at_all)
+                self.make(pipeline, batch, work.look_at_all, compressors)
             });
             let middle = records.start + (records.end - records.start) / 2;
             match made {
                 Ok(Some(made)) => {
-                    all.add(made, records.start);
                     // What the next records are made into may be smaller.
-                    self.piece_max = self.piece_max.saturating_mul(2);
+                    if made.held_bytes() < piece_bytes_max(batch) / 2 {
+                        self.piece_max = self.piece_max.saturating_mul(2);
+                    }
+                    work.made.add(made, records.start);
+                    let is_part = work.made.held_bytes() >= PART_BYTES;
+                    if is_part && records.end < last {
+                        work.hand_over_part(pipeline);
+                        if pipeline.credit_of(work.lane).is_exceeded() {
+                            return Some(records.end..last);
+                        }
+                    }
                 }
                 // Of a single record nothing is too large.
                 Ok(None) => {
@@ -103,15 +119,17 @@ impl Worker {
                 Err(panic) => {
                     // What the panic left half done must not be built upon.
                     *self = Self::new(&pipeline.plan, self.input);
+                    *compressors = Compressors::default();
                     if middle == records.start {
-                        all.crashed
-                            .push(Crashed::panicked(framed, records.start, &panic));
+                        let crashed = Crashed::panicked(framed, records.start, &panic);
+                        work.made.crashed.push(crashed);
                     } else {
                         left.extend([middle..records.end, records.start..middle]);
                     }
                 }
             }
         }
+        None
     }
 }
 

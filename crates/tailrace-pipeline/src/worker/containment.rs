@@ -28,6 +28,7 @@ struct Bench {
     dir: TempDir,
     runtime: Runtime,
     built: Built,
+    jobs: Arc<Jobs>,
     in_progress: Arc<InProgress>,
     failpoints: Failpoints,
     slot: Slot,
@@ -48,10 +49,11 @@ impl Bench {
         let loaded = config::load(std::slice::from_ref(&path), &|_| None).unwrap();
         let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
         let runtime = Runtime::new().unwrap();
+        let jobs = Arc::<Jobs>::default();
         let around = Surroundings {
             id: PipelineId(1),
             queue_bytes: 16 << 20,
-            jobs: &Arc::default(),
+            jobs: &jobs,
             metrics: &Metrics::register(&mut Registry::default()),
             runtime: runtime.handle(),
             faults: &Faults::new(),
@@ -80,6 +82,7 @@ impl Bench {
             dir,
             runtime,
             built,
+            jobs,
             failpoints: Failpoints::default(),
             slot,
             read_to: 0,
@@ -110,6 +113,15 @@ impl Bench {
         (offset, is_new): (u64, bool),
         text: &str,
     ) -> Framed {
+        self.read(lane, (offset, is_new), text);
+        let pipeline = self.pipeline();
+        let lane = &pipeline.lanes[lane];
+        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
+        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
+    }
+
+    /// Puts text into the queue of a lane.
+    fn read(&self, lane: usize, (offset, is_new): (u64, bool), text: &str) {
         let slot = self.slot;
         let opened = SourceEvent::Opened {
             slot,
@@ -127,9 +139,7 @@ impl Bench {
             start: 0,
             end,
         });
-        let pipeline = self.pipeline();
-        let lane = &pipeline.lanes[lane];
-        lane.queue.push(RawBatch {
+        self.pipeline().lanes[lane].queue.push(RawBatch {
             bytes: Bytes::from(text.to_owned()),
             events,
             credit: None,
@@ -137,17 +147,46 @@ impl Bench {
             observed_ns: 0,
             read_at: Instant::now(),
         });
-        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
-        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
     }
 
-    fn process(&self, worker: &mut Worker, mut framed: Framed) {
-        let mut around = Around {
+    fn process(&self, worker: &mut Worker, framed: Framed) {
+        let lane = match framed.is_catch_up {
+            true => self.pipeline().catch_up_lane(0, 1),
+            false => 0,
+        };
+        if let Some(mut work) = self.begin(worker, lane, framed) {
+            let until = Instant::now() + Duration::from_secs(60);
+            while !self.go_on(worker, &mut work) {
+                while !work.is_drained() {
+                    assert!(Instant::now() < until, "what is handed over is delivered");
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+
+    fn begin(&self, worker: &Worker, lane: usize, mut framed: Framed) -> Option<Work> {
+        let work = worker.work_of(self.pipeline(), lane, &mut framed, true, &self.around());
+        if work.is_none() {
+            self.pipeline().pass_turns(&mut framed);
+        }
+        work
+    }
+
+    fn go_on(&self, worker: &mut Worker, work: &mut Work) -> bool {
+        let is_done = worker.go_on(self.pipeline(), work, &mut self.around());
+        if is_done {
+            self.pipeline().pass_turns(&mut work.framed);
+        }
+        is_done
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around {
             failpoints: &self.failpoints,
             marks: self.in_progress.worker(0),
-        };
-        worker.process(self.pipeline(), &mut framed, true, &mut around);
-        self.pipeline().pass_turns(&mut framed);
+            compressors: Compressors::default(),
+        }
     }
 
     /// Waits until all that was handed over is delivered or set aside.
@@ -287,6 +326,129 @@ fn what_a_query_makes_of_a_batch_is_made_in_pieces() {
     }
     let failed = bench.pipeline().metrics.failed_rows.get();
     assert_eq!(failed, 50, "each is counted once");
+}
+
+/// Lines with a number and a text of so many bytes.
+fn long_lines(numbers: Range<u64>, bytes: usize) -> String {
+    let text = "m".repeat(bytes);
+    let line = |n| format!("{{\"n\":{n},\"m\":\"{text}\"}}\n");
+    numbers.map(line).collect()
+}
+
+#[test]
+fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
+    let columns: Vec<String> = (0..100).map(|n| format!("m AS c{n}")).collect();
+    let branches = vec!["SELECT n, m FROM logs"; 100];
+    let cases = [
+        (
+            "SELECT n, repeat('x', 100000) AS r FROM logs".to_owned(),
+            10,
+            1,
+        ),
+        (
+            format!("SELECT n, {} FROM logs", columns.join(", ")),
+            1000,
+            1,
+        ),
+        (branches.join(" UNION ALL "), 1000, 100),
+    ];
+    for (query, bytes, times) in cases {
+        let mut bench = Bench::new(&format!("transform: \"{query}\""));
+        bench.failpoints.panic = Some(b"\"n\":77,".to_vec());
+        let mut worker = bench.worker();
+        let pipeline = Arc::clone(bench.pipeline());
+        // The second one is begun first: its lines wait for all lines of the first one.
+        let texts = [long_lines(0..400, bytes), long_lines(400..800, bytes)];
+        let texts = texts.map(|text| bench.frame(&worker, &text));
+        let mut begun = texts
+            .map(|framed| bench.begin(&worker, 0, framed))
+            .into_iter()
+            .rev();
+        let unfinished = &pipeline.lanes[0].unfinished;
+        let is_exceeded = || pipeline.credit.is_exceeded();
+        let take = || match unfinished.take(is_exceeded) {
+            Next::Take(work) => Some(work),
+            Next::Begin | Next::Wait => None,
+        };
+        let (mut peak, mut waited) = (0, 0);
+        let until = Instant::now() + Duration::from_secs(120);
+        while let Some(mut work) = begun.next().flatten().or_else(take) {
+            if !bench.go_on(&mut worker, &mut work) {
+                unfinished.put(work);
+                waited += 1;
+            }
+            peak = peak.max(pipeline.credit.used());
+            while begun.len() == 0 && !unfinished.can_go_on(is_exceeded) {
+                assert!(Instant::now() < until, "a batch goes on");
+                std::thread::yield_now();
+            }
+        }
+        let piece = 6 * 1024 * 1024 + 16 * 1024 * 1024;
+        let bound = pipeline.credit.capacity() + 2 * piece;
+        assert!(peak < bound, "{query:.40}: {peak} of {bound}");
+        assert!(waited > 2, "{query:.40}: {waited}");
+        bench.drain();
+        let numbers = (0..800).filter(|n| *n != 77);
+        let expect: Vec<u64> = numbers.flat_map(|n| vec![n; times]).collect();
+        for output in ["one", "two"] {
+            assert_eq!(bench.written(output), expect, "{query:.40}");
+            let entries = bench.dead_letters();
+            let of_output = entries.iter().filter(|entry| entry.output == output);
+            assert_eq!(of_output.count(), 1);
+        }
+        assert_eq!(pipeline.credit.used(), 0);
+    }
+}
+
+#[test]
+fn workers_make_all_of_it_whoever_has_to_wait() {
+    let query = "SELECT n, repeat('x', 100000) AS r FROM logs";
+    let mut bench = Bench::new(&format!("transform: \"{query}\""));
+    let pipeline = Arc::clone(bench.pipeline());
+    let shared = Shared {
+        jobs: Arc::clone(&bench.jobs),
+        pipelines: Pipelines::default(),
+        faults: Faults::new(),
+        failpoints: Failpoints::default(),
+        in_progress: Arc::clone(&bench.in_progress),
+    };
+    shared.pipelines.add(Arc::clone(&pipeline));
+    for n in 0..12 {
+        let text = lines(100 * n..100 * n + 100);
+        bench.read(0, (bench.read_to, n == 0), &text);
+        bench.read_to += text.len() as u64;
+        pipeline.tracker.read(bench.slot, bench.read_to);
+        pipeline.push_job(0);
+    }
+    bench.jobs.close();
+    std::thread::scope(|scope| {
+        for number in 0..3 {
+            let shared = &shared;
+            scope.spawn(move || run(shared, number));
+        }
+    });
+    assert!(!shared.faults.any());
+    bench.drain();
+    assert_eq!(bench.written("one"), Vec::from_iter(0..1200));
+    assert_eq!(bench.written("two"), Vec::from_iter(0..1200));
+}
+
+#[test]
+fn a_batch_that_is_given_up_half_way_is_not_settled() {
+    let query = "SELECT n, repeat('x', 100000) AS r FROM logs";
+    let mut bench = Bench::new(&format!("transform: \"{query}\""));
+    let mut worker = bench.worker();
+    let framed = bench.frame(&worker, &lines(0..1000));
+    let mut work = bench.begin(&worker, 0, framed).unwrap();
+    assert!(!bench.go_on(&mut worker, &mut work));
+    let until = Instant::now() + Duration::from_secs(60);
+    while !work.is_drained() {
+        assert!(Instant::now() < until, "what is handed over is delivered");
+        std::thread::yield_now();
+    }
+    drop(work);
+    let (unsettled, _) = bench.pipeline().tracker.undelivered_bytes();
+    assert_eq!(unsettled, bench.read_to);
 }
 
 #[test]

@@ -113,7 +113,14 @@ fn image(worker: &mut Worker, way: Way, plan: &PipelinePlan, framed: &Framed) ->
     let Some(columns) = &transformed.columns else {
         return image;
     };
-    let requests = worker.encode(plan, framed, columns, &[]);
+    let requests = worker
+        .encode(
+            plan,
+            (framed, columns, &[]),
+            usize::MAX,
+            &mut Compressors::default(),
+        )
+        .unwrap();
     for request in requests.into_iter().flatten() {
         let (ends, records) = (request.table.ends.clone(), request.table.records.clone());
         image.requests.push((request.payload.bytes, ends, records));
@@ -457,7 +464,14 @@ fn what_is_dropped_is_filtered_only() {
     let stats = transformed.stats;
     let counts = (stats.malformed, stats.type_mismatches, stats.bad_values);
     assert_eq!((transformed.kept, counts), (1, (1, 1, 1)));
-    let requests = worker.encode(&plan, &framed, &transformed.columns.unwrap(), &[]);
+    let requests = worker
+        .encode(
+            &plan,
+            (&framed, &transformed.columns.unwrap(), &[]),
+            usize::MAX,
+            &mut Compressors::default(),
+        )
+        .unwrap();
     let records = requests.iter().flatten().map(|it| it.table.records.clone());
     assert_eq!(records.collect::<Vec<_>>(), [[2], [2]]);
     let none = worker.transform.run_as(

@@ -119,6 +119,14 @@ impl Marks {
         self.is_in_order = true;
     }
 
+    /// Forgets all records, and keeps at most so many bytes of memory.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.clear();
+        self.marks.truncate(bytes / size_of::<Mark>());
+        self.marks.shrink_to_fit();
+        self.found.shrink_to(bytes / size_of::<Found>());
+    }
+
     /// The marks of all records, those of one record in the order of its layout.
     #[inline]
     pub(crate) fn marks(&self) -> &[Mark] {

@@ -199,3 +199,14 @@ proptest! {
         check_all(&records, &gap, &mut Index::default());
     }
 }
+
+#[test]
+fn what_a_batch_needed_is_given_back() {
+    let text = b"{\"a\":[1,2,3]}".repeat(100_000);
+    let mut index = Index::default();
+    let span = Span::of(0, text.len());
+    Indexer::new(Isa::Scalar).index(&text, &[span], &mut index);
+    assert!(index.structurals.capacity() * size_of::<u32>() > 1 << 20);
+    index.release(64 * 1024);
+    assert!(index.structurals.capacity() * size_of::<u32>() <= 64 * 1024);
+}

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use datafusion::common::{Result, exec_err};
 
 /// What the calls of a batch may build.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What a call builds of a record up to this is not counted.
 const RECORD_BYTES_USUAL: usize = 256;
 

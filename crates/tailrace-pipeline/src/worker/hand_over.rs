@@ -1,0 +1,133 @@
+//! Gives the outputs what was made of a batch: all of it at once, or, where that is much, part by part. A batch settles
+//! when every request made of it is resolved.
+
+use std::mem::{replace, take};
+use std::sync::Arc;
+
+use super::Work;
+use super::contained::Made;
+use crate::credit::BATCH_CREDIT_MIN;
+use crate::delivery::{BatchInFlight, Held, OpenBatch};
+use crate::lane::Framed;
+use crate::outputs::Ready;
+use crate::pipeline::Pipeline;
+
+impl Work {
+    /// Gives each output what was made so far; more will follow. It is charged to the credit of the lane.
+    pub(super) fn hand_over_part(&mut self, pipeline: &Arc<Pipeline>) {
+        self.part(pipeline, false);
+        pipeline.waiting.settled();
+    }
+
+    /// Gives each output what is left, or all of it.
+    pub(super) fn finish(&mut self, pipeline: &Arc<Pipeline>) {
+        // Chunk buffers are released here; in flight are only payloads and tables.
+        self.framed.buffers = Vec::new();
+        if self.open.is_none() {
+            let made = take(&mut self.made);
+            return hand_over(pipeline, &mut self.framed, made);
+        }
+        self.part(pipeline, true);
+        if let Some(open) = self.open.take() {
+            let places = self.framed.places.held_bytes() as u64;
+            open.shrink_credit(places.max(BATCH_CREDIT_MIN));
+            open.finish(self.made.filtered);
+            pipeline.lanes[self.lane].unfinished.end();
+        }
+        pipeline.waiting.settled();
+    }
+
+    fn part(&mut self, pipeline: &Arc<Pipeline>, is_last: bool) {
+        let framed = &mut self.framed;
+        let open = self.open.get_or_insert_with(|| {
+            pipeline.lanes[self.lane].unfinished.begin();
+            OpenBatch::start(
+                Arc::clone(&pipeline.tracker),
+                pipeline.metrics.outputs.clone(),
+                (take(&mut framed.spans), framed.places.clone()),
+                &framed.wanted,
+                framed.credit.take(),
+            )
+        });
+        let held = self.made.held_bytes() as u64;
+        let credit = Arc::new(pipeline.credit_of(self.lane).take(held));
+        let encodings = self.made.requests.len();
+        let requests = replace(&mut self.made.requests, vec![Vec::new(); encodings]);
+        let crashed = match is_last {
+            true => take(&mut self.made.crashed),
+            false => Vec::new(),
+        };
+        let set_aside = Arc::new(crashed);
+        let crashed = usize::from(!set_aside.is_empty());
+        for (output, handle) in pipeline.outputs.iter().enumerate() {
+            let mut ready = Vec::new();
+            if framed.wanted[output] {
+                let shares = pipeline.credit.shares();
+                let held = Held {
+                    _credit: Arc::clone(&credit),
+                    _share: (!framed.is_catch_up).then(|| shares.hold(output, held)),
+                };
+                let of_output = &requests[pipeline.plan.encoding_of[output]];
+                let count = of_output.len() + crashed;
+                let mut tickets = open.tickets(output, count, held).into_iter();
+                if crashed > 0
+                    && let Some(ticket) = tickets.next()
+                {
+                    handle.set_aside(&set_aside, ticket);
+                }
+                ready = of_output.iter().cloned().zip(tickets).collect();
+            }
+            let submit = |(request, ticket)| handle.submit(request, ticket);
+            match is_last {
+                true => framed.turns.submit(output, ready, submit),
+                false => framed.turns.submit_some(output, ready, submit),
+            }
+        }
+    }
+}
+
+/// Gives each output its requests; the batch settles when all are resolved.
+fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
+    let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
+    let outputs = 0..pipeline.outputs.len();
+    // Records that could not be processed are one more, the first.
+    let crashed = usize::from(!made.crashed.is_empty());
+    let counts: Vec<u32> = outputs
+        .map(|output| match framed.wanted[output] {
+            true => u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX),
+            false => 0,
+        })
+        .collect();
+    let held = made.held_bytes() + framed.places.held_bytes();
+    let is_catch_up = framed.is_catch_up;
+    let (batch, tickets) = BatchInFlight::start(
+        Arc::clone(&pipeline.tracker),
+        pipeline.metrics.outputs.clone(),
+        (take(&mut framed.spans), take(&mut framed.places)),
+        made.filtered,
+        (&framed.wanted, &counts),
+        framed.credit.take(),
+    );
+    let held = (held as u64).max(BATCH_CREDIT_MIN);
+    batch.shrink_credit(held);
+    if !is_catch_up {
+        batch.share(pipeline.credit.shares(), held);
+    }
+    let set_aside = Arc::new(made.crashed);
+    for (output, tickets) in tickets.into_iter().enumerate() {
+        let handle = &pipeline.outputs[output];
+        let mut tickets = tickets.into_iter();
+        if crashed > 0
+            && let Some(ticket) = tickets.next()
+        {
+            handle.set_aside(&set_aside, ticket);
+        }
+        let requests = made.requests[pipeline.plan.encoding_of[output]]
+            .iter()
+            .cloned();
+        let requests: Vec<Ready> = requests.zip(tickets).collect();
+        let submit = |(request, ticket)| handle.submit(request, ticket);
+        framed.turns.submit(output, requests, submit);
+    }
+    pipeline.waiting.settled();
+}
