@@ -9,22 +9,21 @@
 mod mark;
 mod nested;
 mod order;
+mod plain;
+mod step;
 mod tree;
 mod value;
 
 pub(crate) use mark::{Found, Mark, Marks};
+pub(crate) use value::behind;
 
-use tailrace_model::json::Kind;
+use step::{ends_at, near, put_objects, step};
 use tree::{Objects, through};
-use value::VALUE_BYTES;
 
-use crate::config::Isa;
 use crate::index::{Indexer, Probe, Task};
-use crate::layout::{Layout, Layouts, NONE, Piece, WINDOW_BYTES};
-use crate::lots::LOT_MAX;
+use crate::layout::{Layout, Layouts, NONE};
 use crate::records::{BROKEN, Record, TEXT};
-use crate::text::Span;
-use crate::token::is_whitespace;
+use crate::text::{LOT_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
@@ -188,83 +187,4 @@ fn along<P: Probe>(
     put_objects(layout, second);
     let is_end = |i: usize| ends_at(bytes[i], at[i] as usize, spans[i].end());
     (is_end(0) && is_end(1)).then_some(())
-}
-
-/// Puts the marks of objects behind those of the values that they are made of.
-#[inline(always)]
-fn put_objects(layout: &Layout, marks: &mut [Mark]) {
-    let values = layout.pieces.len();
-    for (object, place) in layout.objects.iter().zip(values..) {
-        let start = marks[object.first as usize].outer_start() - object.before;
-        let end = marks[object.last as usize].outer_end() + object.behind;
-        marks[place] = Mark::new(Kind::Object, false, start, end);
-    }
-}
-
-/// The value behind the piece of text at `at`, and the place behind it.
-#[inline(always)]
-fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mark, u32)> {
-    let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
-    if !piece.starts(probe, window) {
-        return None;
-    }
-    let start = at + piece.len;
-    let block = match window.get(piece.len as usize..piece.len as usize + VALUE_BYTES) {
-        Some(block) => block,
-        None if piece.goes_on(bytes, at) => {
-            bytes.get(start as usize..start as usize + VALUE_BYTES)?
-        }
-        None => return None,
-    };
-    value::read(probe, bytes, block.first_chunk()?, start)
-}
-
-/// The place behind the value at `at`, as following finds it.
-pub(crate) fn behind(bytes: &[u8], at: usize) -> Option<usize> {
-    Indexer::new(Isa::Scalar).run(Behind { bytes, at })
-}
-
-struct Behind<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Task for Behind<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn run<P: Probe>(self, probe: P) -> Option<usize> {
-        let block = self
-            .bytes
-            .get(self.at..self.at + VALUE_BYTES)?
-            .first_chunk()?;
-        let at = u32::try_from(self.at).ok()?;
-        let (_, behind) = value::read(probe, self.bytes, block, at)?;
-        Some(behind as usize)
-    }
-}
-
-/// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed
-/// through its neighbours.
-#[inline(always)]
-fn near<'a>(bytes: &'a [u8], span: &Span) -> &'a [u8] {
-    &bytes[..bytes.len().min(span.end() + WINDOW_BYTES)]
-}
-
-#[inline(always)]
-fn window(bytes: &[u8], at: u32) -> Option<&[u8; WINDOW_BYTES]> {
-    bytes
-        .get(at as usize..at as usize + WINDOW_BYTES)?
-        .first_chunk()
-}
-
-/// Whether the brace that ends a record stands at `at`, with nothing but whitespace behind it.
-#[inline(always)]
-fn ends_at(bytes: &[u8], at: usize, end: usize) -> bool {
-    at < end && bytes[at] == b'}' && (at + 1 == end || is_blank(&bytes[at + 1..end]))
-}
-
-#[cold]
-fn is_blank(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| is_whitespace(byte))
 }

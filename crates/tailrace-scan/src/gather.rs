@@ -7,8 +7,8 @@ use tailrace_model::json::{self, Kind};
 
 use crate::columns::Cell;
 use crate::config::Type;
-use crate::extract::{Followed, Member, Pick};
 use crate::follow::Mark;
+use crate::groups::{Followed, Member, Pick};
 use crate::keys::Star;
 use crate::number;
 use crate::plan::Target;

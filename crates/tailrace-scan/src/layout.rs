@@ -13,10 +13,8 @@
 mod learn;
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::index::{PROBE_BYTES, Probe};
-use learn::Learnt;
 
 /// When there are so many layouts, or so many pieces of them, all are forgotten.
 const LAYOUTS_MAX: usize = 512;
@@ -171,62 +169,25 @@ impl Layouts {
         self.have_whole_objects
     }
 
-    /// Learns the layout of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
-    /// commas directly inside them, are these.
-    pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], wish: impl Fn(&str) -> Wish) {
-        // A member takes two structural characters.
-        let is_long = structurals.len() / 2 > RECORD_PIECES_MAX;
-        if self.tries >= TRIES_MAX || self.is_full() || is_long {
-            return;
-        }
-        self.tries += 1;
-        let Some(record) = learn::record(bytes, structurals) else {
-            return;
-        };
-        let Some(outer) = Learnt::read(&record, 0, &wish) else {
-            return;
-        };
-        let mut hasher = DefaultHasher::new();
-        outer.texts.hash(&mut hasher);
-        let outer_members = hasher.finish();
-        let variants = self.variants.get(&outer_members).copied().unwrap_or(0);
-        let is_split = record.contains_object() && variants < VARIANTS_MAX;
-        let split = is_split
-            .then(|| Learnt::read(&record, learn::DEPTH_MAX, &wish))
-            .flatten();
-        // One that is too long counts too: it would be tried each time.
-        if is_split && self.variants.len() < LAYOUTS_MAX {
-            *self.variants.entry(outer_members).or_default() += 1;
-        }
-        match split {
-            Some(split) => self.add(split),
-            None => {
-                self.have_whole_objects |= record.contains_object();
-                self.add(outer);
-            }
-        }
-    }
-
-    /// Adds a layout.
-    fn add(&mut self, learnt: Learnt<'_>) {
-        let bytes: usize = learnt.texts.iter().map(|text| text.len()).sum();
+    /// Adds a layout, whose pieces and tail are so many bytes.
+    fn add(&mut self, layout: Layout, bytes: usize) {
         let mut node = 0;
-        for piece in &learnt.layout.pieces {
+        for piece in &layout.pieces {
             node = self.child(node, piece, false);
         }
-        if learnt.layout.tail.len() > 1 {
-            let tail = Piece::new(&learnt.layout.tail);
+        if layout.tail.len() > 1 {
+            let tail = Piece::new(&layout.tail);
             node = self.child(node, &tail, true);
         }
         let end = &mut self.nodes[node].layout;
         // A known one is met again where it stands too near to the buffer's end to be followed.
         if *end == NONE {
             *end = self.layouts.len() as u32;
-            self.marks_max = self.marks_max.max(learnt.layout.marks());
+            self.marks_max = self.marks_max.max(layout.marks());
             // A tail takes a node too.
-            self.pieces += learnt.layout.pieces.len() + 1;
+            self.pieces += layout.pieces.len() + 1;
             self.bytes += bytes;
-            self.layouts.push(learnt.layout);
+            self.layouts.push(layout);
         }
     }
 

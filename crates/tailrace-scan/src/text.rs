@@ -92,6 +92,8 @@ impl Span {
     }
 }
 
+/// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
+pub(crate) const LOT_MAX: usize = 256;
 /// How long a lot is at most, unless a single record is longer.
 const LOT_BYTES_MAX: u32 = 256 * 1024;
 /// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.

@@ -1,10 +1,10 @@
-//! Reading one value of a record's top level.
+//! Reading one key or one value of a record's top level.
 //!
 //! Takes what stands between a colon and the comma or brace that ends the member, gives what the value is if it is one
 //! JSON value with nothing but whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never
-//! unescapes, never converts.
+//! unescapes a value, never converts.
 
-use tailrace_model::json::{self, Kind};
+use tailrace_model::json::{self, Kind, Unescaped};
 
 /// One JSON value of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,32 @@ pub(crate) fn string_len(bytes: &[u8]) -> Option<(usize, bool)> {
         }
         has_backslash = true;
         at += 2;
+    }
+}
+
+/// A member's key, unescaped, if it is exactly one string, and where the colon behind it ends.
+pub(crate) fn read_key<'a>(
+    member: &'a str,
+    unescaped: &'a mut Vec<u8>,
+) -> Option<(&'a str, usize)> {
+    let bytes = member.as_bytes();
+    let start = skip_whitespace(bytes, 0);
+    let (len, has_backslash) = string_len(&bytes[start..])?;
+    let colon = skip_whitespace(bytes, start + len);
+    if bytes.get(colon) != Some(&b':') {
+        return None;
+    }
+    let raw = &member[start + 1..start + len - 1];
+    if raw.bytes().any(|byte| byte < 0x20) {
+        return None;
+    }
+    if !has_backslash {
+        return Some((raw, colon + 1));
+    }
+    unescaped.clear();
+    match json::unescape(raw, unescaped) {
+        Unescaped::Done { .. } => Some((std::str::from_utf8(unescaped).ok()?, colon + 1)),
+        Unescaped::Invalid => None,
     }
 }
 

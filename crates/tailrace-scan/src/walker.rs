@@ -8,8 +8,6 @@
 //! else the member is bad: it may be any that is wanted and was not met. A key with escapes is unescaped before it is
 //! looked up.
 
-use tailrace_model::json::{self, Unescaped};
-
 use crate::keys::{Keys, NONE, Star};
 use crate::shape::NESTED;
 use crate::text::RecordText;
@@ -49,7 +47,7 @@ pub(crate) fn walk(
         let end = end as usize - record.base();
         let start_of_member = std::mem::replace(&mut start, end + 1);
         let member = &record.text()[start_of_member..end];
-        if let Some((name, len)) = read_key(member, unescaped) {
+        if let Some((name, len)) = token::read_key(member, unescaped) {
             let id = keys.meet(name);
             let value = (start_of_member + len, end);
             if id != NONE {
@@ -87,30 +85,4 @@ fn deliver(
     entry.seen = number;
     debug_assert_ne!(entry.star, Star::Unmet);
     sink.known(keys, id, value)
-}
-
-/// A member's key, unescaped, if it is exactly one string, and where the colon behind it ends.
-pub(crate) fn read_key<'a>(
-    member: &'a str,
-    unescaped: &'a mut Vec<u8>,
-) -> Option<(&'a str, usize)> {
-    let bytes = member.as_bytes();
-    let start = token::skip_whitespace(bytes, 0);
-    let (len, has_backslash) = token::string_len(&bytes[start..])?;
-    let colon = token::skip_whitespace(bytes, start + len);
-    if bytes.get(colon) != Some(&b':') {
-        return None;
-    }
-    let raw = &member[start + 1..start + len - 1];
-    if raw.bytes().any(|byte| byte < 0x20) {
-        return None;
-    }
-    if !has_backslash {
-        return Some((raw, colon + 1));
-    }
-    unescaped.clear();
-    match json::unescape(raw, unescaped) {
-        Unescaped::Done { .. } => Some((std::str::from_utf8(unescaped).ok()?, colon + 1)),
-        Unescaped::Invalid => None,
-    }
 }

@@ -4,7 +4,7 @@
 //! included. Never recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left
 //! to the walk.
 
-use super::value;
+use super::plain::{behind_scalar, string_end};
 use crate::index::{PROBE_BYTES, Probe};
 use crate::token::skip_whitespace;
 
@@ -76,7 +76,7 @@ fn behind_plain<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     if bytes[at] == b'"' {
         return behind_string(probe, bytes, at);
     }
-    value::behind_scalar(probe, bytes, at)
+    behind_scalar(probe, bytes, at)
 }
 
 /// Behind the string that starts at `at`.
@@ -89,6 +89,6 @@ fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     if ends != 0 && bytes[end] == b'"' {
         return Some(end + 1);
     }
-    let (end, _) = value::string_end(probe, bytes, at)?;
+    let (end, _) = string_end(probe, bytes, at)?;
     Some(end + 1)
 }

@@ -4,8 +4,7 @@
 //! write to one file, the next record is likely to be of the same program as the last, and what it takes to follow it is
 //! what the machine has just done. Never decides what a record is.
 
-use crate::lots::LOT_MAX;
-use crate::text::Span;
+use crate::text::{LOT_MAX, Span};
 
 // Records of a lot are told by a byte.
 const _: () = assert!(LOT_MAX <= 1 << u8::BITS);

@@ -3,8 +3,9 @@
 //! Takes a record, gives the layout it has and the marks of its values. At each place the piece of text that stands there
 //! decides which way to go; it is never gone back. Never follows two records: that is done along one layout.
 
+use super::mark::Mark;
+use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
-use super::{Mark, ends_at, near, put_objects, window};
 use crate::index::Probe;
 use crate::layout::{Layouts, NONE, Node, WINDOW_BYTES};
 use crate::text::Span;

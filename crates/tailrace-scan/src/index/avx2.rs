@@ -15,10 +15,9 @@ use std::arch::x86_64::{
     _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
 };
 
-use super::{
-    BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task,
-    build,
-};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::build::{Index, build};
+use super::probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.

@@ -16,7 +16,8 @@ use std::arch::x86_64::{
 };
 
 use super::avx2::prefix_xor;
-use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::build::{Index, build};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX-512 F and BW, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.

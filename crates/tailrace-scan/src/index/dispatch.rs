@@ -2,8 +2,9 @@
 //!
 //! Takes the wish of the caller, asks the machine, gives a value that indexes. Never asks again per record.
 
+use super::build::{Index, build};
+use super::probe::{Probe, Task};
 use super::scalar::Scalar;
-use super::{Index, Probe, Task, build};
 use crate::config::Isa;
 use crate::text::Span;
 

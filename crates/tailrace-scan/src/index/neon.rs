@@ -12,7 +12,8 @@ use std::arch::aarch64::{
     vreinterpretq_u64_u8,
 };
 
-use super::{BLOCK_BYTES, BlockMasks, Masks, Probe, STRING_BYTES};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::probe::{Probe, STRING_BYTES};
 
 /// Every CPU of the architecture has it.
 #[derive(Clone, Copy, Debug)]

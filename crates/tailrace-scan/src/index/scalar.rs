@@ -2,7 +2,7 @@
 //!
 //! Takes 64 bytes, gives their masks by arithmetic on words of eight bytes. Never anything else.
 
-use super::{BLOCK_BYTES, BlockMasks, Masks};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
 
 /// Plain Rust: every machine has it.
 #[derive(Clone, Copy, Debug)]

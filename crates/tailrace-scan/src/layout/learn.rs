@@ -5,25 +5,71 @@
 //! value ends is told by what follows records: one that it cannot read has no layout.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::{Layout, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, Wish};
+use super::{
+    LAYOUTS_MAX, Layout, Layouts, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX,
+    RECORD_PIECES_MAX, TRIES_MAX, VARIANTS_MAX, Wish,
+};
 use crate::follow;
-use crate::token::skip_whitespace;
-use crate::walker;
+use crate::token::{read_key, skip_whitespace};
 
 /// Objects that lie deeper are values as a whole.
-pub(super) const DEPTH_MAX: usize = 4;
+const DEPTH_MAX: usize = 4;
+
+impl Layouts {
+    /// Learns the layout of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
+    /// commas directly inside them, are these.
+    pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], wish: impl Fn(&str) -> Wish) {
+        // A member takes two structural characters.
+        let is_long = structurals.len() / 2 > RECORD_PIECES_MAX;
+        if self.tries >= TRIES_MAX || self.is_full() || is_long {
+            return;
+        }
+        self.tries += 1;
+        let Some(record) = record(bytes, structurals) else {
+            return;
+        };
+        let Some(outer) = Learnt::read(&record, 0, &wish) else {
+            return;
+        };
+        let mut hasher = DefaultHasher::new();
+        outer.texts.hash(&mut hasher);
+        let outer_members = hasher.finish();
+        let variants = self.variants.get(&outer_members).copied().unwrap_or(0);
+        let is_split = record.contains_object() && variants < VARIANTS_MAX;
+        let split = is_split
+            .then(|| Learnt::read(&record, DEPTH_MAX, &wish))
+            .flatten();
+        // One that is too long counts too: it would be tried each time.
+        if is_split && self.variants.len() < LAYOUTS_MAX {
+            *self.variants.entry(outer_members).or_default() += 1;
+        }
+        match split {
+            Some(split) => self.add_learnt(split),
+            None => {
+                self.have_whole_objects |= record.contains_object();
+                self.add_learnt(outer);
+            }
+        }
+    }
+
+    fn add_learnt(&mut self, learnt: Learnt<'_>) {
+        let bytes = learnt.texts.iter().map(|text| text.len()).sum();
+        self.add(learnt.layout, bytes);
+    }
+}
 
 /// A record, and what follows it in its buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'a> {
+struct Record<'a> {
     /// Up to the record's last brace.
     text: &'a str,
     reach: &'a [u8],
 }
 
 /// The record whose outermost structural characters are these, if it is one that can be followed.
-pub(super) fn record<'a>(bytes: &'a [u8], structurals: &[u32]) -> Option<Record<'a>> {
+fn record<'a>(bytes: &'a [u8], structurals: &[u32]) -> Option<Record<'a>> {
     let (&first, &last) = (structurals.first()?, structurals.last()?);
     let reach = bytes.get(first as usize..)?;
     let text = bytes.get(first as usize..=last as usize)?;
@@ -36,21 +82,21 @@ pub(super) fn record<'a>(bytes: &'a [u8], structurals: &[u32]) -> Option<Record<
 
 impl Record<'_> {
     /// Whether there is another brace in it than its first one.
-    pub(super) fn contains_object(&self) -> bool {
+    fn contains_object(&self) -> bool {
         self.text.get(1..).is_some_and(|text| text.contains('{'))
     }
 }
 
 /// What was learnt of a record.
 #[derive(Debug, Default)]
-pub(super) struct Learnt<'a> {
-    pub(super) layout: Layout,
-    pub(super) texts: Vec<&'a [u8]>,
+struct Learnt<'a> {
+    layout: Layout,
+    texts: Vec<&'a [u8]>,
 }
 
 impl<'a> Learnt<'a> {
     /// Reads a record, and the objects in it down to a depth of `depth_max`. `None` if it has no layout.
-    pub(super) fn read(
+    fn read(
         record: &Record<'a>,
         depth_max: usize,
         wish: &impl Fn(&str) -> Wish,
@@ -109,7 +155,7 @@ impl Reading<'_> {
         let mut unescaped = Vec::new();
         loop {
             // At the brace or the comma before a member.
-            let (name, len) = walker::read_key(text.get(at + 1..)?, &mut unescaped)?;
+            let (name, len) = read_key(text.get(at + 1..)?, &mut unescaped)?;
             if !is_wanted(name) {
                 return None;
             }
@@ -118,9 +164,10 @@ impl Reading<'_> {
                 let place = self.learnt.layout.pieces.len() as u32;
                 self.learnt.layout.members.push((name.into(), place));
             }
-            at = match depth < self.depth_max && self.is_object(at) {
-                true => self.object(at, depth)?,
-                false => self.value(at)?,
+            at = if depth < self.depth_max && self.is_object(at) {
+                self.object(at, depth)?
+            } else {
+                self.value(at)?
             };
             at = skip_whitespace(bytes, at);
             match *bytes.get(at)? {

@@ -1,0 +1,72 @@
+//! One step of following a record: a piece of text, and the value behind it.
+//!
+//! What following along one layout and through the tree of all of them have in common. Never decides which piece comes
+//! next.
+
+use tailrace_model::json::Kind;
+
+use super::mark::Mark;
+use super::value::{self, VALUE_BYTES};
+use crate::index::Probe;
+use crate::layout::{Layout, Piece, WINDOW_BYTES};
+use crate::text::Span;
+use crate::token::is_whitespace;
+
+/// The value behind the piece of text at `at`, and the place behind it.
+#[inline(always)]
+pub(super) fn step<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    piece: &Piece,
+    at: u32,
+) -> Option<(Mark, u32)> {
+    let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
+    if !piece.starts(probe, window) {
+        return None;
+    }
+    let start = at + piece.len;
+    let block = match window.get(piece.len as usize..piece.len as usize + VALUE_BYTES) {
+        Some(block) => block,
+        None if piece.goes_on(bytes, at) => {
+            bytes.get(start as usize..start as usize + VALUE_BYTES)?
+        }
+        None => return None,
+    };
+    value::read(probe, bytes, block.first_chunk()?, start)
+}
+
+/// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed
+/// through its neighbours.
+#[inline(always)]
+pub(super) fn near<'a>(bytes: &'a [u8], span: &Span) -> &'a [u8] {
+    &bytes[..bytes.len().min(span.end() + WINDOW_BYTES)]
+}
+
+#[inline(always)]
+pub(super) fn window(bytes: &[u8], at: u32) -> Option<&[u8; WINDOW_BYTES]> {
+    bytes
+        .get(at as usize..at as usize + WINDOW_BYTES)?
+        .first_chunk()
+}
+
+/// Whether the brace that ends a record stands at `at`, with nothing but whitespace behind it.
+#[inline(always)]
+pub(super) fn ends_at(bytes: &[u8], at: usize, end: usize) -> bool {
+    at < end && bytes[at] == b'}' && (at + 1 == end || is_blank(&bytes[at + 1..end]))
+}
+
+#[cold]
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| is_whitespace(byte))
+}
+
+/// Puts the marks of objects behind those of the values that they are made of.
+#[inline(always)]
+pub(super) fn put_objects(layout: &Layout, marks: &mut [Mark]) {
+    let values = layout.pieces.len();
+    for (object, place) in layout.objects.iter().zip(values..) {
+        let start = marks[object.first as usize].outer_start() - object.before;
+        let end = marks[object.last as usize].outer_end() + object.behind;
+        marks[place] = Mark::new(Kind::Object, false, start, end);
+    }
+}

@@ -1,0 +1,134 @@
+//! The records of a lot, grouped by the layout that following found for them.
+//!
+//! Of each layout it is worked out once where the values of its members go. Never reads a value.
+
+use std::ops::Range;
+
+use crate::follow::{Found, Mark};
+use crate::keys::{Keys, Star};
+use crate::layout::{Layout, Layouts};
+use crate::plan::{Plan, Target};
+use crate::text::Lot;
+
+/// The records of a lot by layout. Reused from lot to lot.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// By number of the layout.
+    groups: Vec<Group>,
+    /// The layouts that have records.
+    met: Vec<usize>,
+}
+
+/// Records of one lot that all have one layout.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) picks: Vec<Pick>,
+    /// What becomes of the layout's members, once that is known of all of them. It stays known from lot to lot.
+    pub(crate) members: Option<Members>,
+}
+
+/// A record of a lot, its first mark, and the row it becomes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pick {
+    pub(crate) at: u32,
+    pub(crate) first: u32,
+    pub(crate) row: u32,
+}
+
+/// The members of a layout: how many marks a record has, and the members that are wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Members {
+    pub(crate) count: usize,
+    pub(crate) wanted: Vec<Member>,
+}
+
+/// One wanted member of a layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// Its place among the record's marks.
+    pub(crate) place: u32,
+    /// The targets of its value, in the plan's list.
+    pub(crate) targets: Range<usize>,
+    pub(crate) star: Star,
+}
+
+/// Records of one buffer, and what following them found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followed<'a> {
+    pub(crate) lot: Lot<'a>,
+    pub(crate) found: &'a [Found],
+    pub(crate) marks: &'a [Mark],
+    /// Of two records the later one has the later marks.
+    pub(crate) is_in_order: bool,
+}
+
+impl Groups {
+    /// Forgets all layouts: their numbers are given anew.
+    pub(crate) fn forget_layouts(&mut self) {
+        self.groups = Vec::new();
+    }
+
+    /// Makes a group for each of these layouts.
+    pub(crate) fn reserve(&mut self, layouts: &Layouts) {
+        self.groups.resize_with(layouts.len(), Group::default);
+    }
+
+    /// Adds a record to the group of this layout. False if there is no such layout.
+    #[inline]
+    pub(crate) fn push(&mut self, layout: u32, pick: Pick) -> bool {
+        let Some(group) = self.groups.get_mut(layout as usize) else {
+            return false;
+        };
+        if group.picks.is_empty() {
+            self.met.push(layout as usize);
+        }
+        group.picks.push(pick);
+        true
+    }
+
+    /// Takes a group that has records, by number of its layout. [`Groups::put_back`] keeps its memory.
+    pub(crate) fn take(
+        &mut self,
+        layouts: &Layouts,
+        plan: &Plan,
+        keys: &Keys,
+    ) -> Option<(usize, Group)> {
+        let number = self.met.pop()?;
+        let mut group = std::mem::take(&mut self.groups[number]);
+        if group.members.is_none() {
+            group.members = resolve(plan, keys, layouts.get(number));
+        }
+        Some((number, group))
+    }
+
+    /// Keeps what is known of a layout, and the group's memory, for the next lot.
+    pub(crate) fn put_back(&mut self, number: usize, mut group: Group) {
+        group.picks.clear();
+        self.groups[number] = group;
+    }
+}
+
+/// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
+fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
+    let member = |&(ref name, place): &(Box<str>, u32)| {
+        let Some(id) = keys.find(name) else {
+            return (!keys.wants_all()).then_some(None);
+        };
+        let (targets, star) = keys.wanted(id);
+        if let Star::Unmet | Star::Overflow = star {
+            return None;
+        }
+        let is_target = |target: &Target| !matches!(target, Target::Judged);
+        let has_target = plan.targets[targets.clone()].iter().any(is_target);
+        Some((has_target || star != Star::Out).then_some(Member {
+            place,
+            targets,
+            star,
+        }))
+    };
+    let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
+    Some(Members {
+        count: layout.marks(),
+        wanted: members?.into_iter().flatten().collect(),
+    })
+}
