@@ -6,11 +6,11 @@
 //!   for; every end of such a wait moves [`Store::version`], as does every change of a pod, so that a reader
 //!   that asks again whenever it moved never misses an answer;
 //! - a pod that is gone is kept for `remember_deleted`, and longer while a reader holds its [`Container`]. At
-//!   most [`DELETED_MAX`] are: beyond that the oldest goes.
+//!   most [`pods::DELETED_MAX`] are: beyond that the oldest goes.
 //!
 //! An answer changes only if what it says changed: a status that only moves a condition gives the same `Arc`.
 
-mod pods;
+pub(crate) mod pods;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::asked::Asked;
-use crate::attributes::{Attribute, path_attributes};
+use crate::container::Container;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
 
-pub(crate) use pods::KnownPods;
+use pods::KnownPods;
 
 /// What is known of a log's container now.
 #[derive(Clone, Debug)]
@@ -37,30 +37,6 @@ pub enum Lookup {
     /// The answer did not come in time. What the path tells is here; more may still come.
     Unknown(Arc<Container>),
 }
-
-/// What is said of a container's log.
-#[derive(Debug, PartialEq)]
-pub struct Container {
-    /// Resource attributes, each key once.
-    pub attributes: Vec<(Box<str>, Attribute)>,
-    /// The rule by which the log is not to be read, if there is one.
-    pub excluded: Option<&'static str>,
-    /// Another one for other content. Zero for what is known from the path alone.
-    pub revision: u64,
-}
-
-impl Container {
-    pub(crate) fn of_path(log: &PodLog, node_name: Option<&str>) -> Arc<Container> {
-        Arc::new(Container {
-            attributes: path_attributes(log, node_name),
-            excluded: None,
-            revision: 0,
-        })
-    }
-}
-
-/// Of pods that are gone, at most this many are remembered.
-pub(crate) const DELETED_MAX: usize = 2048;
 
 pub(crate) type OnChange = Arc<dyn Fn() + Send + Sync>;
 

@@ -16,7 +16,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::attributes::Attribute;
-use crate::pods::{Config, Pods, Source};
+use crate::config::{Config, Source};
+use crate::pods::Pods;
 use crate::{Container, Lookup, PodLog};
 
 use fake::Fake;

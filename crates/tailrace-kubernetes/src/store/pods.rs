@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Container, DELETED_MAX};
 use crate::attributes::of_container;
+use crate::container::Container;
 use crate::facts::Facts;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
+
+/// Of pods that are gone, at most this many are remembered.
+pub(crate) const DELETED_MAX: usize = 2048;
 
 pub(crate) struct KnownPods {
     remember: Duration,
@@ -69,7 +72,7 @@ impl KnownPods {
             told.stale = false;
         }
         let attributes = of_container(&pod.facts, log, rules);
-        let excluded = rules.excluded(&pod.facts);
+        let excluded = rules.excluded(&pod.facts.labels, &pod.facts.annotations);
         if let Some(told) = pod.told.get(&key) {
             let container = &told.container;
             if container.attributes == attributes && container.excluded == excluded {
