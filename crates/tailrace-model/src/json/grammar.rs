@@ -4,7 +4,8 @@
 //! are not finite, as Python and Go write them. Never recurses (nesting is one bit per level), allocates only where
 //! nesting is deeper than a word has bits, never looks behind the end of the value it was asked for.
 
-use super::{Kind, not_finite};
+use super::number::not_finite;
+use super::value::Kind;
 
 /// Where a value ends and what it is. Of a string the end is behind the closing quote.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::{Kind, Value};
+use super::value::{Kind, Value};
 
 /// How [`unescape`] went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

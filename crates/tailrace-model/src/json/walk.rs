@@ -4,7 +4,9 @@
 //! child's grammar is checked to its bottom when it is reached. At the first thing that is not JSON the walk ends:
 //! text that came from a [`Value`] of the right kind was checked before and is always walked to its end.
 
-use super::{Kind, Value, first_value, grammar};
+use super::grammar;
+use super::parse::first_value;
+use super::value::{Kind, Value};
 
 /// The members of an object: key (kind String, perhaps escaped) and value.
 #[derive(Clone, Debug)]
