@@ -5,9 +5,19 @@
 //! limit it is given out truncated too, and the next part starts anew. A chain may go on in the next source, where a
 //! log was rotated in the middle of a record. Never mixes streams, never reorders parts.
 
-use crate::framer::Fate;
+use crate::frames::{Flags, Frames, Piece, SkipReason, Stream};
 use crate::text::{cut_length, emptied, is_blank, without_return};
-use crate::{Flags, Frames, Piece, SkipReason, Stream};
+
+/// What became of a record that began in an earlier source, in an earlier run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was settled with bytes of this source.
+    Settled,
+    /// It ended before this source.
+    Given,
+    /// It had not ended.
+    Open,
+}
 
 /// One line's share of a record.
 pub(crate) struct Part<'a> {

@@ -6,7 +6,8 @@
 
 use memchr::memchr;
 
-use crate::{Stream, stamp, text::without_return};
+use crate::frames::Stream;
+use crate::{stamp, text::without_return};
 
 /// What the envelope says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

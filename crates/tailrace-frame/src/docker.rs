@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-use crate::{Stream, stamp};
+use crate::frames::Stream;
+use crate::stamp;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]

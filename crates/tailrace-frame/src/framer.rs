@@ -13,10 +13,12 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use crate::chain::{Chains, Part};
+use crate::chain::{Chains, Fate, Part};
+use crate::config::{Config, Format};
+use crate::frames::{Flags, Frames, Piece, Record, SIDE, SkipReason, Stream};
 use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_blank, is_overlong, nuls_before, without_return};
-use crate::{Config, Flags, Format, Frames, Piece, Record, SIDE, SkipReason, Stream, cri, docker};
+use crate::{cri, docker};
 
 /// What a line of CRI or docker may be longer than the longest record: room for the envelope and for escapes. docker
 /// cuts at 16 KiB, which escapes make 96 KiB at most, so that none of its lines is ever cut here.
@@ -84,17 +86,6 @@ impl<'a> Line<'a> {
             ..*self
         }
     }
-}
-
-/// What became of a record that began in an earlier source, in an earlier run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It was settled with bytes of this source.
-    Settled,
-    /// It ended before this source.
-    Given,
-    /// It had not ended.
-    Open,
 }
 
 impl Framer {

@@ -22,7 +22,7 @@ use regex::bytes::Regex;
 
 pub use preset::Preset;
 
-use preset::Presets;
+use preset::{Presets, Traces};
 use start::Start;
 
 /// Which lines are joined. Cheap to clone.
@@ -58,13 +58,4 @@ impl Multiline {
             Rules::Start(start) => !start.begins(line),
         }
     }
-}
-
-/// Where in a trace a stream is, for each preset.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Traces {
-    /// By index of the preset in its list; 0 is outside any trace.
-    states: [u8; Preset::COUNT],
-    /// The presets whose state is not 0, a bit for each.
-    inside: u8,
 }

@@ -4,7 +4,7 @@
 //! anywhere itself.
 
 use super::Framer;
-use crate::Stream;
+use crate::frames::Stream;
 
 impl Framer {
     /// Whether the next byte begins a line, and nothing is held or to be skipped: a new framer for the rest of the source

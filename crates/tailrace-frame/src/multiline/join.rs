@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
-use super::{Multiline, Traces};
-use crate::chain::skip_pieces;
-use crate::framer::Fate;
+use super::Multiline;
+use super::preset::Traces;
+use crate::chain::{Fate, skip_pieces};
+use crate::frames::{Flags, Frames, Piece, Record, SIDE, Stream};
 use crate::text::emptied;
-use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
 
 /// The open joins of one source.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! it is about. Pure declarations over tests of a line's bytes.
 
 use super::lines::*;
-use super::{Is, Machine, OUTSIDE, Rule};
+use super::machine::{Is, Machine, OUTSIDE, Rule};
 
 /// Every state.
 const ANY: u8 = u8::MAX;
