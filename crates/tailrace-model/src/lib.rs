@@ -1,7 +1,7 @@
-//! What several stages must agree on: JSON text, times, severities and reserved names.
+//! What several stages must agree on: JSON text, times, severities, reserved names and the texts of a prefilter.
 //!
 //! Takes text, gives borrowed pieces of it or numbers. Everything here is a pure function: no clock, no I/O, no
-//! state, no dependency on another crate of the workspace. Nothing enters this crate but the four modules below.
+//! state, no dependency on another crate of the workspace. Nothing enters this crate but the modules below.
 
 pub mod json;
 pub mod time;
@@ -9,3 +9,5 @@ pub mod time;
 pub mod severity;
 
 pub mod reserved;
+
+pub mod needle;

@@ -3,6 +3,7 @@
 //! Takes nothing, gives the plain structs a caller fills in. Never holds SQL: the caller has analysed its query.
 
 use tailrace_model::json::Step;
+use tailrace_model::needle::Needles;
 use tailrace_model::reserved::Reserved;
 
 /// What one scanner extracts.
@@ -21,22 +22,6 @@ pub struct Config {
     pub prefilter: Vec<Needles>,
     /// Which instructions the index uses.
     pub isa: Isa,
-}
-
-/// Texts of which a record must hold at least one, as it is written or with escapes, in what JSON means by its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needles {
-    /// Not empty, each not empty.
-    pub any: Vec<Needle>,
-}
-
-/// A text that a record must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needle {
-    /// The text, not escaped.
-    pub text: String,
-    /// It is the whole of a string: quotes stand around it.
-    pub quoted: bool,
 }
 
 /// One physical column: a (source, type) pair.

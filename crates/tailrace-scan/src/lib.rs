@@ -53,8 +53,9 @@ mod naive;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Column, Config, Isa, Needle, Needles, Source, Star, Type};
+pub use config::{Column, Config, Isa, Source, Star, Type};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};
 pub use scanner::Scanner;
 pub use sweep::{Hits, Sweep, Sweeper};
+pub use tailrace_model::needle::{Needle, Needles};

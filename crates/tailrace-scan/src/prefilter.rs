@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use memchr::memmem::Finder;
+use tailrace_model::needle::{Needle, Needles};
 
-use crate::config::{Needle, Needles};
 use crate::records::{Record, Records};
 use crate::sweep::{Hits, Texts};
 

@@ -5,6 +5,7 @@
 //! a context hands its wish down as a [`Want`], operands that have a type of their own are read first, and keys take
 //! the type of their peers. What is not named here is refused. Never plans.
 
+mod build;
 mod constant;
 mod expression;
 mod form;
@@ -14,24 +15,26 @@ mod literals;
 mod peers;
 mod similar;
 
-pub(crate) use function::{arrow_cast, as_value};
+pub(crate) use build::{arrow_cast, as_value, bare};
 
 use std::borrow::Cow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, Expr, FunctionArguments, Ident, ObjectNamePart,
-    Spanned, TimezoneInfo, UnaryOperator, Value,
+    BinaryOperator, Expr, FunctionArguments, Ident, ObjectNamePart, Spanned,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use tailrace_model::json::Step;
 use tailrace_model::reserved::Reserved;
 
+use build::{of_values, try_cast};
+
 use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
 use crate::session::Session;
 use crate::types::{Columns, Options, Source, Type, Use};
-use crate::value::{self, Function};
+use crate::value::Function;
+use crate::value::array;
 
 /// The deepest expression that is planned; DataFusion evaluates by recursion.
 const DEPTH_MAX: usize = 200;
@@ -382,10 +385,8 @@ impl<'a> Analysis<'a> {
             // Whether there is a value is known without another type.
             _ if want.force == Force::Presence => return Ok(expr),
             // What `json_get` and `->` give.
-            DataType::Union(..) if want.ty.is_some() => {
-                function::of_values(Function::Value, vec![expr])
-            }
-            ty if value::is_value(&ty) => expr,
+            DataType::Union(..) if want.ty.is_some() => of_values(Function::Value, vec![expr]),
+            ty if array::is_value(&ty) => expr,
             _ => return Ok(expr),
         };
         let function = match want.ty {
@@ -396,7 +397,7 @@ impl<'a> Analysis<'a> {
             Some(Type::Timestamp) => Function::ToTimestamp,
             Some(Type::Float64) | None => Function::ToFloat64,
         };
-        Ok(function::of_values(function, vec![expr]))
+        Ok(of_values(function, vec![expr]))
     }
 
     /// The type of a rewritten expression.
@@ -438,41 +439,4 @@ impl<'a> Analysis<'a> {
         self.depth -= 1;
         result
     }
-}
-
-fn try_cast(expr: Expr, ty: Type) -> Expr {
-    let data_type = match ty {
-        Type::Open | Type::Value | Type::Text => SqlType::Text,
-        Type::Int64 => SqlType::BigInt(None),
-        Type::Float64 => SqlType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
-        Type::Boolean => SqlType::Boolean,
-        Type::Timestamp => SqlType::Timestamp(None, TimezoneInfo::Tz),
-    };
-    Expr::Cast {
-        kind: CastKind::TryCast,
-        expr: Box::new(expr),
-        data_type,
-        array: false,
-        format: None,
-    }
-}
-
-/// Without parentheses around it.
-pub(crate) fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) => bare(inner),
-        other => other,
-    }
-}
-
-fn is_null(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) => is_null(inner),
-        Expr::Value(value) => value.value == Value::Null,
-        _ => false,
-    }
-}
-
-fn is_sign(op: UnaryOperator) -> bool {
-    matches!(op, UnaryOperator::Plus | UnaryOperator::Minus)
 }

@@ -195,7 +195,7 @@ pub(crate) fn planner_message(error: &DataFusionError) -> String {
 
 /// An Arrow type for a message.
 pub(crate) fn type_name(ty: &DataType) -> String {
-    if crate::value::is_value(ty) {
+    if crate::value::array::is_value(ty) {
         return "a number or a value of any kind".to_owned();
     }
     friendly(&ty.to_string())

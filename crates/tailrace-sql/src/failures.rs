@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use crate::evaluate::Rows;
+use crate::selected::Rows;
 
 /// An expression that failed for some records of a batch: its value was NULL there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,12 +19,12 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::branch::Prepared;
 use crate::failures::Failures;
 use crate::guard::{batch as limits, catching};
 use crate::plan::{Outputs, plan, table_schema};
-use crate::query::Prepared;
 use crate::row_wise::RowWise;
+use crate::selected::{FailedOutput, Rows, Selected};
 use crate::session::{Clock, Session};
 use crate::value::{counts, with_nulls_inside};
 

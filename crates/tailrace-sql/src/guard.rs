@@ -12,6 +12,8 @@ pub(crate) mod budget;
 mod growth;
 mod size;
 
+pub(crate) use self::size::VALUE_BYTES_MAX;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,13 +32,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use datafusion::prelude::SessionContext;
-
-/// The largest value that an expression may make: text or list, in bytes. A larger one fails, so that it is NULL and
-/// its record counted.
-pub(crate) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// What one call may build for several rows; above it, the batch is tried in halves.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 thread_local! {
     /// Whether a panic on this thread is caught and becomes an error.

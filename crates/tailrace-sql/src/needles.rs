@@ -10,8 +10,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 
+use tailrace_model::needle::{Needle, Needles};
+
 use crate::analyse::bare;
-use crate::pushdown::{Needle, Needles};
 use crate::types::{Columns, Source, Type};
 
 /// The texts of which a record must hold one for this conjunct to be true; `None` if no text must be there.

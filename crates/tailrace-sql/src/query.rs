@@ -8,18 +8,18 @@ mod list;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 
 use self::draft::{Draft, Planner, star_of, unify_types};
 use self::list::{Item, list, unify_names};
 use crate::analyse::Analysis;
+use crate::branch::{Branch, Prepared};
 use crate::error::{Error, Place, Places, Warning, planner_message};
-use crate::evaluate::Evaluator;
 use crate::guard::catching;
 use crate::parse::parse;
-use crate::plan::{Expressions, Rewritten, on_planning_stack};
-use crate::pushdown::{Pushdown, When};
+use crate::plan::on_planning_stack;
+use crate::pushdown::Pushdown;
 use crate::session::{Clock, Session};
 use crate::types::{Column, Options, Star};
 
@@ -34,65 +34,6 @@ pub struct Query {
     warnings: Vec<Warning>,
     prepared: Vec<Prepared>,
     constant_bytes: usize,
-}
-
-/// One SELECT of the query; several are joined by UNION ALL.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Branch {
-    /// The outputs that the query names, in order; a star's keys come besides.
-    pub outputs: Vec<Output>,
-    /// The parts of WHERE that are joined by AND; empty without WHERE.
-    pub predicate: Vec<Conjunct>,
-    /// Whether the branch is evaluated without DataFusion's operators.
-    pub row_wise: bool,
-    /// Why it is not row-wise.
-    pub reason: Option<String>,
-    /// Whether every key of the record is an output too, but those in `star_except` and those named like an output.
-    pub star: bool,
-    /// Keys that this branch's star leaves out.
-    pub star_except: Vec<String>,
-    /// The branch's computed outputs and WHERE, over physical columns.
-    pub sql: String,
-}
-
-/// A condition that every row of a branch meets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conjunct {
-    /// As the user wrote it.
-    pub text: String,
-    /// Indices of the columns it reads, ascending.
-    pub columns: Vec<usize>,
-    /// When it is evaluated.
-    pub when: When,
-}
-
-/// One named output.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Output {
-    /// Its name, unique in the branch.
-    pub name: String,
-    /// Where its values are.
-    pub value: OutputValue,
-}
-
-/// Where an output's values are.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OutputValue {
-    /// In this column of the batch as it was scanned.
-    Column(usize),
-    /// In the next array of [`Selected::computed`](crate::Selected::computed), of this type.
-    Computed(DataType),
-}
-
-/// What an evaluator needs of a branch.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) rewritten: Rewritten,
-    /// The condition and the outputs without unnest.
-    pub(crate) expressions: Expressions,
-    /// Types of the computed outputs.
-    pub(crate) types: Vec<DataType>,
-    pub(crate) row_wise: bool,
 }
 
 impl Query {
@@ -142,11 +83,6 @@ impl Query {
     /// What may not be as meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
-    }
-
-    /// A new evaluator, one for each worker.
-    pub fn evaluator(&self) -> Evaluator {
-        Evaluator::new(self)
     }
 
     /// What its constants made while it was planned, in bytes: no less than they take in the plan.

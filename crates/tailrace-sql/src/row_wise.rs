@@ -18,10 +18,10 @@ use datafusion::logical_expr::{ColumnarValue, Expr};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::branch::Prepared;
 use crate::failures::Failures;
 use crate::guard::{batch as limits, catching};
-use crate::query::Prepared;
+use crate::selected::{FailedOutput, Rows, Selected};
 use crate::session::{Clock, with_clock};
 use crate::value::{counts, with_nulls_inside};
 

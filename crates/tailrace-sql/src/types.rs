@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
-use crate::value;
+use crate::value::array;
 
 /// What a use makes of a key's value. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl Type {
     pub fn data_type(self) -> DataType {
         match self {
             Type::Open | Type::Text => DataType::Utf8View,
-            Type::Value => value::data_type(),
+            Type::Value => array::data_type(),
             Type::Int64 => DataType::Int64,
             Type::Float64 => DataType::Float64,
             Type::Boolean => DataType::Boolean,

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use tailrace_model::json::Step;
 
-use super::is_sign;
+use super::build::is_sign;
 
 /// Integers below this magnitude are exact as 64-bit floats, and no other number rounds to them.
 const FLOAT_EXACT_END: f64 = (1_u64 << 53) as f64;

@@ -15,9 +15,9 @@ use tailrace_model::reserved::{
 };
 use tailrace_model::severity::{number_of_text, short_name};
 
+use super::build::{bare, is_json, is_null};
 use super::constant::Constant;
-use super::expression::is_json;
-use super::{Analysis, bare, constant, is_null};
+use super::{Analysis, constant};
 use crate::error::Error;
 use crate::types::{Source, Type};
 

@@ -3,12 +3,12 @@
 use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::Expr;
 
+use super::build::{self, is_json, is_null, of_values};
 use super::constant::{Constant, constant, quoted};
-use super::function::of_values;
 use super::{Analysis, Force, Want};
 use crate::error::Error;
 use crate::types::Type;
-use crate::value::{self, Function};
+use crate::value::{Function, array};
 
 /// What joins the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +175,8 @@ impl Analysis<'_> {
                 true => self.rewrite(operand.expr, &want)?,
                 false => operand.expr,
             };
-            let is_value = joined != Joined::Value
-                || super::is_null(&expr)
-                || value::is_value(&self.type_of(&expr)?);
+            let is_value =
+                joined != Joined::Value || is_null(&expr) || array::is_value(&self.type_of(&expr)?);
             exprs.push(match is_value {
                 true => expr,
                 false => of_values(Function::Value, vec![expr]),
@@ -206,9 +205,7 @@ impl Analysis<'_> {
         }
         match expr {
             Expr::Nested(inner) => self.is_open(inner),
-            Expr::BinaryOp { left, op, .. } if super::expression::is_json(op) => {
-                Ok(self.is_open(left)?)
-            }
+            Expr::BinaryOp { left, op, .. } if is_json(op) => Ok(self.is_open(left)?),
             expr => self.all_open(alternatives(expr).into_iter()),
         }
     }
@@ -216,7 +213,7 @@ impl Analysis<'_> {
     fn all_open<'e>(&self, exprs: impl Iterator<Item = &'e Expr>) -> Result<bool, Error> {
         let mut any = false;
         for expr in exprs {
-            if super::is_null(expr) {
+            if is_null(expr) {
                 continue;
             }
             if !self.is_open(expr)? {
@@ -240,7 +237,7 @@ fn alternatives(expr: &Expr) -> Vec<&Expr> {
             let results = conditions.iter().map(|when| &when.result);
             results.chain(else_result.as_deref()).collect()
         }
-        Expr::Function(function) => super::function::alternatives(function).unwrap_or_default(),
+        Expr::Function(function) => build::alternatives(function).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
@@ -276,7 +273,7 @@ impl Facts {
 
     fn data_type(&mut self, ty: &DataType) {
         match ty {
-            ty if value::is_value(ty) => self.dynamic = true,
+            ty if array::is_value(ty) => self.dynamic = true,
             ty if ty.is_integer() => self.integers = true,
             ty if ty.is_floating() => self.floats = true,
             DataType::Decimal128(..) | DataType::Decimal256(..) => {

@@ -5,8 +5,9 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, Value, ValueWithSpan};
 
+use super::build::bare;
 use super::literals::reason;
-use super::{Analysis, bare, constant};
+use super::{Analysis, constant};
 use crate::error::Error;
 use crate::types::Type;
 

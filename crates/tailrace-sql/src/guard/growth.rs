@@ -11,8 +11,8 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument::Argument;
-use super::size::{self, PLACE_BYTES};
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
+use super::budget;
+use super::size::{self, BATCH_BYTES_MAX, PLACE_BYTES, VALUE_BYTES_MAX};
 
 /// What a call may take for one row where its bound is not exact.
 const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;

@@ -8,7 +8,14 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, batch};
+use super::batch;
+
+/// The largest value that an expression may make: text or list, in bytes. A larger one fails, so that it is NULL and
+/// its record counted.
+pub(crate) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What one call may build for several rows; above it, the batch is tried in halves.
+pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Whether no value exceeds [`VALUE_BYTES_MAX`], and several together [`BATCH_BYTES_MAX`].
 ///

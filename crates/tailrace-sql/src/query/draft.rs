@@ -12,18 +12,17 @@ use datafusion::logical_expr_common::type_coercion::binary::type_union_coercion;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, visit_expressions};
 
 use super::list::{Item, List};
-use super::{Branch, Conjunct, Output, OutputValue, Prepared};
 use crate::analyse::{Analysis, arrow_cast, as_value};
+use crate::branch::{Branch, Conjunct, Output, OutputValue, Prepared, When};
 use crate::error::{Error, Place, Warning, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
 use crate::parse::Part;
 use crate::plan::{Computed, NoRows, Outputs, Rewritten, plan, row_wise, table_schema};
-use crate::pushdown::When;
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
-use crate::value;
+use crate::value::array;
 
 /// A branch on its way to a plan.
 pub(super) struct Draft {
@@ -289,8 +288,8 @@ pub(super) fn unify_types(
             common = Some(match &common {
                 None => ty.clone(),
                 // A number or a value of any kind takes in every other.
-                Some(common) if value::is_value(common) || value::is_value(ty) => {
-                    value::data_type()
+                Some(common) if array::is_value(common) || array::is_value(ty) => {
+                    array::data_type()
                 }
                 Some(common) => type_union_coercion(common, ty).ok_or_else(|| {
                     let name = &slots[output].0;
@@ -312,7 +311,7 @@ pub(super) fn unify_types(
                 .filter(|common| **common != prepared[index].types[computed])
             {
                 let computed = &mut drafts[index].rewritten.computed[computed];
-                computed.expr = match value::is_value(common) {
+                computed.expr = match array::is_value(common) {
                     true => as_value(computed.expr.clone()),
                     false => arrow_cast(computed.expr.clone(), common),
                 };

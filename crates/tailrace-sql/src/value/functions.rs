@@ -13,9 +13,10 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::array::{Builder, Value, Values, data_type, is_value};
 use super::convert::{self, text_of};
+use super::counts;
 use super::number::{Number, Operation};
-use super::{Builder, Value, Values, counts, data_type, is_value};
 use tailrace_model::json::{self, Kind, Step};
 
 use crate::error::type_name;
