@@ -15,7 +15,7 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("tailrace-files", &[]),
     ("tailrace-config", &[]),
     ("tailrace-input", &["tailrace-files"]),
-    ("tailrace-frame", &[]),
+    ("tailrace-frame", &["tailrace-model"]),
     ("tailrace-scan", &["tailrace-model"]),
     ("tailrace-sql", &["tailrace-model"]),
     ("tailrace-otlp", &["tailrace-model"]),
