@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use tailrace_otlp::{Column, Compression, Compressor, Encoder, Envelope, Index, Part, Request};
-use tailrace_scan::{Hits, Needle, Needles, Record, Records, Scanned, Scanner};
+use tailrace_scan::{Hits, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
 use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
@@ -36,9 +36,7 @@ impl Plan {
         let pushdown = query.pushdown();
         let pushed = tailrace_scan::Config {
             first: pushdown.map_or(Vec::new(), |pushdown| pushdown.columns.clone()),
-            prefilter: pushdown.map_or(Vec::new(), |pushdown| {
-                pushdown.prefilter.iter().map(needles).collect()
-            }),
+            prefilter: pushdown.map_or(Vec::new(), |pushdown| pushdown.prefilter.clone()),
             ..scan.clone()
         };
         Plan {
@@ -49,16 +47,6 @@ impl Plan {
     }
 }
 
-fn needles(needles: &tailrace_sql::Needles) -> Needles {
-    let needle = |needle: &tailrace_sql::Needle| Needle {
-        text: needle.text.clone(),
-        quoted: needle.quoted,
-    };
-    Needles {
-        any: needles.any.iter().map(needle).collect(),
-    }
-}
-
 fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
     let tailrace_sql::Source::Key(steps) = &column.source else {
         panic!("the benches' queries read keys only");
@@ -66,15 +54,7 @@ fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
     tailrace_scan::Column {
         name: column.name.clone(),
         source: tailrace_scan::Source::Key(steps.clone()),
-        ty: match column.ty {
-            tailrace_sql::Type::Open => tailrace_scan::Type::Open,
-            tailrace_sql::Type::Value => tailrace_scan::Type::Value,
-            tailrace_sql::Type::Text => tailrace_scan::Type::Text,
-            tailrace_sql::Type::Int64 => tailrace_scan::Type::Int64,
-            tailrace_sql::Type::Float64 => tailrace_scan::Type::Float64,
-            tailrace_sql::Type::Boolean => tailrace_scan::Type::Boolean,
-            tailrace_sql::Type::Timestamp => tailrace_scan::Type::Timestamp,
-        },
+        ty: column.ty,
     }
 }
 

@@ -1,4 +1,5 @@
-//! What several stages must agree on: JSON text, times, severities, reserved names and the texts of a prefilter.
+//! What several stages must agree on: JSON text, times, severities, reserved names, types of columns and the texts of a
+//! prefilter.
 //!
 //! Takes text, gives borrowed pieces of it or numbers. Everything here is a pure function: no clock, no I/O, no
 //! state, no dependency on another crate of the workspace. Nothing enters this crate but the modules below.
@@ -10,4 +11,5 @@ pub mod severity;
 
 pub mod reserved;
 
+pub mod column;
 pub mod needle;

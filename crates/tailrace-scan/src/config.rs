@@ -2,6 +2,7 @@
 //!
 //! Takes nothing, gives the plain structs a caller fills in. Never holds SQL: the caller has analysed its query.
 
+pub use tailrace_model::column::Type;
 use tailrace_model::json::Step;
 use tailrace_model::needle::Needles;
 use tailrace_model::reserved::Reserved;
@@ -44,27 +45,6 @@ pub enum Source {
     /// A reserved column. Only those that a record by itself decides: not file, Kubernetes and container facts, which
     /// are NULL here.
     Reserved(Reserved),
-}
-
-/// What a value is turned into. What does not fit is NULL and counted in
-/// [`Stats::type_mismatches`](crate::Stats::type_mismatches).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
-    /// Utf8View of any value's text as written, with the value's own kind beside it.
-    Open,
-    /// A struct of what an open column is: its `text` (Utf8View) and its `kind` (UInt8), NULL for an absent key, a JSON
-    /// null and a bad value.
-    Value,
-    /// Utf8View of any value's text as written: strings unescaped, objects and arrays as their JSON.
-    Text,
-    /// Integers that fit exactly (`200`, `200.0`, `2e2`), and strings that are such a number.
-    Int64,
-    /// Numbers, rounded correctly, and strings that are a number. Beyond the range of `f64` does not fit.
-    Float64,
-    /// `true`, `false`, `"true"`, `"false"`.
-    Boolean,
-    /// Nanoseconds since the Unix epoch, UTC: RFC 3339 text, or a number whose magnitude tells its unit.
-    Timestamp,
 }
 
 /// All keys wanted.

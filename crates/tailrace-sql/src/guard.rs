@@ -10,9 +10,7 @@ mod argument;
 pub(crate) mod batch;
 pub(crate) mod budget;
 mod growth;
-mod size;
-
-pub(crate) use self::size::VALUE_BYTES_MAX;
+pub(crate) mod size;
 
 use std::any::Any;
 use std::cell::Cell;

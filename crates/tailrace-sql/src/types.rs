@@ -4,68 +4,24 @@
 //! pair of source and type. Never looks at data.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+pub use tailrace_model::column::Type;
 use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
 use crate::value::array;
 
-/// What a use makes of a key's value. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Type {
-    /// The value as it is: text, and a tag with its kind.
-    Open,
-    /// The value and its kind as one, for expressions that hand on a value of any kind or compute with numbers exactly.
-    Value,
-    /// The value's text, whatever its kind.
-    Text,
-    /// A number that is whole and fits 64 bits.
-    Int64,
-    /// Any number.
-    Float64,
-    /// `true` or `false`.
-    Boolean,
-    /// A point in time, nanoseconds, UTC.
-    Timestamp,
-}
-
-impl Type {
-    /// The Arrow type of a physical column of this type.
-    pub fn data_type(self) -> DataType {
-        match self {
-            Type::Open | Type::Text => DataType::Utf8View,
-            Type::Value => array::data_type(),
-            Type::Int64 => DataType::Int64,
-            Type::Float64 => DataType::Float64,
-            Type::Boolean => DataType::Boolean,
-            Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::from("UTC"))),
-        }
-    }
-
-    /// Its name in configuration files and in the output of `explain`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Type::Open => "open",
-            Type::Value => "value",
-            Type::Text => "text",
-            Type::Int64 => "int64",
-            Type::Float64 => "float64",
-            Type::Boolean => "boolean",
-            Type::Timestamp => "timestamp",
-        }
-    }
-
-    pub(crate) fn is_number(self) -> bool {
-        matches!(self, Type::Int64 | Type::Float64)
-    }
-}
-
-impl fmt::Display for Type {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// The Arrow type of a physical column. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
+pub(crate) fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Open | Type::Text => DataType::Utf8View,
+        Type::Value => array::data_type(),
+        Type::Int64 => DataType::Int64,
+        Type::Float64 => DataType::Float64,
+        Type::Boolean => DataType::Boolean,
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::from("UTC"))),
     }
 }
 
@@ -289,7 +245,7 @@ impl Columns {
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
-        let field = |column: &Column| Field::new(&column.name, column.ty.data_type(), true);
+        let field = |column: &Column| Field::new(&column.name, data_type(column.ty), true);
         Arc::new(Schema::new(self.list.iter().map(field).collect::<Vec<_>>()))
     }
 }

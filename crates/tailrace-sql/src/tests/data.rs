@@ -83,7 +83,7 @@ fn values_of_any_kind(values: impl Iterator<Item = Option<Value>>) -> ArrayRef {
         }));
         texts.push(value.and_then(text));
     }
-    let DataType::Struct(fields) = Type::Value.data_type() else {
+    let DataType::Struct(fields) = crate::types::data_type(Type::Value) else {
         unreachable!("values are structs");
     };
     let texts = StringViewArray::from_iter(texts);

@@ -20,7 +20,7 @@ use super::number::{Number, Operation};
 use tailrace_model::json::{self, Kind, Step};
 
 use crate::error::type_name;
-use crate::types::Type;
+use crate::types::{self, Type};
 
 /// A function over values of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,7 +173,7 @@ impl ScalarUDFImpl for OfValues {
             Function::Compare => DataType::Int8,
             Function::ToInt64 => DataType::Int64,
             Function::ToBoolean | Function::In | Function::Between => DataType::Boolean,
-            Function::ToTimestamp => Type::Timestamp.data_type(),
+            Function::ToTimestamp => types::data_type(Type::Timestamp),
             Function::ToText => DataType::Utf8View,
         })
     }
