@@ -100,10 +100,10 @@ impl Stages {
     /// Finds the records of a chunk, as a worker does for each.
     pub fn frame(&mut self, chunk: &Chunk) -> Option<Hits> {
         let in_two = self.pushdown && self.kept_share.is_low();
-        let mut sweep = self.scanner.sweeper(in_two).over(chunk.bytes());
-        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.bytes().len()));
+        let mut search = self.scanner.searcher(in_two).over(chunk.bytes());
+        let newlines = std::iter::from_fn(|| search.next_before(chunk.bytes().len()));
         crate::corpus::frame(newlines, &mut self.records);
-        sweep.finish()
+        search.finish()
     }
 
     /// The columns of a chunk that is framed.

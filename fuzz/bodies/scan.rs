@@ -128,7 +128,7 @@ fn check_phases(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let mut reference = Scanner::new(config.clone());
     for nth in [2, 3] {
         let buffer = records.buffers.first().map_or(&[][..], |buffer| buffer);
-        let hits = scanner.sweeper(true).over(buffer).finish();
+        let hits = scanner.searcher(true).over(buffer).finish();
         let first = scanner.first(&records, hits.as_ref());
         let passed = match &first.rows {
             Some(rows) => rows.clone(),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames, Piece};
-use tailrace_scan::{Hits, Sweeper};
+use tailrace_scan::{Hits, NewlineSearcher};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
@@ -73,7 +73,7 @@ pub(crate) struct Framed {
     pub frames: Frames,
     /// The chunk buffer and the side buffer.
     pub buffers: Vec<Bytes>,
-    /// What the sweep over the chunk buffer found besides newlines.
+    /// What the newline search over the chunk buffer found besides newlines.
     pub hits: Option<Hits>,
     /// Source runs, covering all records in order.
     pub runs: Vec<SourceRun>,
@@ -167,17 +167,17 @@ impl Lane {
     }
 
     /// Frames the oldest batch that waits, or as much of it as may be one framed batch, and says whether some of it is
-    /// left; `None` if there is none. `sweeper` finds the newlines of its buffer, `memory` is taken for the records.
+    /// left; `None` if there is none. `searcher` finds the newlines of its buffer, `memory` is taken for the records.
     pub(crate) fn frame_next(
         &self,
-        sweeper: Sweeper<'_>,
+        searcher: NewlineSearcher<'_>,
         memory: &mut Frames,
     ) -> Option<(Framed, bool)> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
         let frames = std::mem::take(memory);
-        let (framed, rest) = self.frame(&mut sources, batch, sweeper, frames);
+        let (framed, rest) = self.frame(&mut sources, batch, searcher, frames);
         let is_cut = rest.is_some();
         if let Some(rest) = rest {
             self.queue.put_back(rest);
@@ -189,12 +189,12 @@ impl Lane {
         &self,
         sources: &mut Sources,
         mut batch: RawBatch,
-        sweeper: Sweeper<'_>,
+        searcher: NewlineSearcher<'_>,
         frames: Frames,
     ) -> (Framed, Option<RawBatch>) {
         batch.room = None;
         let bytes = batch.bytes.clone();
-        let mut sweep = sweeper.over(&bytes);
+        let mut search = searcher.over(&bytes);
         let mut framed = Framed {
             frames,
             observed_ns: batch.observed_ns,
@@ -256,7 +256,7 @@ impl Lane {
                     self.facts.refresh(&mut source.facts);
                     let max = self.records_max;
                     let framed =
-                        source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
+                        source.push(&bytes, start..end, &mut search, max, &mut framed.frames);
                     framed_to = framed;
                     left = (framed < end).then_some(SourceEvent::Chunk {
                         slot,
@@ -274,8 +274,8 @@ impl Lane {
         sources.end_batch();
         let mut left = left.into_iter().chain(events).peekable();
         let is_cut = left.peek().is_some();
-        // Of a batch that is cut it is not swept what the next one sweeps again.
-        framed.hits = if is_cut { None } else { sweep.finish() };
+        // Of a batch that is cut, the next one searches the rest again.
+        framed.hits = if is_cut { None } else { search.finish() };
         framed.credit = match is_cut {
             true => batch.cut(framed_to, left),
             false => batch.credit.take(),

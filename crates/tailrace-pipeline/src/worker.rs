@@ -74,9 +74,9 @@ pub(crate) fn run(shared: &Shared, number: usize) {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
             // Until it is known which keys the records have, every record tells of all of them.
             let look_at_all = !pipeline.columns_seen.told();
-            let sweeper = worker.transform.sweeper(&pipeline.plan, look_at_all);
+            let searcher = worker.transform.searcher(&pipeline.plan, look_at_all);
             let lane = &pipeline.lanes[job.lane];
-            if let Some((mut framed, is_cut)) = lane.frame_next(sweeper, &mut memory) {
+            if let Some((mut framed, is_cut)) = lane.frame_next(searcher, &mut memory) {
                 if is_cut {
                     // Another worker may go on with what is left.
                     jobs.push(job);

@@ -2,7 +2,7 @@
 //!
 //! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
 //! them, `SELECT *`), string values being views of the buffers. In this order: leave out what cannot meet the condition
-//! (`prefilter`, and `sweep`, which finds the newlines on the way), check and repair UTF-8 (`text`), follow each record
+//! (`prefilter`, and `newline_search`, which finds the newlines on the way), check and repair UTF-8 (`text`), follow each record
 //! along the orders of keys that are known (`layout`, `follow`) and put the values that were met into their columns, one
 //! after the other (`gather`). A record that cannot be followed takes the long way, which is also the specification: find
 //! the structural characters outside strings (`index`), check the record's shape, walk its members (`walker`, `rows`),
@@ -34,10 +34,10 @@ mod gather;
 mod groups;
 mod keys;
 mod layout;
+mod newline_search;
 mod number;
 mod plan;
 mod prefilter;
-mod sweep;
 mod walker;
 
 mod columns;
@@ -54,8 +54,8 @@ mod naive;
 mod tests;
 
 pub use config::{Column, Config, Isa, Source, Star, Type};
+pub use newline_search::{Hits, NewlineSearch, NewlineSearcher};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};
 pub use scanner::Scanner;
-pub use sweep::{Hits, Sweep, Sweeper};
 pub use tailrace_model::needle::{Needle, Needles};

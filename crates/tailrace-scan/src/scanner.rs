@@ -7,11 +7,11 @@
 use crate::config::Config;
 use crate::extract::{Batch, Extractor, Shared};
 use crate::keys::Keys;
+use crate::newline_search::{Hits, NewlineSearcher};
 use crate::prefilter::Prefilter;
 use crate::records::Records;
 use crate::rows::Rows;
 use crate::scanned::{Candidates, First, Scanned};
-use crate::sweep::{Hits, Sweeper};
 use crate::text::{Buffers, LOT_MAX};
 
 /// Turns batches of records into columns.
@@ -61,17 +61,17 @@ impl Scanner {
         self.scan(&Candidates::new(records, rows).of(records))
     }
 
-    /// Sweeps buffers for newlines and, if `for_first`, for what the prefilter of the next [`Scanner::first`] looks for.
-    pub fn sweeper(&self, for_first: bool) -> Sweeper<'_> {
+    /// Searches buffers for newlines and, if `for_first`, for what the prefilter of the next [`Scanner::first`] looks for.
+    pub fn searcher(&self, for_first: bool) -> NewlineSearcher<'_> {
         let prefilter = self.prefilter.as_ref().filter(|_| for_first);
-        Sweeper {
+        NewlineSearcher {
             indexer: self.shared.indexer(),
             texts: prefilter.and_then(Prefilter::texts),
         }
     }
 
     /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter. `hits` is what
-    /// a sweep over the first buffer found, if there was one; that of another buffer would cost records.
+    /// a newline search over the first buffer found, if there was one; that of another buffer would cost records.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.

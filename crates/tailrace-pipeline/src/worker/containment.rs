@@ -137,8 +137,8 @@ impl Bench {
             observed_ns: 0,
             read_at: Instant::now(),
         });
-        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
-        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
+        let searcher = worker.transform.searcher(&pipeline.plan, true);
+        lane.frame_next(searcher, &mut Frames::default()).unwrap().0
     }
 
     fn process(&self, worker: &mut Worker, mut framed: Framed) {

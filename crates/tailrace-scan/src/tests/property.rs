@@ -78,18 +78,18 @@ proptest! {
 
     /// What two phases give for some records is what one phase gives for them.
     #[test]
-    fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), searched in any::<bool>(), swept in any::<bool>()) {
+    fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), has_prefilter in any::<bool>(), searched in any::<bool>()) {
         let needle = Needle { text: "a".into(), quoted: true };
         for config in configs().into_iter().filter(|config| !config.columns.is_empty()) {
             let config = Config {
                 first: (0..config.columns.len()).step_by(2).collect(),
-                prefilter: Vec::from_iter(searched.then(|| Needles { any: vec![needle.clone()] })),
+                prefilter: Vec::from_iter(has_prefilter.then(|| Needles { any: vec![needle.clone()] })),
                 ..config
             };
             let mut scanner = Scanner::new(config.clone());
             let records = batch.records();
             let buffer = batch.buffers.first().map_or(&[][..], |buffer| buffer);
-            let hits = scanner.sweeper(swept).over(buffer).finish();
+            let hits = scanner.searcher(searched).over(buffer).finish();
             let first = scanner.first(&records, hits.as_ref());
             let candidates = first.rows.clone().unwrap_or((0..batch.records.len() as u32).collect());
             let expect = plain(&Scanner::new(config.clone()).scan_some(&records, &candidates));

@@ -1,4 +1,4 @@
-//! What a sweep looks for besides newlines.
+//! What a newline search looks for besides newlines.
 //!
 //! Takes the texts of one list of the prefilter, gives for each the pair of its bytes that promises to be the rarest, and
 //! tells whether a whole text stands where a pair was seen. Never searches.
@@ -46,7 +46,7 @@ impl Texts {
         &self.pairs
     }
 
-    /// Whether they are few enough for a sweep.
+    /// Whether they are few enough for one search.
     pub(crate) fn are_few(&self) -> bool {
         self.texts.len() <= TEXTS_MAX
     }
