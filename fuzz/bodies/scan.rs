@@ -82,7 +82,7 @@ pub(crate) fn run_query(data: &[u8], query: usize) {
     }
 }
 
-/// Every instruction set, each with one scanner that knows the more layouts the more it has scanned.
+/// Every instruction set, each with one scanner that knows the more templates the more it has scanned.
 fn check_scans(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let batches = [
         Batch::joint(lines, 1),

@@ -1,13 +1,13 @@
 //! From the records of a lot to rows of a batch, step by step.
 //!
-//! 1. Records that have a known layout were followed along it (`follow`); [`Extractor::add`] groups them by layout, and of
-//!    each layout one wanted member after the other is put into its columns for all of its records (`gather`), so that one
+//! 1. Records that have a known template were followed along it (`follow`); [`Extractor::add`] groups them by template, and of
+//!    each template one wanted member after the other is put into its columns for all of its records (`gather`), so that one
 //!    loop does one thing.
 //! 2. The others take the long way, one by one: they are indexed (`index`), their shape is checked (`shape`), their members
 //!    are walked (`walker`) and set in their row (`rows`), and so are reserved columns (`reserved`).
-//! 3. Whatever layout such a record has is learnt (`layout`), for those that come after it.
+//! 3. Whatever template such a record has is learnt (`template`), for those that come after it.
 //!
-//! Never reads what is not wanted; never remembers more than one batch, but for keys and layouts.
+//! Never reads what is not wanted; never remembers more than one batch, but for keys and templates.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::gather::{Picked, gather};
 use crate::groups::{Followed, Groups, Members, Pick};
 use crate::index::{Index, Indexer};
 use crate::keys::Keys;
-use crate::layout::{Layouts, WINDOW_BYTES};
 use crate::overflow::Overflow;
 use crate::plan::Plan;
 use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 use crate::reserved::{self, Facts};
 use crate::rows::{Row, Rows, Shape};
 use crate::shape;
+use crate::template::{Templates, WINDOW_BYTES};
 use crate::text::{Buffers, Lot, Span};
 use crate::token::skip_whitespace;
 use crate::walker;
@@ -49,7 +49,7 @@ pub(crate) struct Extractor {
 #[derive(Debug)]
 pub(crate) struct Shared {
     indexer: Indexer,
-    layouts: Layouts,
+    templates: Templates,
     /// What following the records of the batch found.
     marks: Marks,
     /// The records of a lot that were not followed, and where those of them lie that may be JSON.
@@ -78,7 +78,7 @@ impl Shared {
     pub(crate) fn new(isa: Isa) -> Shared {
         Shared {
             indexer: Indexer::new(isa),
-            layouts: Layouts::new(),
+            templates: Templates::new(),
             marks: Marks::default(),
             rest: Vec::new(),
             spans: Vec::new(),
@@ -91,18 +91,18 @@ impl Shared {
         self.indexer
     }
 
-    /// Starts a batch. Says whether all layouts were forgotten.
+    /// Starts a batch. Says whether all templates were forgotten.
     pub(crate) fn start_batch(&mut self) -> bool {
         self.marks.clear();
-        self.layouts.start_batch()
+        self.templates.start_batch()
     }
 
-    /// Follows all records of a lot along the layouts that are known.
+    /// Follows all records of a lot along the templates that are known.
     pub(crate) fn follow(&mut self, batch: &Batch<'_>, lot: &Lot<'_>) {
         let records = &batch.records.records[lot.first()..lot.first() + lot.spans().len()];
         self.marks.follow(
             self.indexer,
-            &self.layouts,
+            &self.templates,
             lot.bytes(),
             records,
             lot.spans(),
@@ -155,13 +155,13 @@ impl Extractor {
         self.key.shrink_to(KEPT);
     }
 
-    /// Forgets all layouts: their numbers are given anew.
-    pub(crate) fn forget_layouts(&mut self) {
-        self.groups.forget_layouts();
+    /// Forgets all templates: their numbers are given anew.
+    pub(crate) fn forget_templates(&mut self) {
+        self.groups.forget_templates();
     }
 
     /// Sets rows for some records of a lot that was followed: those with these places in the lot, each with its row. What
-    /// layouts there may be is told by `keys`, or else by those of this extractor.
+    /// templates there may be is told by `keys`, or else by those of this extractor.
     pub(crate) fn add(
         &mut self,
         shared: &mut Shared,
@@ -181,7 +181,7 @@ impl Extractor {
         self.add_followed(
             batch,
             &followed,
-            &shared.layouts,
+            &shared.templates,
             picks,
             rows,
             &mut shared.rest,
@@ -191,29 +191,29 @@ impl Extractor {
         }
     }
 
-    /// Groups the records of a lot by layout, and sets the rows of those whose layout was found; the others join `rest`, in order.
+    /// Groups the records of a lot by template, and sets the rows of those whose template was found; the others join `rest`, in order.
     fn add_followed(
         &mut self,
         batch: &Batch<'_>,
         followed: &Followed<'_>,
-        layouts: &Layouts,
+        templates: &Templates,
         picks: impl Iterator<Item = (u32, u32)>,
         rows: &mut Rows<'_>,
         rest: &mut Vec<Pick>,
     ) {
-        self.groups.reserve(layouts);
+        self.groups.reserve(templates);
         for (at, row) in picks {
             if batch.records.records[followed.lot.first() + at as usize].flags & TRUNCATED != 0 {
                 rows.mark_truncated(row as usize);
             }
-            let Found { layout, first } = followed.found[at as usize];
+            let Found { template, first } = followed.found[at as usize];
             let pick = Pick { at, first, row };
-            if !self.groups.push(layout, pick) {
+            if !self.groups.push(template, pick) {
                 rest.push(pick);
             }
         }
         let direct = rest.len();
-        while let Some((number, group)) = self.groups.take(layouts, &self.plan, &self.keys) {
+        while let Some((number, group)) = self.groups.take(templates, &self.plan, &self.keys) {
             match &group.members {
                 Some(members) => self.add_group(batch, followed, members, &group.picks, rows),
                 None => rest.extend_from_slice(&group.picks),
@@ -225,7 +225,7 @@ impl Extractor {
         }
     }
 
-    /// Sets the rows of records that all have one layout, whose members are these.
+    /// Sets the rows of records that all have one template, whose members are these.
     fn add_group(
         &mut self,
         batch: &Batch<'_>,
@@ -254,7 +254,7 @@ impl Extractor {
         }
     }
 
-    /// Sets rows for the records of a lot that were not followed, and learns their layouts.
+    /// Sets rows for the records of a lot that were not followed, and learns their templates.
     fn add_rest(
         &mut self,
         shared: &mut Shared,
@@ -292,12 +292,12 @@ impl Extractor {
             }
             let number = lot.first() + pick.at as usize;
             self.add_outlined(batch, &outlined, number, pick.row as usize, rows);
-            // One at the buffer's end was not looked at: its layout may be known.
+            // One at the buffer's end was not looked at: its template may be known.
             let end = lot.spans()[pick.at as usize].end();
             if outlined.shape == Shape::Object && end + WINDOW_BYTES <= bytes.len() {
                 let keys = keys.unwrap_or(&self.keys);
                 let wish = |name: &str| keys.wish(name);
-                shared.layouts.learn(bytes, outlined.structurals, wish);
+                shared.templates.learn(bytes, outlined.structurals, wish);
             }
         }
     }

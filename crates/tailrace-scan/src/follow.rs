@@ -1,6 +1,6 @@
-//! Following records along the layouts that are known, without an index.
+//! Following records along the templates that are known, without an index.
 //!
-//! Takes records and the tree of layouts, gives for each the layout it has and where the values of its members
+//! Takes records and the tree of templates, gives for each the template it has and where the values of its members
 //! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
 //! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
 //! byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it again.
@@ -21,8 +21,8 @@ use step::{ends_at, near, put_objects, step};
 use tree::{Objects, through};
 
 use crate::index::{Indexer, Probe, Task};
-use crate::layout::{Layout, Layouts, NONE};
 use crate::records::{BROKEN, Record, TEXT};
+use crate::template::{NONE, Template, Templates};
 use crate::text::{LOT_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
@@ -35,7 +35,7 @@ impl Marks {
     pub(crate) fn follow(
         &mut self,
         indexer: Indexer,
-        layouts: &Layouts,
+        templates: &Templates,
         bytes: &[u8],
         records: &[Record],
         spans: &[Span],
@@ -44,7 +44,7 @@ impl Marks {
             bytes,
             records,
             spans,
-            layouts,
+            templates,
             marks: self,
         });
     }
@@ -54,7 +54,7 @@ struct Follow<'f> {
     bytes: &'f [u8],
     records: &'f [Record],
     spans: &'f [Span],
-    layouts: &'f Layouts,
+    templates: &'f Templates,
     marks: &'f mut Marks,
 }
 
@@ -79,7 +79,9 @@ impl Task for Follow<'_> {
             }
         }
         let found = &self.marks.found[first..];
-        let changes = found.array_windows().filter(|[a, b]| a.layout != b.layout);
+        let changes = found
+            .array_windows()
+            .filter(|[a, b]| a.template != b.template);
         self.marks.is_mixed = changes.count() > found.len() / 4;
     }
 }
@@ -92,18 +94,18 @@ impl Follow<'_> {
         probe: P,
         order: impl Iterator<Item = (usize, (&'r Record, &'r Span))> + Clone,
     ) {
-        let (bytes, layouts) = (self.bytes, self.layouts);
+        let (bytes, templates) = (self.bytes, self.templates);
         let Marks {
             marks,
             count,
             found,
             ..
         } = &mut *self.marks;
-        let room = 2 * layouts.marks_max();
+        let room = 2 * templates.marks_max();
         let base = found.len();
         found.resize(base + self.spans.len(), Found::default());
         let found = &mut found[base..];
-        // The layout that the last two records had: the next ones are likely to have it too.
+        // The template that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
         let mut rest = order;
         while let Some((at, (record, span))) = rest.next() {
@@ -112,7 +114,7 @@ impl Follow<'_> {
                 marks.resize((first + room).next_power_of_two(), Mark::default());
             }
             let slots = &mut marks[first..first + room];
-            let mut layout = NONE;
+            let mut template = NONE;
             if is_json(record, span) {
                 if let Some(repeated) = repeated
                     && let mut two = rest.clone()
@@ -122,7 +124,7 @@ impl Follow<'_> {
                 {
                     let len = repeated.marks();
                     let place = |first| Found {
-                        layout: last,
+                        template: last,
                         first: first as u32,
                     };
                     found[at] = place(first);
@@ -132,24 +134,24 @@ impl Follow<'_> {
                     continue;
                 }
                 for objects in [Objects::Split, Objects::Whole] {
-                    let found = through(probe, bytes, span, layouts, objects, slots);
-                    layout = found.unwrap_or(NONE);
-                    if layout != NONE || !layouts.have_whole_objects() {
+                    let found = through(probe, bytes, span, templates, objects, slots);
+                    template = found.unwrap_or(NONE);
+                    if template != NONE || !templates.have_whole_objects() {
                         break;
                     }
                 }
             }
             found[at] = Found {
-                layout,
+                template,
                 first: first as u32,
             };
             repeated = None;
-            if layout != NONE {
-                let known = layouts.get(layout as usize);
-                repeated = Some(known).filter(|_| layout == last);
+            if template != NONE {
+                let known = templates.get(template as usize);
+                repeated = Some(known).filter(|_| template == last);
                 *count += known.marks();
             }
-            last = layout;
+            last = template;
         }
     }
 }
@@ -158,33 +160,33 @@ fn is_json(record: &Record, span: &Span) -> bool {
     record.flags & (TEXT | BROKEN) == 0 && span.len() <= RECORD_BYTES_MAX && span.end() <= END_MAX
 }
 
-/// Follows two records along one layout, step by step together: neither waits for what the other one looks up.
+/// Follows two records along one template, step by step together: neither waits for what the other one looks up.
 #[inline(always)]
 fn along<P: Probe>(
     probe: P,
     bytes: &[u8],
     spans: [&Span; 2],
-    layout: &Layout,
+    template: &Template,
     marks: &mut [Mark],
 ) -> Option<()> {
     let bytes = spans.map(|span| near(bytes, span));
     let mut at = spans.map(|span| span.start() as u32);
-    let (first, second) = marks.split_at_mut(layout.marks());
-    for ((piece, first), second) in layout.pieces.iter().zip(&mut *first).zip(&mut *second) {
+    let (first, second) = marks.split_at_mut(template.marks());
+    for ((piece, first), second) in template.pieces.iter().zip(&mut *first).zip(&mut *second) {
         (*first, at[0]) = step(probe, bytes[0], piece, at[0])?;
         (*second, at[1]) = step(probe, bytes[1], piece, at[1])?;
     }
-    if layout.tail.len() > 1 {
+    if template.tail.len() > 1 {
         // The last of its braces is looked for below.
-        let len = layout.tail.len() - 1;
+        let len = template.tail.len() - 1;
         for (bytes, at) in bytes.iter().zip(&mut at) {
             *at += bytes[*at as usize..]
-                .starts_with(&layout.tail[..len])
+                .starts_with(&template.tail[..len])
                 .then_some(len as u32)?;
         }
     }
-    put_objects(layout, first);
-    put_objects(layout, second);
+    put_objects(template, first);
+    put_objects(template, second);
     let is_end = |i: usize| ends_at(bytes[i], at[i] as usize, spans[i].end());
     (is_end(0) && is_end(1)).then_some(())
 }

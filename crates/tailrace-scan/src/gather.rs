@@ -1,4 +1,4 @@
-//! One member of many records of one layout.
+//! One member of many records of one template.
 //!
 //! Takes the records and the marks of the member's values, sets its columns. What a value is and where it ends was found
 //! when the record was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
@@ -50,7 +50,7 @@ pub(crate) fn gather(
     }
 }
 
-/// Records of one layout.
+/// Records of one template.
 pub(crate) struct Picked<'p> {
     picks: &'p [Pick],
     /// How many marks each of them has.
@@ -58,7 +58,7 @@ pub(crate) struct Picked<'p> {
     order: Order,
 }
 
-/// How the rows of records of one layout lie, and their marks.
+/// How the rows of records of one template lie, and their marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// The rows follow each other, and so do the marks.

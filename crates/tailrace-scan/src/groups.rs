@@ -1,29 +1,29 @@
-//! The records of a lot, grouped by the layout that following found for them.
+//! The records of a lot, grouped by the template that following found for them.
 //!
-//! Of each layout it is worked out once where the values of its members go. Never reads a value.
+//! Of each template it is worked out once where the values of its members go. Never reads a value.
 
 use std::ops::Range;
 
 use crate::follow::{Found, Mark};
 use crate::keys::{Keys, Star};
-use crate::layout::{Layout, Layouts};
 use crate::plan::{Plan, Target};
+use crate::template::{Template, Templates};
 use crate::text::Lot;
 
-/// The records of a lot by layout. Reused from lot to lot.
+/// The records of a lot by template. Reused from lot to lot.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    /// By number of the layout.
+    /// By number of the template.
     groups: Vec<Group>,
-    /// The layouts that have records.
+    /// The templates that have records.
     met: Vec<usize>,
 }
 
-/// Records of one lot that all have one layout.
+/// Records of one lot that all have one template.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) picks: Vec<Pick>,
-    /// What becomes of the layout's members, once that is known of all of them. It stays known from lot to lot.
+    /// What becomes of the template's members, once that is known of all of them. It stays known from lot to lot.
     pub(crate) members: Option<Members>,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Pick {
     pub(crate) row: u32,
 }
 
-/// The members of a layout: how many marks a record has, and the members that are wanted.
+/// The members of a template: how many marks a record has, and the members that are wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Members {
     pub(crate) count: usize,
     pub(crate) wanted: Vec<Member>,
 }
 
-/// One wanted member of a layout.
+/// One wanted member of a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     /// Its place among the record's marks.
@@ -63,53 +63,53 @@ pub(crate) struct Followed<'a> {
 }
 
 impl Groups {
-    /// Forgets all layouts: their numbers are given anew.
-    pub(crate) fn forget_layouts(&mut self) {
+    /// Forgets all templates: their numbers are given anew.
+    pub(crate) fn forget_templates(&mut self) {
         self.groups = Vec::new();
     }
 
-    /// Makes a group for each of these layouts.
-    pub(crate) fn reserve(&mut self, layouts: &Layouts) {
-        self.groups.resize_with(layouts.len(), Group::default);
+    /// Makes a group for each of these templates.
+    pub(crate) fn reserve(&mut self, templates: &Templates) {
+        self.groups.resize_with(templates.len(), Group::default);
     }
 
-    /// Adds a record to the group of this layout. False if there is no such layout.
+    /// Adds a record to the group of this template. False if there is no such template.
     #[inline]
-    pub(crate) fn push(&mut self, layout: u32, pick: Pick) -> bool {
-        let Some(group) = self.groups.get_mut(layout as usize) else {
+    pub(crate) fn push(&mut self, template: u32, pick: Pick) -> bool {
+        let Some(group) = self.groups.get_mut(template as usize) else {
             return false;
         };
         if group.picks.is_empty() {
-            self.met.push(layout as usize);
+            self.met.push(template as usize);
         }
         group.picks.push(pick);
         true
     }
 
-    /// Takes a group that has records, by number of its layout. [`Groups::put_back`] keeps its memory.
+    /// Takes a group that has records, by number of its template. [`Groups::put_back`] keeps its memory.
     pub(crate) fn take(
         &mut self,
-        layouts: &Layouts,
+        templates: &Templates,
         plan: &Plan,
         keys: &Keys,
     ) -> Option<(usize, Group)> {
         let number = self.met.pop()?;
         let mut group = std::mem::take(&mut self.groups[number]);
         if group.members.is_none() {
-            group.members = resolve(plan, keys, layouts.get(number));
+            group.members = resolve(plan, keys, templates.get(number));
         }
         Some((number, group))
     }
 
-    /// Keeps what is known of a layout, and the group's memory, for the next lot.
+    /// Keeps what is known of a template, and the group's memory, for the next lot.
     pub(crate) fn put_back(&mut self, number: usize, mut group: Group) {
         group.picks.clear();
         self.groups[number] = group;
     }
 }
 
-/// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
-fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
+/// What becomes of a template's members; `None` if a key of it was not met yet, or has no column of its own.
+fn resolve(plan: &Plan, keys: &Keys, template: &Template) -> Option<Members> {
     let member = |&(ref name, place): &(Box<str>, u32)| {
         let Some(id) = keys.find(name) else {
             return (!keys.wants_all()).then_some(None);
@@ -126,9 +126,9 @@ fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
             star,
         }))
     };
-    let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
+    let members: Option<Vec<_>> = template.members.iter().map(member).collect();
     Some(Members {
-        count: layout.marks(),
+        count: template.marks(),
         wanted: members?.into_iter().flatten().collect(),
     })
 }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::layout::Wish;
+use crate::template::Wish;
 
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -141,7 +141,7 @@ impl Keys {
         (entry.targets.clone(), entry.star)
     }
 
-    /// What a member with this key would be in a layout.
+    /// What a member with this key would be in a template.
     pub(crate) fn wish(&self, name: &str) -> Wish {
         let entry = self.names.find(name).map(|id| &self.entries[id as usize]);
         let star = match entry {

@@ -1,7 +1,7 @@
 //! The scanner: batches of records to batches of rows, in one phase or in two.
 //!
 //! Takes batches of records, gives scanned batches. What it remembers between batches is bounded: the wanted keys, the
-//! keys of `SELECT *` up to its limit, and a bounded number of layouts. Nothing of it changes what a batch holds, but
+//! keys of `SELECT *` up to its limit, and a bounded number of templates. Nothing of it changes what a batch holds, but
 //! for the order of `SELECT *` columns and which keys still became columns.
 
 use crate::config::Config;
@@ -140,12 +140,12 @@ impl Scanner {
     fn start_batch(&mut self) {
         if self.shared.start_batch() {
             let extractors = std::iter::once(&mut self.all).chain(&mut self.condition);
-            extractors.for_each(Extractor::forget_layouts);
+            extractors.for_each(Extractor::forget_templates);
         }
     }
 }
 
-/// Follows all records of a batch, lot by lot, and extracts columns of them. What layouts they may have is told by `keys`, or
+/// Follows all records of a batch, lot by lot, and extracts columns of them. What templates they may have is told by `keys`, or
 /// else by those of the extractor.
 fn scan_all(
     batch: &Batch<'_>,

@@ -1,4 +1,4 @@
-//! Walking the members of one record whose layout is not known.
+//! Walking the members of one record whose template is not known.
 //!
 //! Takes a record whose shape is that of an object, and the places of its outermost braces and of the colons and commas
 //! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first

@@ -87,8 +87,8 @@ impl Mark {
 /// What following a record found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
-    /// Its layout, or [`NONE`](crate::layout::NONE).
-    pub(crate) layout: u32,
+    /// Its template, or [`NONE`](crate::template::NONE).
+    pub(crate) template: u32,
     /// Its first mark, by number.
     pub(crate) first: u32,
 }
@@ -102,7 +102,7 @@ pub(crate) struct Marks {
     pub(super) found: Vec<Found>,
     /// All records were followed one after the other.
     pub(super) is_in_order: bool,
-    /// In the last lot records of several layouts took turns.
+    /// In the last lot records of several templates took turns.
     pub(super) is_mixed: bool,
 }
 
@@ -119,7 +119,7 @@ impl Marks {
         self.is_in_order = true;
     }
 
-    /// The marks of all records, those of one record in the order of its layout.
+    /// The marks of all records, those of one record in the order of its template.
     #[inline]
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks[..self.count]

@@ -1,6 +1,6 @@
 //! One step of following a record: a piece of text, and the value behind it.
 //!
-//! What following along one layout and through the tree of all of them have in common. Never decides which piece comes
+//! What following along one template and through the tree of all of them have in common. Never decides which piece comes
 //! next.
 
 use tailrace_model::json::Kind;
@@ -8,7 +8,7 @@ use tailrace_model::json::Kind;
 use super::mark::Mark;
 use super::value::{self, VALUE_BYTES};
 use crate::index::Probe;
-use crate::layout::{Layout, Piece, WINDOW_BYTES};
+use crate::template::{Piece, Template, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
@@ -62,9 +62,9 @@ fn is_blank(bytes: &[u8]) -> bool {
 
 /// Puts the marks of objects behind those of the values that they are made of.
 #[inline(always)]
-pub(super) fn put_objects(layout: &Layout, marks: &mut [Mark]) {
-    let values = layout.pieces.len();
-    for (object, place) in layout.objects.iter().zip(values..) {
+pub(super) fn put_objects(template: &Template, marks: &mut [Mark]) {
+    let values = template.pieces.len();
+    for (object, place) in template.objects.iter().zip(values..) {
         let start = marks[object.first as usize].outer_start() - object.before;
         let end = marks[object.last as usize].outer_end() + object.behind;
         marks[place] = Mark::new(Kind::Object, false, start, end);

@@ -1,29 +1,29 @@
-//! Following one record through the tree of all layouts.
+//! Following one record through the tree of all templates.
 //!
-//! Takes a record, gives the layout it has and the marks of its values. At each place the piece of text that stands there
-//! decides which way to go; it is never gone back. Never follows two records: that is done along one layout.
+//! Takes a record, gives the template it has and the marks of its values. At each place the piece of text that stands there
+//! decides which way to go; it is never gone back. Never follows two records: that is done along one template.
 
 use super::mark::Mark;
 use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
 use crate::index::Probe;
-use crate::layout::{Layouts, NONE, Node, WINDOW_BYTES};
+use crate::template::{NONE, Node, Templates, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
-/// Follows the record in this span through the tree of all layouts; gives the one it has.
+/// Follows the record in this span through the tree of all templates; gives the one it has.
 #[inline(always)]
 pub(super) fn through<P: Probe>(
     probe: P,
     bytes: &[u8],
     span: &Span,
-    layouts: &Layouts,
+    templates: &Templates,
     objects: Objects,
     marks: &mut [Mark],
 ) -> Option<u32> {
     let bytes = near(bytes, span);
     let mut at = span.start() as u32;
-    let nodes = layouts.nodes();
+    let nodes = templates.nodes();
     let mut node = nodes.first()?;
     let mut slots = marks.iter_mut();
     loop {
@@ -41,11 +41,11 @@ pub(super) fn through<P: Probe>(
             }
             at -= 1;
         }
-        let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
+        let is_end = node.template != NONE && ends_at(bytes, at as usize, span.end());
         if is_end {
-            put_objects(layouts.get(node.layout as usize), marks);
+            put_objects(templates.get(node.template as usize), marks);
         }
-        return is_end.then_some(node.layout);
+        return is_end.then_some(node.template);
     }
 }
 

@@ -35,10 +35,10 @@ proptest! {
         }
     }
 
-    /// Lines of few layouts, as programs write them, with a bent one here and there: what is read by layout is what a
+    /// Lines of few templates, as programs write them, with a bent one here and there: what is read by template is what a
     /// walk reads.
     #[test]
-    fn layouts_equal_the_reference(lines in proptest::collection::vec(generate::of_layout(), 1..90)) {
+    fn templates_equal_the_reference(lines in proptest::collection::vec(generate::of_template(), 1..90)) {
         let batch = Batch::of_lines(&lines, 0);
         for config in configs() {
             check_scan(&config, &batch);
@@ -47,9 +47,9 @@ proptest! {
         check_scan(&few, &batch);
     }
 
-    /// Lines of one layout one behind the other: what is read by distance is what a walk reads.
+    /// Lines of one template one behind the other: what is read by distance is what a walk reads.
     #[test]
-    fn neighbours_equal_the_reference(lines in generate::of_one_layout()) {
+    fn neighbours_equal_the_reference(lines in generate::of_one_template()) {
         let batch = Batch::of_lines(&lines, 0);
         for config in configs() {
             check_scan(&config, &batch);
@@ -59,7 +59,7 @@ proptest! {
     /// Some of many lines, with bytes that are no text in others: what is checked beside a record decides nothing.
     #[test]
     fn lines_between_records_do_not_matter(
-        lines in generate::of_one_layout(),
+        lines in generate::of_one_template(),
         times in 1..12_usize,
         wanted in any::<u64>(),
         spoilt in prop_oneof![Just(0), any::<u64>(), (0..64_u64).prop_map(|at| 1 << at)],

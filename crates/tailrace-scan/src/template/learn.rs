@@ -1,15 +1,15 @@
-//! The layout of one record.
+//! The template of one record.
 //!
 //! Takes a record that is an object, gives the pieces of text before its values. Of a piece every byte is read here,
 //! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Where a
-//! value ends is told by what follows records: one that it cannot read has no layout.
+//! value ends is told by what follows records: one that it cannot read has no template.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::{
-    LAYOUTS_MAX, Layout, Layouts, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX,
-    RECORD_PIECES_MAX, TRIES_MAX, VARIANTS_MAX, Wish,
+    Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, TEMPLATES_MAX, TRIES_MAX,
+    Template, Templates, VARIANTS_MAX, Wish,
 };
 use crate::follow;
 use crate::token::{read_key, skip_whitespace};
@@ -17,8 +17,8 @@ use crate::token::{read_key, skip_whitespace};
 /// Objects that lie deeper are values as a whole.
 const DEPTH_MAX: usize = 4;
 
-impl Layouts {
-    /// Learns the layout of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
+impl Templates {
+    /// Learns the template of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
     /// commas directly inside them, are these.
     pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], wish: impl Fn(&str) -> Wish) {
         // A member takes two structural characters.
@@ -42,7 +42,7 @@ impl Layouts {
             .then(|| Learnt::read(&record, DEPTH_MAX, &wish))
             .flatten();
         // One that is too long counts too: it would be tried each time.
-        if is_split && self.variants.len() < LAYOUTS_MAX {
+        if is_split && self.variants.len() < TEMPLATES_MAX {
             *self.variants.entry(outer_members).or_default() += 1;
         }
         match split {
@@ -56,7 +56,7 @@ impl Layouts {
 
     fn add_learnt(&mut self, learnt: Learnt<'_>) {
         let bytes = learnt.texts.iter().map(|text| text.len()).sum();
-        self.add(learnt.layout, bytes);
+        self.add(learnt.template, bytes);
     }
 }
 
@@ -90,12 +90,12 @@ impl Record<'_> {
 /// What was learnt of a record.
 #[derive(Debug, Default)]
 struct Learnt<'a> {
-    layout: Layout,
+    template: Template,
     texts: Vec<&'a [u8]>,
 }
 
 impl<'a> Learnt<'a> {
-    /// Reads a record, and the objects in it down to a depth of `depth_max`. `None` if it has no layout.
+    /// Reads a record, and the objects in it down to a depth of `depth_max`. `None` if it has no template.
     fn read(
         record: &Record<'a>,
         depth_max: usize,
@@ -118,15 +118,15 @@ impl<'a> Learnt<'a> {
             objects,
             ..
         } = reading;
-        let layout = &mut learnt.layout;
-        let values = layout.pieces.len() as u32;
+        let template = &mut learnt.template;
+        let values = template.pieces.len() as u32;
         for (number, (member, object)) in (0..).zip(objects) {
-            layout.members[member].1 = values + number;
-            layout.objects.push(object);
+            template.members[member].1 = values + number;
+            template.objects.push(object);
         }
-        layout.tail = record.text.as_bytes()[from..end].into();
+        template.tail = record.text.as_bytes()[from..end].into();
         let is_whole = end == record.text.len() && values > 0;
-        (is_whole && layout.tail.len() <= PIECE_BYTES_MAX).then_some(learnt)
+        (is_whole && template.tail.len() <= PIECE_BYTES_MAX).then_some(learnt)
     }
 }
 
@@ -161,8 +161,8 @@ impl Reading<'_> {
             }
             at = skip_whitespace(bytes, at + 1 + len);
             if depth == 0 {
-                let place = self.learnt.layout.pieces.len() as u32;
-                self.learnt.layout.members.push((name.into(), place));
+                let place = self.learnt.template.pieces.len() as u32;
+                self.learnt.template.members.push((name.into(), place));
             }
             at = if depth < self.depth_max && self.is_object(at) {
                 self.object(at, depth)?
@@ -185,18 +185,18 @@ impl Reading<'_> {
     }
 
     fn object(&mut self, at: usize, depth: usize) -> Option<usize> {
-        let first = self.learnt.layout.pieces.len();
+        let first = self.learnt.template.pieces.len();
         let start_of_piece = self.from;
         let end = self.members(at, depth + 1, |_| true)?;
         if depth == 0 {
-            let layout = &self.learnt.layout;
+            let template = &self.learnt.template;
             let object = Object {
                 first: first as u32,
-                last: layout.pieces.len() as u32 - 1,
-                before: layout.pieces[first].len - (at - start_of_piece) as u32,
+                last: template.pieces.len() as u32 - 1,
+                before: template.pieces[first].len - (at - start_of_piece) as u32,
                 behind: (end - self.from) as u32,
             };
-            self.objects.push((layout.members.len() - 1, object));
+            self.objects.push((template.members.len() - 1, object));
         }
         Some(end)
     }
@@ -210,7 +210,7 @@ impl Reading<'_> {
             return None;
         }
         self.learnt.texts.push(text);
-        self.learnt.layout.pieces.push(Piece::new(text));
+        self.learnt.template.pieces.push(Piece::new(text));
         self.from = follow::behind(self.record.reach, at)?;
         Some(self.from)
     }

@@ -1,13 +1,13 @@
-//! Layouts: the orders of keys that lines were seen to have.
+//! Templates: the orders of keys that lines were seen to have.
 //!
 //! Takes records that were walked, gives the tree that others are followed along. Programs write their keys in one
-//! order, the same bytes between two values each time: `,"status":`. So a layout is a path through a tree whose nodes are
+//! order, the same bytes between two values each time: `,"status":`. So a template is a path through a tree whose nodes are
 //! such pieces of text, each with a value behind it, and a record has it if each piece stands where the value before it
 //! ends, and a brace behind the last value. The members of an object inside the record are values by themselves, and what
 //! stands before them is text as well: `,"http":{"method":`. Records whose objects have other keys each time would have a
-//! layout each; after a few of them their objects are values as a whole, as arrays always are.
+//! template each; after a few of them their objects are values as a whole, as arrays always are.
 //!
-//! Never holds a layout with a duplicate or a bad key, or with one that can have no column where all are wanted: such
+//! Never holds a template with a duplicate or a bad key, or with one that can have no column where all are wanted: such
 //! records are walked. Never grows beyond a few megabytes, whatever the keys are.
 
 mod learn;
@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 use crate::index::{PROBE_BYTES, Probe};
 
-/// When there are so many layouts, or so many pieces of them, all are forgotten.
-const LAYOUTS_MAX: usize = 512;
+/// When there are so many templates, or so many pieces of them, all are forgotten.
+const TEMPLATES_MAX: usize = 512;
 const PIECES_MAX: usize = 16 * 1024;
 /// The same for the bytes of all pieces.
 const BYTES_MAX: usize = 1 << 20;
@@ -27,34 +27,34 @@ const RECORD_PIECES_MAX: usize = PIECES_MAX / 8;
 const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 /// How much of a record is looked at in one step: a piece of text and the beginning of the value behind it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
-/// How many layouts there may be of records with the same outer members, by the members of their objects.
+/// How many templates there may be of records with the same outer members, by the members of their objects.
 const VARIANTS_MAX: u32 = 8;
 /// How many records of one batch are looked at to learn from.
 const TRIES_MAX: u32 = 256;
-/// No node, no layout.
+/// No node, no template.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The layouts known.
+/// The templates known.
 #[derive(Debug)]
-pub(crate) struct Layouts {
+pub(crate) struct Templates {
     nodes: Vec<Node>,
-    layouts: Vec<Layout>,
-    /// Pieces in all layouts; there are no more nodes than that, and the root.
+    templates: Vec<Template>,
+    /// Pieces in all templates; there are no more nodes than that, and the root.
     pieces: usize,
     /// Their bytes.
     bytes: usize,
-    /// The most marks of a layout.
+    /// The most marks of a template.
     marks_max: usize,
-    /// By a hash of the outer members how many layouts have them and objects in them.
+    /// By a hash of the outer members how many templates have them and objects in them.
     variants: HashMap<u64, u32>,
     /// In some of them an object is a value.
     have_whole_objects: bool,
     tries: u32,
 }
 
-/// One layout: what stands before its values, and what they are.
+/// One template: what stands before its values, and what they are.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct Template {
     pub(crate) pieces: Vec<Piece>,
     /// What stands behind the last value: closing braces, the record's last one among them.
     pub(crate) tail: Box<[u8]>,
@@ -74,7 +74,7 @@ pub(crate) struct Object {
     pub(crate) behind: u32,
 }
 
-impl Layout {
+impl Template {
     /// How many marks a record has: one for each value, and one for each object.
     #[inline]
     pub(crate) fn marks(&self) -> usize {
@@ -93,7 +93,7 @@ pub(crate) struct Piece {
     text: Box<[u8]>,
 }
 
-/// A place in the tree of layouts: a piece of text, with a value behind it.
+/// A place in the tree of templates: a piece of text, with a value behind it.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) piece: Piece,
@@ -102,25 +102,25 @@ pub(crate) struct Node {
     /// What may follow it, and what may stand in its place.
     pub(crate) child: u32,
     pub(crate) sibling: u32,
-    /// The layout of a record that ends behind its value, with a brace, or with this piece.
-    pub(crate) layout: u32,
+    /// The template of a record that ends behind its value, with a brace, or with this piece.
+    pub(crate) template: u32,
 }
 
-/// What a key is to whoever learns a layout.
+/// What a key is to whoever learns a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Its values have a column, or are not wanted.
     Settled,
-    /// They have none: a layout with it is of no use.
+    /// They have none: a template with it is of no use.
     Homeless,
 }
 
-impl Layouts {
+impl Templates {
     /// None.
-    pub(crate) fn new() -> Layouts {
-        Layouts {
+    pub(crate) fn new() -> Templates {
+        Templates {
             nodes: vec![Node::new(Piece::new(&[]), false)],
-            layouts: Vec::new(),
+            templates: Vec::new(),
             pieces: 0,
             bytes: 0,
             marks_max: 0,
@@ -130,27 +130,29 @@ impl Layouts {
         }
     }
 
-    /// Starts a batch. Says whether all layouts were forgotten, and their numbers mean nothing any more.
+    /// Starts a batch. Says whether all templates were forgotten, and their numbers mean nothing any more.
     pub(crate) fn start_batch(&mut self) -> bool {
         let is_full = self.is_full();
         if is_full {
-            *self = Layouts::new();
+            *self = Templates::new();
         }
         self.tries = 0;
         is_full
     }
 
     fn is_full(&self) -> bool {
-        self.layouts.len() >= LAYOUTS_MAX || self.pieces >= PIECES_MAX || self.bytes >= BYTES_MAX
+        self.templates.len() >= TEMPLATES_MAX
+            || self.pieces >= PIECES_MAX
+            || self.bytes >= BYTES_MAX
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.layouts.len()
+        self.templates.len()
     }
 
-    pub(crate) fn get(&self, number: usize) -> &Layout {
-        &self.layouts[number]
+    pub(crate) fn get(&self, number: usize) -> &Template {
+        &self.templates[number]
     }
 
     /// The tree: its root comes first, and a node names others by number.
@@ -158,36 +160,36 @@ impl Layouts {
         &self.nodes
     }
 
-    /// The most marks that a record of any layout has.
+    /// The most marks that a record of any template has.
     pub(crate) fn marks_max(&self) -> usize {
         self.marks_max
     }
 
-    /// Whether an object that is a value in some layout may be split in another one.
+    /// Whether an object that is a value in some template may be split in another one.
     #[inline]
     pub(crate) fn have_whole_objects(&self) -> bool {
         self.have_whole_objects
     }
 
-    /// Adds a layout, whose pieces and tail are so many bytes.
-    fn add(&mut self, layout: Layout, bytes: usize) {
+    /// Adds a template, whose pieces and tail are so many bytes.
+    fn add(&mut self, template: Template, bytes: usize) {
         let mut node = 0;
-        for piece in &layout.pieces {
+        for piece in &template.pieces {
             node = self.child(node, piece, false);
         }
-        if layout.tail.len() > 1 {
-            let tail = Piece::new(&layout.tail);
+        if template.tail.len() > 1 {
+            let tail = Piece::new(&template.tail);
             node = self.child(node, &tail, true);
         }
-        let end = &mut self.nodes[node].layout;
+        let end = &mut self.nodes[node].template;
         // A known one is met again where it stands too near to the buffer's end to be followed.
         if *end == NONE {
-            *end = self.layouts.len() as u32;
-            self.marks_max = self.marks_max.max(layout.marks());
+            *end = self.templates.len() as u32;
+            self.marks_max = self.marks_max.max(template.marks());
             // A tail takes a node too.
-            self.pieces += layout.pieces.len() + 1;
+            self.pieces += template.pieces.len() + 1;
             self.bytes += bytes;
-            self.layouts.push(layout);
+            self.templates.push(template);
         }
     }
 
@@ -218,7 +220,7 @@ impl Node {
             is_tail,
             child: NONE,
             sibling: NONE,
-            layout: NONE,
+            template: NONE,
         }
     }
 }
