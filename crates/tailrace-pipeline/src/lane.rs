@@ -42,7 +42,7 @@ pub(crate) struct Lane {
     tracker: Arc<Tracker>,
     sources: Mutex<Sources>,
     orders: Arc<Orders<Ready>>,
-    whose: Whose,
+    mode: LaneMode,
     /// How many records a framed batch has at most, but for the last lines' more: what is made of them takes memory by the
     /// record, however short they are.
     records_max: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Lane {
 
 /// Whose records a lane frames.
 #[derive(Debug)]
-enum Whose {
+enum LaneMode {
     /// Those of the outputs that take part in the shared reading; changes under the lock of the sources.
     Shared(Vec<AtomicBool>),
     /// Those of one output, which is behind.
@@ -110,7 +110,7 @@ impl Lane {
     ) -> Self {
         let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
-            whose: Whose::Shared(attached.collect()),
+            mode: LaneMode::Shared(attached.collect()),
             queue: BatchQueue::new(bytes_waiting_max),
             frame,
             facts,
@@ -124,7 +124,7 @@ impl Lane {
     /// A lane for what one output reads again.
     pub(crate) fn catching_up(self, output: usize) -> Self {
         Self {
-            whose: Whose::CatchUp(output),
+            mode: LaneMode::CatchUp(output),
             ..self
         }
     }
@@ -132,9 +132,9 @@ impl Lane {
     /// Which outputs take part in the shared reading.
     pub(crate) fn attached(&self) -> Vec<bool> {
         let load = |attached: &AtomicBool| attached.load(Ordering::Acquire);
-        match &self.whose {
-            Whose::Shared(attached) => attached.iter().map(load).collect(),
-            Whose::CatchUp(_) => Vec::new(),
+        match &self.mode {
+            LaneMode::Shared(attached) => attached.iter().map(load).collect(),
+            LaneMode::CatchUp(_) => Vec::new(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Lane {
     ) -> bool {
         let _nothing_is_framed = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let agreed = agreed();
-        if let (true, Whose::Shared(attached)) = (agreed, &self.whose) {
+        if let (true, LaneMode::Shared(attached)) = (agreed, &self.mode) {
             attached[output].store(attach, Ordering::Release);
         }
         agreed
@@ -297,9 +297,9 @@ impl Lane {
     /// Tells the tracker what was framed, and notes for whom it is.
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
-        let reading = match &self.whose {
-            Whose::Shared(_) => Reading::Shared(&attached),
-            Whose::CatchUp(output) => Reading::CatchUp(*output),
+        let reading = match &self.mode {
+            LaneMode::Shared(_) => Reading::Shared(&attached),
+            LaneMode::CatchUp(output) => Reading::CatchUp(*output),
         };
         if !framed.frames.records.is_empty() {
             framed.turns = self.orders.take(|output| match reading {

@@ -15,7 +15,7 @@ use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, FormatPlan, SharedEncoding};
 use crate::metrics::OutputMetrics;
 use crate::output_config::OpenOutput;
-use crate::pipeline::Surroundings;
+use crate::pipeline::BuildContext;
 use crate::request::Part;
 use crate::set_aside::SetAside;
 use crate::wake::Readers;
@@ -69,7 +69,7 @@ impl OutputHandle {
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
-        around: &Surroundings<'_>,
+        around: &BuildContext<'_>,
     ) -> (Self, JoinHandle<()>) {
         let OpenOutput {
             name,

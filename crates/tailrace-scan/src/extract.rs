@@ -296,8 +296,8 @@ impl Extractor {
             let end = lot.spans()[pick.at as usize].end();
             if outlined.shape == Shape::Object && end + WINDOW_BYTES <= bytes.len() {
                 let keys = keys.unwrap_or(&self.keys);
-                let wish = |name: &str| keys.wish(name);
-                shared.templates.learn(bytes, outlined.structurals, wish);
+                let key_use = |name: &str| keys.key_use(name);
+                shared.templates.learn(bytes, outlined.structurals, key_use);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::template::Wish;
+use crate::template::KeyUse;
 
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -142,7 +142,7 @@ impl Keys {
     }
 
     /// What a member with this key would be in a template.
-    pub(crate) fn wish(&self, name: &str) -> Wish {
+    pub(crate) fn key_use(&self, name: &str) -> KeyUse {
         let entry = self.names.find(name).map(|id| &self.entries[id as usize]);
         let star = match entry {
             Some(entry) => entry.star,
@@ -151,9 +151,9 @@ impl Keys {
         };
         let has_place = entry.is_some_and(|entry| entry.has_place);
         match star {
-            Star::Overflow => Wish::Homeless,
-            Star::Unmet if !has_place && !self.has_column_for(name) => Wish::Homeless,
-            _ => Wish::Settled,
+            Star::Overflow => KeyUse::NoColumn,
+            Star::Unmet if !has_place && !self.has_column_for(name) => KeyUse::NoColumn,
+            _ => KeyUse::Supported,
         }
     }
 

@@ -108,11 +108,11 @@ pub(crate) struct Node {
 
 /// What a key is to whoever learns a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum KeyUse {
     /// Its values have a column, or are not wanted.
-    Settled,
+    Supported,
     /// They have none: a template with it is of no use.
-    Homeless,
+    NoColumn,
 }
 
 impl Templates {

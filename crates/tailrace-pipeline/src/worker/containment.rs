@@ -18,7 +18,7 @@ use super::*;
 use crate::batch::{RawBatch, SourceEvent};
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
-use crate::pipeline::{Built, Surroundings, build, open};
+use crate::pipeline::{BuildContext, Built, build, open};
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::watermark::{Opening, Slot};
@@ -48,7 +48,7 @@ impl Bench {
         let loaded = config::load(std::slice::from_ref(&path), &|_| None).unwrap();
         let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
         let runtime = Runtime::new().unwrap();
-        let around = Surroundings {
+        let around = BuildContext {
             id: PipelineId(1),
             queue_bytes: 16 << 20,
             jobs: &Arc::default(),

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::{
-    Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, TEMPLATES_MAX, TRIES_MAX,
-    Template, Templates, VARIANTS_MAX, Wish,
+    KeyUse, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, TEMPLATES_MAX,
+    TRIES_MAX, Template, Templates, VARIANTS_MAX,
 };
 use crate::follow;
 use crate::token::{read_key, skip_whitespace};
@@ -20,7 +20,12 @@ const DEPTH_MAX: usize = 4;
 impl Templates {
     /// Learns the template of a record of the buffer `bytes`, if it can be one; its outermost braces, and the colons and
     /// commas directly inside them, are these.
-    pub(crate) fn learn(&mut self, bytes: &[u8], structurals: &[u32], wish: impl Fn(&str) -> Wish) {
+    pub(crate) fn learn(
+        &mut self,
+        bytes: &[u8],
+        structurals: &[u32],
+        key_use: impl Fn(&str) -> KeyUse,
+    ) {
         // A member takes two structural characters.
         let is_long = structurals.len() / 2 > RECORD_PIECES_MAX;
         if self.tries >= TRIES_MAX || self.is_full() || is_long {
@@ -30,7 +35,7 @@ impl Templates {
         let Some(record) = record(bytes, structurals) else {
             return;
         };
-        let Some(outer) = Learnt::read(&record, 0, &wish) else {
+        let Some(outer) = Learnt::read(&record, 0, &key_use) else {
             return;
         };
         let mut hasher = DefaultHasher::new();
@@ -39,7 +44,7 @@ impl Templates {
         let variants = self.variants.get(&outer_members).copied().unwrap_or(0);
         let is_split = record.contains_object() && variants < VARIANTS_MAX;
         let split = is_split
-            .then(|| Learnt::read(&record, DEPTH_MAX, &wish))
+            .then(|| Learnt::read(&record, DEPTH_MAX, &key_use))
             .flatten();
         // One that is too long counts too: it would be tried each time.
         if is_split && self.variants.len() < TEMPLATES_MAX {
@@ -99,7 +104,7 @@ impl<'a> Learnt<'a> {
     fn read(
         record: &Record<'a>,
         depth_max: usize,
-        wish: &impl Fn(&str) -> Wish,
+        key_use: &impl Fn(&str) -> KeyUse,
     ) -> Option<Learnt<'a>> {
         let mut reading = Reading {
             record: *record,
@@ -110,7 +115,8 @@ impl<'a> Learnt<'a> {
             objects: Vec::new(),
         };
         let mut seen = HashSet::new();
-        let is_wanted = |name: &str| wish(name) != Wish::Homeless && seen.insert(name.to_owned());
+        let is_wanted =
+            |name: &str| key_use(name) != KeyUse::NoColumn && seen.insert(name.to_owned());
         let end = reading.members(0, 0, is_wanted)?;
         let Reading {
             from,

@@ -24,7 +24,7 @@ fn record(text: &str) -> (Vec<u8>, usize) {
 fn meet(templates: &mut Templates, keys: &Keys, text: &str) -> u32 {
     let (bytes, end) = record(text);
     let structurals = [0, end as u32 - 1];
-    templates.learn(&bytes, &structurals, |name| keys.wish(name));
+    templates.learn(&bytes, &structurals, |name| keys.key_use(name));
     follow(templates, &bytes, end)
 }
 
