@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tailrace_model::json;
 
 use crate::config::{self, Config, Isa};
-use crate::follow::{Found, Marks};
+use crate::follow::{Found, ValueSpans};
 use crate::gather::{Picked, gather};
 use crate::groups::{Followed, Groups, Members, Pick};
 use crate::index::{Index, Indexer};
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     indexer: Indexer,
     templates: Templates,
     /// What following the records of the batch found.
-    marks: Marks,
+    value_spans: ValueSpans,
     /// The records of a lot that were not followed, and where those of them lie that may be JSON.
     rest: Vec<Pick>,
     spans: Vec<Span>,
@@ -79,7 +79,7 @@ impl Shared {
         Shared {
             indexer: Indexer::new(isa),
             templates: Templates::new(),
-            marks: Marks::default(),
+            value_spans: ValueSpans::default(),
             rest: Vec::new(),
             spans: Vec::new(),
             index: Index::default(),
@@ -93,14 +93,14 @@ impl Shared {
 
     /// Starts a batch. Says whether all templates were forgotten.
     pub(crate) fn start_batch(&mut self) -> bool {
-        self.marks.clear();
+        self.value_spans.clear();
         self.templates.start_batch()
     }
 
     /// Follows all records of a lot along the templates that are known.
     pub(crate) fn follow(&mut self, batch: &Batch<'_>, lot: &Lot<'_>) {
         let records = &batch.records.records[lot.first()..lot.first() + lot.spans().len()];
-        self.marks.follow(
+        self.value_spans.follow(
             self.indexer,
             &self.templates,
             lot.bytes(),
@@ -173,9 +173,9 @@ impl Extractor {
     ) {
         let followed = Followed {
             lot: *lot,
-            found: &shared.marks.found()[lot.first()..lot.first() + lot.spans().len()],
-            marks: shared.marks.marks(),
-            is_in_order: shared.marks.is_in_order(),
+            found: &shared.value_spans.found()[lot.first()..lot.first() + lot.spans().len()],
+            value_spans: shared.value_spans.value_spans(),
+            is_in_order: shared.value_spans.is_in_order(),
         };
         shared.rest.clear();
         self.add_followed(
@@ -246,8 +246,8 @@ impl Extractor {
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
             for member in &members.wanted {
-                let mark = followed.marks[pick.first as usize + member.place as usize];
-                row.take_mark(member.targets.clone(), member.star, mark);
+                let value_span = followed.value_spans[pick.first as usize + member.place as usize];
+                row.take_value(member.targets.clone(), member.star, value_span);
             }
             // What could be followed is JSON.
             reserved::set(&mut row, &facts(batch, number, Shape::Object, false));

@@ -1,21 +1,21 @@
 //! Following records along the templates that are known, without an index.
 //!
 //! Takes records and the tree of templates, gives for each the template it has and where the values of its members
-//! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
-//! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
+//! are, or says that it has none. From the literal before a value follows where the value starts, from the value
+//! itself where it ends, and there the next literal must stand: a string is searched for its end, of anything else every
 //! byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it again.
 //! Never decides anything of a record that it cannot follow.
 
-mod mark;
 mod nested;
 mod order;
 mod plain;
 mod step;
 mod tree;
 mod value;
+mod value_span;
 
-pub(crate) use mark::{Found, Mark, Marks};
 pub(crate) use value::behind;
+pub(crate) use value_span::{Found, ValueSpan, ValueSpans};
 
 use step::{ends_at, near, put_objects, step};
 use tree::{Objects, through};
@@ -27,10 +27,10 @@ use crate::text::{LOT_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
-/// Nor are those that end where the place behind a piece of text might not be a `u32`.
+/// Nor are those that end where the place behind a literal might not be a `u32`.
 const END_MAX: usize = u32::MAX as usize - 4096;
 
-impl Marks {
+impl ValueSpans {
     /// Follows records of the buffer `bytes`, which lie in these spans.
     pub(crate) fn follow(
         &mut self,
@@ -45,7 +45,7 @@ impl Marks {
             records,
             spans,
             templates,
-            marks: self,
+            value_spans: self,
         });
     }
 }
@@ -55,7 +55,7 @@ struct Follow<'f> {
     records: &'f [Record],
     spans: &'f [Span],
     templates: &'f Templates,
-    marks: &'f mut Marks,
+    value_spans: &'f mut ValueSpans,
 }
 
 impl Task for Follow<'_> {
@@ -64,25 +64,25 @@ impl Task for Follow<'_> {
     #[inline(always)]
     fn run<P: Probe>(mut self, probe: P) {
         let (records, spans) = (self.records, self.spans);
-        let first = self.marks.found.len();
+        let first = self.value_spans.found.len();
         let mut order = [0; LOT_MAX];
-        let order = match self.marks.is_mixed {
+        let order = match self.value_spans.is_mixed {
             true => order::by_beginning(self.bytes, spans, &mut order),
             false => None,
         };
         match order {
             None => self.follow(probe, (0..).zip(records.iter().zip(spans))),
             Some(order) => {
-                self.marks.is_in_order = false;
+                self.value_spans.is_in_order = false;
                 let places = order.iter().map(|&at| usize::from(at));
                 self.follow(probe, places.map(|at| (at, (&records[at], &spans[at]))));
             }
         }
-        let found = &self.marks.found[first..];
+        let found = &self.value_spans.found[first..];
         let changes = found
             .array_windows()
             .filter(|[a, b]| a.template != b.template);
-        self.marks.is_mixed = changes.count() > found.len() / 4;
+        self.value_spans.is_mixed = changes.count() > found.len() / 4;
     }
 }
 
@@ -95,13 +95,13 @@ impl Follow<'_> {
         order: impl Iterator<Item = (usize, (&'r Record, &'r Span))> + Clone,
     ) {
         let (bytes, templates) = (self.bytes, self.templates);
-        let Marks {
-            marks,
+        let ValueSpans {
+            value_spans,
             count,
             found,
             ..
-        } = &mut *self.marks;
-        let room = 2 * templates.marks_max();
+        } = &mut *self.value_spans;
+        let room = 2 * templates.value_spans_max();
         let base = found.len();
         found.resize(base + self.spans.len(), Found::default());
         let found = &mut found[base..];
@@ -110,10 +110,10 @@ impl Follow<'_> {
         let mut rest = order;
         while let Some((at, (record, span))) = rest.next() {
             let first = *count;
-            if marks.len() < first + room {
-                marks.resize((first + room).next_power_of_two(), Mark::default());
+            if value_spans.len() < first + room {
+                value_spans.resize((first + room).next_power_of_two(), ValueSpan::default());
             }
-            let slots = &mut marks[first..first + room];
+            let slots = &mut value_spans[first..first + room];
             let mut template = NONE;
             if is_json(record, span) {
                 if let Some(repeated) = repeated
@@ -122,7 +122,7 @@ impl Follow<'_> {
                     && is_json(next_record, next_span)
                     && along(probe, bytes, [span, next_span], repeated, slots).is_some()
                 {
-                    let len = repeated.marks();
+                    let len = repeated.value_spans();
                     let place = |first| Found {
                         template: last,
                         first: first as u32,
@@ -149,7 +149,7 @@ impl Follow<'_> {
             if template != NONE {
                 let known = templates.get(template as usize);
                 repeated = Some(known).filter(|_| template == last);
-                *count += known.marks();
+                *count += known.value_spans();
             }
             last = template;
         }
@@ -167,14 +167,14 @@ fn along<P: Probe>(
     bytes: &[u8],
     spans: [&Span; 2],
     template: &Template,
-    marks: &mut [Mark],
+    value_spans: &mut [ValueSpan],
 ) -> Option<()> {
     let bytes = spans.map(|span| near(bytes, span));
     let mut at = spans.map(|span| span.start() as u32);
-    let (first, second) = marks.split_at_mut(template.marks());
-    for ((piece, first), second) in template.pieces.iter().zip(&mut *first).zip(&mut *second) {
-        (*first, at[0]) = step(probe, bytes[0], piece, at[0])?;
-        (*second, at[1]) = step(probe, bytes[1], piece, at[1])?;
+    let (first, second) = value_spans.split_at_mut(template.value_spans());
+    for ((literal, first), second) in template.literals.iter().zip(&mut *first).zip(&mut *second) {
+        (*first, at[0]) = step(probe, bytes[0], literal, at[0])?;
+        (*second, at[1]) = step(probe, bytes[1], literal, at[1])?;
     }
     if template.tail.len() > 1 {
         // The last of its braces is looked for below.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::follow::{Found, Mark};
+use crate::follow::{Found, ValueSpan};
 use crate::keys::{Keys, Star};
 use crate::plan::{Plan, Target};
 use crate::template::{Template, Templates};
@@ -27,7 +27,7 @@ pub(crate) struct Group {
     pub(crate) members: Option<Members>,
 }
 
-/// A record of a lot, its first mark, and the row it becomes.
+/// A record of a lot, its first value span, and the row it becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
     pub(crate) at: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Pick {
     pub(crate) row: u32,
 }
 
-/// The members of a template: how many marks a record has, and the members that are wanted.
+/// The members of a template: how many value spans a record has, and the members that are wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Members {
     pub(crate) count: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Members {
 /// One wanted member of a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Its place among the record's marks.
+    /// Its place among the record's value spans.
     pub(crate) place: u32,
     /// The targets of its value, in the plan's list.
     pub(crate) targets: Range<usize>,
@@ -57,8 +57,8 @@ pub(crate) struct Member {
 pub(crate) struct Followed<'a> {
     pub(crate) lot: Lot<'a>,
     pub(crate) found: &'a [Found],
-    pub(crate) marks: &'a [Mark],
-    /// Of two records the later one has the later marks.
+    pub(crate) value_spans: &'a [ValueSpan],
+    /// Of two records the later one has the later value spans.
     pub(crate) is_in_order: bool,
 }
 
@@ -128,7 +128,7 @@ fn resolve(plan: &Plan, keys: &Keys, template: &Template) -> Option<Members> {
     };
     let members: Option<Vec<_>> = template.members.iter().map(member).collect();
     Some(Members {
-        count: template.marks(),
+        count: template.value_spans(),
         wanted: members?.into_iter().flatten().collect(),
     })
 }

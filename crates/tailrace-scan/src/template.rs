@@ -2,7 +2,7 @@
 //!
 //! Takes records that were walked, gives the tree that others are followed along. Programs write their keys in one
 //! order, the same bytes between two values each time: `,"status":`. So a template is a path through a tree whose nodes are
-//! such pieces of text, each with a value behind it, and a record has it if each piece stands where the value before it
+//! such literals, each with a value behind it, and a record has it if each literal stands where the value before it
 //! ends, and a brace behind the last value. The members of an object inside the record are values by themselves, and what
 //! stands before them is text as well: `,"http":{"method":`. Records whose objects have other keys each time would have a
 //! template each; after a few of them their objects are values as a whole, as arrays always are.
@@ -16,16 +16,16 @@ use std::collections::HashMap;
 
 use crate::index::{PROBE_BYTES, Probe};
 
-/// When there are so many templates, or so many pieces of them, all are forgotten.
+/// When there are so many templates, or so many literals of them, all are forgotten.
 const TEMPLATES_MAX: usize = 512;
-const PIECES_MAX: usize = 16 * 1024;
-/// The same for the bytes of all pieces.
+const LITERALS_MAX: usize = 16 * 1024;
+/// The same for the bytes of all literals.
 const BYTES_MAX: usize = 1 << 20;
-/// Records with longer pieces, or with more of them or of their bytes, have none.
-const PIECE_BYTES_MAX: usize = 1024;
-const RECORD_PIECES_MAX: usize = PIECES_MAX / 8;
+/// Records with longer literals, or with more of them or of their bytes, have none.
+const LITERAL_BYTES_MAX: usize = 1024;
+const RECORD_LITERALS_MAX: usize = LITERALS_MAX / 8;
 const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
-/// How much of a record is looked at in one step: a piece of text and the beginning of the value behind it.
+/// How much of a record is looked at in one step: a literal and the beginning of the value behind it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
 /// How many templates there may be of records with the same outer members, by the members of their objects.
 const VARIANTS_MAX: u32 = 8;
@@ -40,11 +40,11 @@ pub(crate) struct Templates {
     nodes: Vec<Node>,
     templates: Vec<Template>,
     /// Pieces in all templates; there are no more nodes than that, and the root.
-    pieces: usize,
+    literals: usize,
     /// Their bytes.
     bytes: usize,
-    /// The most marks of a template.
-    marks_max: usize,
+    /// The most value spans of a template.
+    value_spans_max: usize,
     /// By a hash of the outer members how many templates have them and objects in them.
     variants: HashMap<u64, u32>,
     /// In some of them an object is a value.
@@ -55,12 +55,12 @@ pub(crate) struct Templates {
 /// One template: what stands before its values, and what they are.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) literals: Vec<Literal>,
     /// What stands behind the last value: closing braces, the record's last one among them.
     pub(crate) tail: Box<[u8]>,
     /// The objects that are no values, but made of some.
     pub(crate) objects: Vec<Object>,
-    /// The outer members: their keys, and the places of their marks. Marks of objects come behind marks of values.
+    /// The outer members: their keys, and the places of their value spans. Those of objects come after those of values.
     pub(crate) members: Vec<(Box<str>, u32)>,
 }
 
@@ -75,34 +75,34 @@ pub(crate) struct Object {
 }
 
 impl Template {
-    /// How many marks a record has: one for each value, and one for each object.
+    /// How many value spans a record has: one for each value, and one for each object.
     #[inline]
-    pub(crate) fn marks(&self) -> usize {
-        self.pieces.len() + self.objects.len()
+    pub(crate) fn value_spans(&self) -> usize {
+        self.literals.len() + self.objects.len()
     }
 }
 
-/// A piece of text between two values.
+/// A literal between two values.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Literal {
     /// Its first bytes, and which of them count.
     head: [u8; PROBE_BYTES],
     used: u32,
-    /// The whole piece's length.
+    /// The whole literal's length.
     pub(crate) len: u32,
     text: Box<[u8]>,
 }
 
-/// A place in the tree of templates: a piece of text, with a value behind it.
+/// A place in the tree of templates: a literal, with a value behind it.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) piece: Piece,
+    pub(crate) literal: Literal,
     /// There is no value: the record ends with it.
     pub(crate) is_tail: bool,
     /// What may follow it, and what may stand in its place.
     pub(crate) child: u32,
     pub(crate) sibling: u32,
-    /// The template of a record that ends behind its value, with a brace, or with this piece.
+    /// The template of a record that ends behind its value, with a brace, or with this literal.
     pub(crate) template: u32,
 }
 
@@ -119,11 +119,11 @@ impl Templates {
     /// None.
     pub(crate) fn new() -> Templates {
         Templates {
-            nodes: vec![Node::new(Piece::new(&[]), false)],
+            nodes: vec![Node::new(Literal::new(&[]), false)],
             templates: Vec::new(),
-            pieces: 0,
+            literals: 0,
             bytes: 0,
-            marks_max: 0,
+            value_spans_max: 0,
             variants: HashMap::new(),
             have_whole_objects: false,
             tries: 0,
@@ -142,7 +142,7 @@ impl Templates {
 
     fn is_full(&self) -> bool {
         self.templates.len() >= TEMPLATES_MAX
-            || self.pieces >= PIECES_MAX
+            || self.literals >= LITERALS_MAX
             || self.bytes >= BYTES_MAX
     }
 
@@ -160,9 +160,9 @@ impl Templates {
         &self.nodes
     }
 
-    /// The most marks that a record of any template has.
-    pub(crate) fn marks_max(&self) -> usize {
-        self.marks_max
+    /// The most value spans that a record of any template has.
+    pub(crate) fn value_spans_max(&self) -> usize {
+        self.value_spans_max
     }
 
     /// Whether an object that is a value in some template may be split in another one.
@@ -171,40 +171,40 @@ impl Templates {
         self.have_whole_objects
     }
 
-    /// Adds a template, whose pieces and tail are so many bytes.
+    /// Adds a template, whose literals and tail are so many bytes.
     fn add(&mut self, template: Template, bytes: usize) {
         let mut node = 0;
-        for piece in &template.pieces {
-            node = self.child(node, piece, false);
+        for literal in &template.literals {
+            node = self.child(node, literal, false);
         }
         if template.tail.len() > 1 {
-            let tail = Piece::new(&template.tail);
+            let tail = Literal::new(&template.tail);
             node = self.child(node, &tail, true);
         }
         let end = &mut self.nodes[node].template;
         // A known one is met again where it stands too near to the buffer's end to be followed.
         if *end == NONE {
             *end = self.templates.len() as u32;
-            self.marks_max = self.marks_max.max(template.marks());
+            self.value_spans_max = self.value_spans_max.max(template.value_spans());
             // A tail takes a node too.
-            self.pieces += template.pieces.len() + 1;
+            self.literals += template.literals.len() + 1;
             self.bytes += bytes;
             self.templates.push(template);
         }
     }
 
-    fn child(&mut self, parent: usize, piece: &Piece, is_tail: bool) -> usize {
+    fn child(&mut self, parent: usize, literal: &Literal, is_tail: bool) -> usize {
         let mut number = self.nodes[parent].child;
         let mut last = None;
         while let Some(node) = self.nodes.get(number as usize) {
-            if *node.piece.text == *piece.text && node.is_tail == is_tail {
+            if *node.literal.text == *literal.text && node.is_tail == is_tail {
                 return number as usize;
             }
             last = Some(number as usize);
             number = node.sibling;
         }
         let new = self.nodes.len();
-        self.nodes.push(Node::new(piece.clone(), is_tail));
+        self.nodes.push(Node::new(literal.clone(), is_tail));
         match last {
             Some(last) => self.nodes[last].sibling = new as u32,
             None => self.nodes[parent].child = new as u32,
@@ -214,9 +214,9 @@ impl Templates {
 }
 
 impl Node {
-    fn new(piece: Piece, is_tail: bool) -> Node {
+    fn new(literal: Literal, is_tail: bool) -> Node {
         Node {
-            piece,
+            literal,
             is_tail,
             child: NONE,
             sibling: NONE,
@@ -225,12 +225,12 @@ impl Node {
     }
 }
 
-impl Piece {
-    fn new(text: &[u8]) -> Piece {
+impl Literal {
+    fn new(text: &[u8]) -> Literal {
         let len = text.len().min(PROBE_BYTES);
         let mut head = [0; PROBE_BYTES];
         head[..len].copy_from_slice(&text[..len]);
-        Piece {
+        Literal {
             head,
             used: ((1_u64 << len) - 1) as u32,
             len: text.len() as u32,
@@ -244,7 +244,7 @@ impl Piece {
         self.len as usize <= PROBE_BYTES || bytes[at as usize..].starts_with(&self.text)
     }
 
-    /// Whether what is looked at starts with the beginning of the piece.
+    /// Whether what is looked at starts with the beginning of the literal.
     #[inline(always)]
     pub(crate) fn starts<P: Probe>(&self, probe: P, window: &[u8; WINDOW_BYTES]) -> bool {
         let bytes = window[..PROBE_BYTES].first_chunk();

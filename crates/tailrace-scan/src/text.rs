@@ -8,7 +8,7 @@
 //!
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
-//! * A [`View`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
+//! * A [`StringView`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
 //!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
 //!   that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
@@ -31,7 +31,7 @@ use crate::records::{Record, Records};
 mod view;
 
 use view::{Seen, words};
-pub(crate) use view::{Slot, View, Views};
+pub(crate) use view::{StringView, StringViews, ViewSlot};
 
 /// The buffers of one batch: the caller's and the repaired text.
 #[derive(Debug)]
@@ -231,7 +231,12 @@ impl Buffers {
     }
 
     /// Gives `read` the text of a view of this batch, whose side buffer is `side`.
-    pub(crate) fn with_text<T>(&self, view: View, side: &Side, read: impl FnOnce(&str) -> T) -> T {
+    pub(crate) fn with_text<T>(
+        &self,
+        view: StringView,
+        side: &Side,
+        read: impl FnOnce(&str) -> T,
+    ) -> T {
         let inline;
         let bytes = match view.seen() {
             Seen::Inline(text, len) => {
@@ -400,9 +405,9 @@ impl<'a> Lot<'a> {
     /// # Panics
     /// If it does not lie in the record, or cuts a character.
     #[inline(always)]
-    pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> View {
+    pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> StringView {
         self.assert_text(i, start, end);
-        View::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
+        StringView::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
     }
 
     #[inline(always)]
@@ -432,7 +437,7 @@ impl ValidText<'_> {
     /// A view of `len` bytes from byte `start` on; `None` if that is not a part of the text, cuts a character,
     /// or lies near the buffer's ends.
     #[inline(always)]
-    pub(crate) fn view(&self, start: u32, len: u32) -> Option<View> {
+    pub(crate) fn view(&self, start: u32, len: u32) -> Option<StringView> {
         let at = start.checked_sub(self.start)? as usize;
         let block = self.bytes.get(at..at + 16)?.first_chunk::<16>()?;
         let behind = *self.bytes.get(at + 4 + len as usize)?;
@@ -441,7 +446,13 @@ impl ValidText<'_> {
             return None;
         }
         let [head, tail] = words(block);
-        Some(View::of_words(head, tail, len as usize, self.buffer, start))
+        Some(StringView::of_words(
+            head,
+            tail,
+            len as usize,
+            self.buffer,
+            start,
+        ))
     }
 }
 
@@ -482,9 +493,9 @@ impl<'a> RecordText<'a> {
 
     /// A view of bytes `start..end` of the record.
     #[inline]
-    pub(crate) fn view(&self, start: usize, end: usize) -> View {
+    pub(crate) fn view(&self, start: usize, end: usize) -> StringView {
         let text = &self.text[start..end];
-        View::of_part(
+        StringView::of_part(
             &self.reach[start..],
             text.len(),
             self.buffer,
@@ -546,9 +557,9 @@ impl Side {
 
     /// A view of a piece.
     #[inline]
-    pub(crate) fn view(&self, text: SideText) -> View {
+    pub(crate) fn view(&self, text: SideText) -> StringView {
         let start = text.start;
-        View::at_the_end(self.text(text).as_bytes(), self.buffer, start)
+        StringView::at_the_end(self.text(text).as_bytes(), self.buffer, start)
     }
 }
 
@@ -558,14 +569,14 @@ pub(crate) struct Finished(Arc<[Buffer]>);
 
 impl Finished {
     /// The array of these views.
-    pub(crate) fn array(&self, views: Views, nulls: Option<NullBuffer>) -> StringViewArray {
+    pub(crate) fn array(&self, views: StringViews, nulls: Option<NullBuffer>) -> StringViewArray {
         let views = ScalarBuffer::from(views.into_inner());
         assert!(
             nulls
                 .as_ref()
                 .is_none_or(|nulls| nulls.len() == views.len())
         );
-        // SAFETY: see the module's text: every view is zero (an empty text) or was made by `View` for a range of valid
+        // SAFETY: see the module's text: every view is zero (an empty text) or was made by `StringView` for a range of valid
         // text in the buffer that has its number here. `nulls` is as long as the views.
         let array = unsafe { StringViewArray::new_unchecked(views, Arc::clone(&self.0), nulls) };
         debug_assert!(

@@ -9,7 +9,7 @@ use super::value::Kind;
 
 /// Where a value ends and what it is. Of a string the end is behind the closing quote.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct ValueEnd {
     pub(super) kind: Kind,
     pub(super) end: usize,
     pub(super) escaped: bool,
@@ -17,9 +17,9 @@ pub(super) struct Span {
 
 /// The value that starts exactly at `at`.
 #[inline]
-pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let plain = |kind, end| {
-        Some(Span {
+        Some(ValueEnd {
             kind,
             end,
             escaped: false,
@@ -101,10 +101,10 @@ pub(super) fn special(text: [u8; 8]) -> u64 {
 }
 
 /// Anything but an object or array.
-fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
+fn scalar(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let literal = |text: &[u8], kind| {
         let rest = bytes.get(at..)?;
-        rest.starts_with(text).then_some(Span {
+        rest.starts_with(text).then_some(ValueEnd {
             kind,
             end: at + text.len(),
             escaped: false,
@@ -113,7 +113,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
     match *bytes.get(at)? {
         b'"' => {
             let (end, escaped) = string_end(bytes, at)?;
-            Some(Span {
+            Some(ValueEnd {
                 kind: Kind::String,
                 end,
                 escaped,
@@ -122,7 +122,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
         b'0'..=b'9' => number(bytes, at),
         b'-' | b'N' | b'I' => number(bytes, at).or_else(|| {
             let (_, len) = not_finite(&bytes[at..])?;
-            Some(Span {
+            Some(ValueEnd {
                 kind: Kind::Float,
                 end: at + len,
                 escaped: false,
@@ -135,7 +135,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<Span> {
+fn number(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let digits = |at: usize| {
         let count = bytes
             .get(at..)?
@@ -159,7 +159,7 @@ fn number(bytes: &[u8], at: usize) -> Option<Span> {
         let signed = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
         end = digits(end + 1 + usize::from(signed))?;
     }
-    Some(Span {
+    Some(ValueEnd {
         kind,
         end,
         escaped: false,

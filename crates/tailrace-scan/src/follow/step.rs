@@ -1,33 +1,33 @@
-//! One step of following a record: a piece of text, and the value behind it.
+//! One step of following a record: a literal, and the value behind it.
 //!
-//! What following along one template and through the tree of all of them have in common. Never decides which piece comes
+//! What following along one template and through the tree of all of them have in common. Never decides which literal comes
 //! next.
 
 use tailrace_model::json::Kind;
 
-use super::mark::Mark;
 use super::value::{self, VALUE_BYTES};
+use super::value_span::ValueSpan;
 use crate::index::Probe;
-use crate::template::{Piece, Template, WINDOW_BYTES};
+use crate::template::{Literal, Template, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
-/// The value behind the piece of text at `at`, and the place behind it.
+/// The value behind the literal at `at`, and the place behind it.
 #[inline(always)]
 pub(super) fn step<P: Probe>(
     probe: P,
     bytes: &[u8],
-    piece: &Piece,
+    literal: &Literal,
     at: u32,
-) -> Option<(Mark, u32)> {
+) -> Option<(ValueSpan, u32)> {
     let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
-    if !piece.starts(probe, window) {
+    if !literal.starts(probe, window) {
         return None;
     }
-    let start = at + piece.len;
-    let block = match window.get(piece.len as usize..piece.len as usize + VALUE_BYTES) {
+    let start = at + literal.len;
+    let block = match window.get(literal.len as usize..literal.len as usize + VALUE_BYTES) {
         Some(block) => block,
-        None if piece.goes_on(bytes, at) => {
+        None if literal.goes_on(bytes, at) => {
             bytes.get(start as usize..start as usize + VALUE_BYTES)?
         }
         None => return None,
@@ -60,13 +60,13 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| is_whitespace(byte))
 }
 
-/// Puts the marks of objects behind those of the values that they are made of.
+/// Puts the value spans of objects behind those of the values that they are made of.
 #[inline(always)]
-pub(super) fn put_objects(template: &Template, marks: &mut [Mark]) {
-    let values = template.pieces.len();
+pub(super) fn put_objects(template: &Template, value_spans: &mut [ValueSpan]) {
+    let values = template.literals.len();
     for (object, place) in template.objects.iter().zip(values..) {
-        let start = marks[object.first as usize].outer_start() - object.before;
-        let end = marks[object.last as usize].outer_end() + object.behind;
-        marks[place] = Mark::new(Kind::Object, false, start, end);
+        let start = value_spans[object.first as usize].outer_start() - object.before;
+        let end = value_spans[object.last as usize].outer_end() + object.behind;
+        value_spans[place] = ValueSpan::new(Kind::Object, false, start, end);
     }
 }

@@ -1,11 +1,11 @@
 //! Following one record through the tree of all templates.
 //!
-//! Takes a record, gives the template it has and the marks of its values. At each place the piece of text that stands there
+//! Takes a record, gives the template it has and the spans of its values. At each place the literal that stands there
 //! decides which way to go; it is never gone back. Never follows two records: that is done along one template.
 
-use super::mark::Mark;
 use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
+use super::value_span::ValueSpan;
 use crate::index::Probe;
 use crate::template::{NONE, Node, Templates, WINDOW_BYTES};
 use crate::text::Span;
@@ -19,23 +19,23 @@ pub(super) fn through<P: Probe>(
     span: &Span,
     templates: &Templates,
     objects: Objects,
-    marks: &mut [Mark],
+    value_spans: &mut [ValueSpan],
 ) -> Option<u32> {
     let bytes = near(bytes, span);
     let mut at = span.start() as u32;
     let nodes = templates.nodes();
     let mut node = nodes.first()?;
-    let mut slots = marks.iter_mut();
+    let mut slots = value_spans.iter_mut();
     loop {
         let window = window(bytes, at)?;
         if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
             node = next;
-            at += node.piece.len;
+            at += node.literal.len;
             if !node.is_tail {
                 let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
                 let block = block.first_chunk()?;
-                let (mark, behind) = value::read(probe, bytes, block, at)?;
-                *slots.next()? = mark;
+                let (value_span, behind) = value::read(probe, bytes, block, at)?;
+                *slots.next()? = value_span;
                 at = behind;
                 continue;
             }
@@ -43,7 +43,7 @@ pub(super) fn through<P: Probe>(
         }
         let is_end = node.template != NONE && ends_at(bytes, at as usize, span.end());
         if is_end {
-            put_objects(templates.get(node.template as usize), marks);
+            put_objects(templates.get(node.template as usize), value_spans);
         }
         return is_end.then_some(node.template);
     }
@@ -72,9 +72,9 @@ fn next<'n, P: Probe>(
     let mut number = number;
     let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
-        if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
-            // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
-            match bytes.get((at + node.piece.len) as usize) {
+        if node.literal.starts(probe, window) && node.literal.goes_on(bytes, at) {
+            // Of two literals, one of which goes on with whitespace, or into an object, that one is right where such stands.
+            match bytes.get((at + node.literal.len) as usize) {
                 _ if node.is_tail => return Some(node),
                 Some(b'{') => whole = Some(node),
                 Some(byte) if !is_whitespace(*byte) => match objects {

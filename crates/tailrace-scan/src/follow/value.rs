@@ -1,14 +1,14 @@
 //! Where a value ends, and what it is.
 //!
-//! Takes the place where a value starts, gives its mark and the place behind it. Strings up to 31 bytes, short numbers and
+//! Takes the place where a value starts, gives its value span and the place behind it. Strings up to 31 bytes, short numbers and
 //! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except that a
 //! number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
 
 use tailrace_model::json::Kind;
 
-use super::mark::Mark;
 use super::nested;
 use super::plain::{Value, any_number, short, string_end};
+use super::value_span::ValueSpan;
 use crate::config::Isa;
 use crate::index::{Indexer, PROBE_BYTES, Probe, Task};
 
@@ -23,27 +23,27 @@ pub(super) fn read<P: Probe>(
     bytes: &[u8],
     block: &[u8; VALUE_BYTES],
     start: u32,
-) -> Option<(Mark, u32)> {
+) -> Option<(ValueSpan, u32)> {
     if block[0] == b'"' {
         let text = block[1..].first_chunk::<PROBE_BYTES>()?;
         let ends = probe.string_ends(text);
         let len = ends.trailing_zeros();
         if ends != 0 && text[len as usize % PROBE_BYTES] == b'"' {
             let text = start + 1;
-            return Some((Mark::of_len(Kind::String, text, len), text + len + 1));
+            return Some((ValueSpan::of_len(Kind::String, text, len), text + len + 1));
         }
     } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
-        return Some((Mark::of_len(kind, start, len), start + len));
+        return Some((ValueSpan::of_len(kind, start, len), start + len));
     }
     let value = probe.apart(Any { bytes, start })?;
     let quote = u32::from(value.kind == Kind::String);
-    let mark = Mark::new(
+    let value_span = ValueSpan::new(
         value.kind,
         value.escaped,
         start + quote,
         value.behind - quote,
     );
-    Some((mark, value.behind))
+    Some((value_span, value.behind))
 }
 
 /// Any value at all.

@@ -1,6 +1,6 @@
 //! The template of one record.
 //!
-//! Takes a record that is an object, gives the pieces of text before its values. Of a piece every byte is read here,
+//! Takes a record that is an object, gives the literals before its values. Of a literal every byte is read here,
 //! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Where a
 //! value ends is told by what follows records: one that it cannot read has no template.
 
@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::{
-    KeyUse, Object, PIECE_BYTES_MAX, Piece, RECORD_BYTES_MAX, RECORD_PIECES_MAX, TEMPLATES_MAX,
-    TRIES_MAX, Template, Templates, VARIANTS_MAX,
+    KeyUse, LITERAL_BYTES_MAX, Literal, Object, RECORD_BYTES_MAX, RECORD_LITERALS_MAX,
+    TEMPLATES_MAX, TRIES_MAX, Template, Templates, VARIANTS_MAX,
 };
 use crate::follow;
 use crate::token::{read_key, skip_whitespace};
@@ -27,7 +27,7 @@ impl Templates {
         key_use: impl Fn(&str) -> KeyUse,
     ) {
         // A member takes two structural characters.
-        let is_long = structurals.len() / 2 > RECORD_PIECES_MAX;
+        let is_long = structurals.len() / 2 > RECORD_LITERALS_MAX;
         if self.tries >= TRIES_MAX || self.is_full() || is_long {
             return;
         }
@@ -125,23 +125,23 @@ impl<'a> Learnt<'a> {
             ..
         } = reading;
         let template = &mut learnt.template;
-        let values = template.pieces.len() as u32;
+        let values = template.literals.len() as u32;
         for (number, (member, object)) in (0..).zip(objects) {
             template.members[member].1 = values + number;
             template.objects.push(object);
         }
         template.tail = record.text.as_bytes()[from..end].into();
         let is_whole = end == record.text.len() && values > 0;
-        (is_whole && template.tail.len() <= PIECE_BYTES_MAX).then_some(learnt)
+        (is_whole && template.tail.len() <= LITERAL_BYTES_MAX).then_some(learnt)
     }
 }
 
 struct Reading<'a> {
     record: Record<'a>,
     depth_max: usize,
-    /// Where the next piece starts: behind the last value.
+    /// Where the next literal starts: behind the last value.
     from: usize,
-    /// Of all pieces.
+    /// Of all literals.
     bytes: usize,
     learnt: Learnt<'a>,
     /// By number of the outer member.
@@ -167,7 +167,7 @@ impl Reading<'_> {
             }
             at = skip_whitespace(bytes, at + 1 + len);
             if depth == 0 {
-                let place = self.learnt.template.pieces.len() as u32;
+                let place = self.learnt.template.literals.len() as u32;
                 self.learnt.template.members.push((name.into(), place));
             }
             at = if depth < self.depth_max && self.is_object(at) {
@@ -191,15 +191,15 @@ impl Reading<'_> {
     }
 
     fn object(&mut self, at: usize, depth: usize) -> Option<usize> {
-        let first = self.learnt.template.pieces.len();
-        let start_of_piece = self.from;
+        let first = self.learnt.template.literals.len();
+        let start_of_literal = self.from;
         let end = self.members(at, depth + 1, |_| true)?;
         if depth == 0 {
             let template = &self.learnt.template;
             let object = Object {
                 first: first as u32,
-                last: template.pieces.len() as u32 - 1,
-                before: template.pieces[first].len - (at - start_of_piece) as u32,
+                last: template.literals.len() as u32 - 1,
+                before: template.literals[first].len - (at - start_of_literal) as u32,
                 behind: (end - self.from) as u32,
             };
             self.objects.push((template.members.len() - 1, object));
@@ -211,12 +211,13 @@ impl Reading<'_> {
     fn value(&mut self, at: usize) -> Option<usize> {
         let text = &self.record.text.as_bytes()[self.from..at];
         self.bytes += text.len();
-        let is_long = self.learnt.texts.len() >= RECORD_PIECES_MAX || self.bytes > RECORD_BYTES_MAX;
-        if text.len() > PIECE_BYTES_MAX || is_long {
+        let is_long =
+            self.learnt.texts.len() >= RECORD_LITERALS_MAX || self.bytes > RECORD_BYTES_MAX;
+        if text.len() > LITERAL_BYTES_MAX || is_long {
             return None;
         }
         self.learnt.texts.push(text);
-        self.learnt.template.pieces.push(Piece::new(text));
+        self.learnt.template.literals.push(Literal::new(text));
         self.from = follow::behind(self.record.reach, at)?;
         Some(self.from)
     }

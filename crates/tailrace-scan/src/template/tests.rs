@@ -1,7 +1,7 @@
 //! What is learnt, and how much.
 
 use super::*;
-use crate::follow::Marks;
+use crate::follow::ValueSpans;
 use crate::index::Indexer;
 use crate::keys::Keys;
 use crate::text::Span;
@@ -35,10 +35,10 @@ fn flat(names: &[String]) -> String {
 
 /// The template of the record that ends at `end`.
 fn follow(templates: &Templates, text: &[u8], end: usize) -> u32 {
-    let (mut marks, span) = (Marks::default(), Span::of(0, end));
+    let (mut value_spans, span) = (ValueSpans::default(), Span::of(0, end));
     let indexer = Indexer::new(Isa::Auto);
-    marks.follow(indexer, templates, text, &[Record::default()], &[span]);
-    marks.found()[0].template
+    value_spans.follow(indexer, templates, text, &[Record::default()], &[span]);
+    value_spans.found()[0].template
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn bad_escapes_inside_an_object_are_left_to_the_walk() {
 #[cfg_attr(miri, ignore = "takes too long")]
 fn a_large_object_is_a_value() {
     let (mut templates, keys) = (Templates::new(), star());
-    let names: Vec<_> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
-    let long_name = "x".repeat(PIECE_BYTES_MAX - 64);
+    let names: Vec<_> = (0..LITERALS_MAX).map(|i| format!("k{i}")).collect();
+    let long_name = "x".repeat(LITERAL_BYTES_MAX - 64);
     let long_names: Vec<_> = (0..1000).map(|i| format!("{long_name}{i}")).collect();
     let texts = [&names, &long_names].map(|names| format!("{{\"a\":{}}}", flat(names)));
     for text in texts {
@@ -160,8 +160,8 @@ fn a_large_object_is_a_value() {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn keys_of_any_kind_do_not_fill_memory() {
-    let many: Vec<String> = (0..PIECES_MAX).map(|i| format!("k{i}")).collect();
-    for len in [1, 100, 2000, PIECES_MAX] {
+    let many: Vec<String> = (0..LITERALS_MAX).map(|i| format!("k{i}")).collect();
+    for len in [1, 100, 2000, LITERALS_MAX] {
         let (mut templates, keys) = (Templates::new(), star());
         for i in 0..1500 {
             if i % 50 == 0 {
@@ -171,17 +171,24 @@ fn keys_of_any_kind_do_not_fill_memory() {
             names.push(format!("other{i}"));
             meet(&mut templates, &keys, &flat(&names));
             assert!(templates.len() <= TEMPLATES_MAX, "{len}");
-            assert!(templates.pieces < PIECES_MAX + PIECES_MAX / 8 + 2, "{len}");
-            assert!(templates.nodes.len() <= templates.pieces + 1, "{len}");
+            assert!(
+                templates.literals < LITERALS_MAX + LITERALS_MAX / 8 + 2,
+                "{len}"
+            );
+            assert!(templates.nodes.len() <= templates.literals + 1, "{len}");
             assert!(templates.bytes < BYTES_MAX + RECORD_BYTES_MAX, "{len}");
             assert!(templates.variants.len() <= TEMPLATES_MAX, "{len}");
-            assert_eq!(templates.len() > 0, len < PIECES_MAX, "{len}");
+            assert_eq!(templates.len() > 0, len < LITERALS_MAX, "{len}");
             if i == 30 && len > 1000 {
                 break;
             }
         }
     }
     let (mut templates, keys) = (Templates::new(), star());
-    meet(&mut templates, &keys, &flat(&["x".repeat(PIECE_BYTES_MAX)]));
+    meet(
+        &mut templates,
+        &keys,
+        &flat(&["x".repeat(LITERAL_BYTES_MAX)]),
+    );
     assert_eq!(templates.len(), 0);
 }

@@ -8,7 +8,7 @@ use crate::columns::state;
 
 /// A value of a record, which lies between 0 and 4 GiB in its buffer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct ValueSpan {
     start: u32,
     /// From bit 8 on the length; bit 7 says that a string holds a backslash; below is what a column holds beside the value.
     about: u32,
@@ -16,12 +16,12 @@ pub(crate) struct Mark {
 
 const ESCAPED: u32 = 0x80;
 
-impl Mark {
+impl ValueSpan {
     /// Of the text from `start` to `end`.
     #[inline(always)]
-    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> Mark {
-        let Mark { about, .. } = Mark::of_len(kind, start, end.wrapping_sub(start));
-        Mark {
+    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> ValueSpan {
+        let ValueSpan { about, .. } = ValueSpan::of_len(kind, start, end.wrapping_sub(start));
+        ValueSpan {
             start,
             about: about | (u32::from(escaped) * ESCAPED),
         }
@@ -29,8 +29,8 @@ impl Mark {
 
     /// Of `len` bytes from `start` on.
     #[inline(always)]
-    pub(super) fn of_len(kind: Kind, start: u32, len: u32) -> Mark {
-        Mark {
+    pub(super) fn of_len(kind: Kind, start: u32, len: u32) -> ValueSpan {
+        ValueSpan {
             start,
             about: len << 8 | u32::from(state(kind)),
         }
@@ -89,15 +89,15 @@ impl Mark {
 pub(crate) struct Found {
     /// Its template, or [`NONE`](crate::template::NONE).
     pub(crate) template: u32,
-    /// Its first mark, by number.
+    /// Its first value span, by number.
     pub(crate) first: u32,
 }
 
 /// What following the records of a batch found. Reused from batch to batch.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ValueSpans {
     /// The first `count` count; what follows is left over.
-    pub(super) marks: Vec<Mark>,
+    pub(super) value_spans: Vec<ValueSpan>,
     pub(super) count: usize,
     pub(super) found: Vec<Found>,
     /// All records were followed one after the other.
@@ -106,26 +106,26 @@ pub(crate) struct Marks {
     pub(super) is_mixed: bool,
 }
 
-impl Marks {
+impl ValueSpans {
     /// Forgets all records, and gives back memory that only an extraordinary batch needed.
     pub(crate) fn clear(&mut self) {
         const KEPT: usize = 256 * 1024;
-        if self.marks.len() > KEPT && self.count < KEPT / 2 {
-            self.marks.truncate(KEPT);
-            self.marks.shrink_to_fit();
+        if self.value_spans.len() > KEPT && self.count < KEPT / 2 {
+            self.value_spans.truncate(KEPT);
+            self.value_spans.shrink_to_fit();
         }
         self.count = 0;
         self.found.clear();
         self.is_in_order = true;
     }
 
-    /// The marks of all records, those of one record in the order of its template.
+    /// The value spans of all records, those of one record in the order of its template.
     #[inline]
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks[..self.count]
+    pub(crate) fn value_spans(&self) -> &[ValueSpan] {
+        &self.value_spans[..self.count]
     }
 
-    /// Whether of two records the later one has the later marks.
+    /// Whether of two records the later one has the later value spans.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         self.is_in_order
