@@ -48,12 +48,12 @@ impl Plan {
 }
 
 fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
-    let tailrace_sql::Source::Key(steps) = &column.source else {
+    let tailrace_sql::ColumnSource::Key(steps) = &column.source else {
         panic!("the benches' queries read keys only");
     };
     tailrace_scan::Column {
         name: column.name.clone(),
-        source: tailrace_scan::Source::Key(steps.clone()),
+        source: tailrace_scan::ColumnSource::Key(steps.clone()),
         ty: column.ty,
     }
 }

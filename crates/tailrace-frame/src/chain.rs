@@ -20,7 +20,7 @@ pub(crate) enum Fate {
 }
 
 /// One line's share of a record.
-pub(crate) struct Part<'a> {
+pub(crate) struct Fragment<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) piece: Piece,
     /// No part follows.
@@ -149,7 +149,7 @@ impl Chains {
     /// Adds a part to its stream's chain.
     pub(crate) fn add(
         &mut self,
-        part: &Part<'_>,
+        part: &Fragment<'_>,
         record_bytes_max: usize,
         flags: Flags,
         out: &mut Frames,
@@ -235,7 +235,7 @@ impl Chain {
         self.span_before + (offset - self.since)
     }
 
-    fn append(&mut self, part: &Part<'_>, record_bytes_max: usize) {
+    fn append(&mut self, part: &Fragment<'_>, record_bytes_max: usize) {
         if self.pieces.is_empty() {
             self.time_ns = part.time_ns;
             self.parts = 0;

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use crate::chain::{Chains, Fate, Part};
+use crate::chain::{Chains, Fate, Fragment};
 use crate::config::{Config, Format};
 use crate::frames::{Flags, Frames, Piece, Record, SIDE, SkipReason, Stream};
 use crate::multiline::join::{Chunk, Joins};
@@ -642,7 +642,7 @@ impl Framer {
                 out,
             );
         }
-        let part = Part {
+        let part = Fragment {
             payload,
             piece,
             full: entry.full,
@@ -712,7 +712,7 @@ impl Framer {
         scratch.extend_from_slice(text);
         out.side.truncate(side_start);
         let payload = scratch.strip_suffix(b"\n").unwrap_or(&scratch);
-        let part = Part {
+        let part = Fragment {
             payload,
             piece,
             full,

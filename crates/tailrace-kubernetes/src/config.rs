@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Who is asked for metadata.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum MetadataSource {
     /// The API server: one watch of the pods of [`Config::node_name`].
     Api {
         /// Access other than the pod's service account.
@@ -28,8 +28,8 @@ pub enum Source {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Who is asked.
-    pub source: Source,
-    /// The node the agent runs on. [`Source::Api`] needs it.
+    pub source: MetadataSource,
+    /// The node the agent runs on. [`MetadataSource::Api`] needs it.
     pub node_name: Option<String>,
     /// Globs of labels that become `k8s.pod.label.KEY`.
     pub labels: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Config {
 
 impl Config {
     /// The defaults.
-    pub fn new(source: Source) -> Config {
+    pub fn new(source: MetadataSource) -> Config {
         Config {
             source,
             node_name: None,

@@ -30,7 +30,7 @@ mod tests;
 mod wire;
 
 pub use attributes::{Attribute, path_attributes};
-pub use config::{Config, Source};
+pub use config::{Config, MetadataSource};
 pub use container::Container;
 pub use error::Error;
 pub use pod_log::PodLog;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, Source};
+use crate::config::{Config, MetadataSource};
 use crate::connect::{Connect, Elsewhere, connector};
 use crate::container::Container;
 use crate::error::{Error, Kind};
@@ -58,8 +58,8 @@ impl Pods {
     /// that does not answer is no failure.
     pub fn start(config: Config, runtime: &Handle, on_change: OnChange) -> Result<Pods, Error> {
         let connect = match &config.source {
-            Source::Api { kubeconfig } => connector(kubeconfig.as_deref(), None)?,
-            Source::Kubelet {
+            MetadataSource::Api { kubeconfig } => connector(kubeconfig.as_deref(), None)?,
+            MetadataSource::Kubelet {
                 url,
                 kubeconfig,
                 skip_verify,
@@ -70,7 +70,7 @@ impl Pods {
                 };
                 connector(kubeconfig.as_deref(), Some(elsewhere))?
             }
-            Source::Path => {
+            MetadataSource::Path => {
                 Rules::new(&config)?;
                 return Ok(Pods(Arc::new(Inner {
                     store: None,
@@ -100,7 +100,7 @@ impl Pods {
         let health = Arc::new(Health::default());
         let source = {
             let (store, health) = (Arc::clone(&store), Arc::clone(&health));
-            if matches!(config.source, Source::Api { .. }) {
+            if matches!(config.source, MetadataSource::Api { .. }) {
                 let node_name = checked_node_name(config.node_name)?;
                 runtime.spawn(async move {
                     match api::follow(&store, &health, &connect, &node_name).await {}

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tailrace_config::{KubernetesInput, Metadata};
 use tailrace_input::{FileConfig, SourceId};
-use tailrace_kubernetes::{Attribute, Container, Lookup, PodLog, Pods, Source, path_attributes};
+use tailrace_kubernetes::{
+    Attribute, Container, Lookup, MetadataSource, PodLog, Pods, path_attributes,
+};
 use tailrace_otlp::Value;
 use tokio::runtime::Handle;
 
@@ -55,13 +57,13 @@ pub(crate) struct Said {
 pub(crate) fn pods_config(input: &KubernetesInput) -> tailrace_kubernetes::Config {
     let kubeconfig = input.kubeconfig.clone();
     let source = match input.metadata {
-        Metadata::Api => Source::Api { kubeconfig },
-        Metadata::Kubelet => Source::Kubelet {
+        Metadata::Api => MetadataSource::Api { kubeconfig },
+        Metadata::Kubelet => MetadataSource::Kubelet {
             url: input.kubelet.clone().unwrap_or_else(kubelet_of_node),
             kubeconfig,
             skip_verify: input.kubelet_skip_verify,
         },
-        Metadata::Path => Source::Path,
+        Metadata::Path => MetadataSource::Path,
     };
     tailrace_kubernetes::Config {
         node_name: node_name(input),

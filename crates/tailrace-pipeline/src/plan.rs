@@ -232,15 +232,15 @@ fn column_from(
     pod_facts: &mut Vec<String>,
 ) -> ColumnFrom {
     let source = match &column.source {
-        sql::Source::Key(steps) => scan::Source::Key(steps.clone()),
-        sql::Source::Reserved(reserved, name) => match reserved {
+        sql::ColumnSource::Key(steps) => scan::ColumnSource::Key(steps.clone()),
+        sql::ColumnSource::Reserved(reserved, name) => match reserved {
             Reserved::FileName => return ColumnFrom::Fact(Fact::FileName),
             Reserved::FilePath => return ColumnFrom::Fact(Fact::FilePath),
             Reserved::Kubernetes | Reserved::Container => {
                 pod_facts.push(name.to_string());
                 return ColumnFrom::Fact(Fact::OfPod(pod_facts.len() - 1));
             }
-            other => scan::Source::Reserved(*other),
+            other => scan::ColumnSource::Reserved(*other),
         },
     };
     wanted.push(scan::Column {

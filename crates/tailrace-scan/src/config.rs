@@ -31,14 +31,14 @@ pub struct Column {
     /// The column's name in the batch, unique in it.
     pub name: String,
     /// Where its values come from.
-    pub source: Source,
+    pub source: ColumnSource,
     /// What they are turned into.
     pub ty: Type,
 }
 
 /// Where a column's values come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ColumnSource {
     /// A top-level key (the first step) and, with more steps, a path into its value. An empty path and a path that
     /// starts with an index lead to nothing.
     Key(Vec<Step>),

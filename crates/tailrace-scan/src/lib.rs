@@ -53,7 +53,7 @@ mod naive;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Column, Config, Isa, Source, Star, Type};
+pub use config::{Column, ColumnSource, Config, Isa, Star, Type};
 pub use newline_search::{Hits, NewlineSearch, NewlineSearcher};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};

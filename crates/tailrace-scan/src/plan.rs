@@ -11,7 +11,7 @@ use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
 use crate::columns::data_type;
-use crate::config::{Config, Source, Type};
+use crate::config::{ColumnSource, Config, Type};
 
 /// Where a key's value goes.
 #[derive(Clone, Debug)]
@@ -68,8 +68,8 @@ impl Plan {
         let mut reserved = Vec::new();
         for (number, column) in config.columns.iter().enumerate() {
             match &column.source {
-                Source::Key(path) => wanted.path(number, path),
-                Source::Reserved(which) => {
+                ColumnSource::Key(path) => wanted.path(number, path),
+                ColumnSource::Reserved(which) => {
                     reserved.push((number, *which));
                     wanted.reserved(*which);
                 }

@@ -17,7 +17,7 @@ use tailrace_model::json::Step;
 use tailrace_model::reserved::Reserved;
 
 use crate::naive::{Cell, Naive, Plain};
-use crate::{Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, Type};
+use crate::{Column, ColumnSource, Config, Isa, Record, Records, Scanned, Scanner, Star, Type};
 
 #[cfg(not(miri))]
 pub(crate) const ISAS: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
@@ -87,7 +87,7 @@ pub(crate) fn path(steps: &[Step], ty: Type) -> Column {
         });
     Column {
         name,
-        source: Source::Key(steps.to_vec()),
+        source: ColumnSource::Key(steps.to_vec()),
         ty,
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn path(steps: &[Step], ty: Type) -> Column {
 pub(crate) fn reserved(which: Reserved, ty: Type) -> Column {
     Column {
         name: format!("{ty:?} {which:?}"),
-        source: Source::Reserved(which),
+        source: ColumnSource::Reserved(which),
         ty,
     }
 }

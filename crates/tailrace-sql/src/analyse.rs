@@ -30,9 +30,9 @@ use tailrace_model::reserved::Reserved;
 
 use build::{of_values, try_cast};
 
-use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
+use crate::error::{Error, Position, Positions, Warning, planner_message, type_name};
 use crate::session::Session;
-use crate::types::{Columns, Options, Source, Type, Use};
+use crate::types::{ColumnSource, Columns, Options, Type, Use};
 use crate::value::Function;
 use crate::value::array;
 
@@ -43,7 +43,7 @@ const DEPTH_MAX: usize = 200;
 pub(crate) struct Analysis<'a> {
     pub(crate) session: &'a Session,
     pub(crate) options: &'a Options,
-    pub(crate) places: &'a Places,
+    pub(crate) places: &'a Positions,
     pub(crate) columns: Columns,
     pub(crate) warnings: Vec<Warning>,
     /// The name that may qualify columns in the SELECT at hand.
@@ -107,7 +107,7 @@ impl Want {
 
 /// A key or reserved column where it stands in the text.
 pub(crate) struct Key {
-    pub(crate) source: Source,
+    pub(crate) source: ColumnSource,
     pub(crate) span: Span,
     /// The last step is `->>`.
     pub(crate) as_text: bool,
@@ -119,7 +119,7 @@ impl<'a> Analysis<'a> {
     pub(crate) fn new(
         session: &'a Session,
         options: &'a Options,
-        places: &'a Places,
+        places: &'a Positions,
     ) -> Analysis<'a> {
         Analysis {
             session,
@@ -199,7 +199,7 @@ impl<'a> Analysis<'a> {
             })
         };
         match expr {
-            Expr::Identifier(ident) => Ok(key(Source::of_name(&ident.value), ident.span)),
+            Expr::Identifier(ident) => Ok(key(ColumnSource::of_name(&ident.value), ident.span)),
             Expr::CompoundIdentifier(idents) => self
                 .qualified(idents)
                 .map(|source| key(source, expr.span())),
@@ -215,7 +215,7 @@ impl<'a> Analysis<'a> {
                 Ok(if is_clock {
                     None
                 } else {
-                    key(Source::of_name(&ident.value), ident.span)
+                    key(ColumnSource::of_name(&ident.value), ident.span)
                 })
             }
             Expr::BinaryOp {
@@ -231,16 +231,16 @@ impl<'a> Analysis<'a> {
                 };
                 let mut steps = match parent.source {
                     _ if parent.as_text => return Ok(None),
-                    Source::Key(steps) => steps,
-                    Source::Reserved(Reserved::Json, _) if matches!(step, Step::Key(_)) => {
+                    ColumnSource::Key(steps) => steps,
+                    ColumnSource::Reserved(Reserved::Json, _) if matches!(step, Step::Key(_)) => {
                         Vec::new()
                     }
-                    Source::Reserved(..) => return Ok(None),
+                    ColumnSource::Reserved(..) => return Ok(None),
                 };
                 steps.push(step);
                 let as_text = *op == BinaryOperator::LongArrow;
                 Ok(Some(Key {
-                    source: Source::Key(steps),
+                    source: ColumnSource::Key(steps),
                     span: expr.span(),
                     as_text,
                     path: true,
@@ -250,9 +250,9 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn qualified(&self, idents: &[Ident]) -> Result<Source, Error> {
+    fn qualified(&self, idents: &[Ident]) -> Result<ColumnSource, Error> {
         match idents {
-            [table, name] if table.value == self.table => Ok(Source::of_name(&name.value)),
+            [table, name] if table.value == self.table => Ok(ColumnSource::of_name(&name.value)),
             _ => {
                 let names: Vec<_> = idents.iter().map(|ident| ident.value.as_str()).collect();
                 let place = self
@@ -357,7 +357,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn usage(&self, key: &Key, ty: Type, why: String, around: &str) -> Use {
-        let Place { line, column, .. } = self.places.of(key.span);
+        let Position { line, column, .. } = self.places.of(key.span);
         Use {
             expression: around.to_owned(),
             line,
@@ -368,7 +368,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn warn(&mut self, span: Span, message: String) {
-        let Place { line, column, .. } = self.places.of(span);
+        let Position { line, column, .. } = self.places.of(span);
         let warning = Warning {
             line,
             column,

@@ -51,7 +51,7 @@ pub use selected::{FailedOutput, Rows, Selected};
 pub use tailrace_model::json::Step;
 pub use tailrace_model::needle::{Needle, Needles};
 pub use tailrace_model::reserved::Reserved;
-pub use types::{Column, Options, Source, Star, Type, Use};
+pub use types::{Column, ColumnSource, Options, Star, Type, Use};
 pub use value::split as split_values;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use tailrace_model::needle::{Needle, Needles};
 
 use crate::analyse::bare;
-use crate::types::{Columns, Source, Type};
+use crate::types::{ColumnSource, Columns, Type};
 
 /// The texts of which a record must hold one for this conjunct to be true; `None` if no text must be there.
 pub(crate) fn needles(conjunct: &Expr, columns: &Columns) -> Option<Needles> {
@@ -64,7 +64,8 @@ fn is_text_key(expr: &Expr, columns: &Columns) -> bool {
     };
     let column = columns.position(&ident.value).map(|at| &columns.list()[at]);
     column.is_some_and(|column| {
-        matches!(column.source, Source::Key(_)) && matches!(column.ty, Type::Open | Type::Text)
+        matches!(column.source, ColumnSource::Key(_))
+            && matches!(column.ty, Type::Open | Type::Text)
     })
 }
 

@@ -15,7 +15,7 @@ use self::draft::{Draft, Planner, star_of, unify_types};
 use self::list::{Item, list, unify_names};
 use crate::analyse::Analysis;
 use crate::branch::{Branch, Prepared};
-use crate::error::{Error, Place, Places, Warning, planner_message};
+use crate::error::{Error, Position, Positions, Warning, planner_message};
 use crate::guard::catching;
 use crate::parse::parse;
 use crate::plan::on_planning_stack;
@@ -46,7 +46,7 @@ impl Query {
         on_planning_stack(|| {
             let planned = catching("planning", || Ok(compile(sql, options)));
             planned.unwrap_or_else(|panic| {
-                let error = Place::START.error(planner_message(&panic));
+                let error = Position::START.error(planner_message(&panic));
                 Err(error.with_hint(
                     "leave out parts of the query until it is accepted, and report this",
                 ))
@@ -105,16 +105,16 @@ fn at_most(max: usize, count: usize, what: &str) -> Result<(), Error> {
     if count <= max {
         return Ok(());
     }
-    let error = Place::START.error(format!("the query has {count} {what}, more than {max}"));
+    let error = Position::START.error(format!("the query has {count} {what}, more than {max}"));
     Err(error.with_hint("split it into several pipelines"))
 }
 
 fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
-    let places = Places::new(sql);
+    let places = Positions::new(sql);
     let parts = parse(sql, &places)?;
     at_most(SELECTS_MAX, parts.len(), "SELECTs")?;
     let internal = |error: DataFusionError| {
-        Place::START
+        Position::START
             .error(planner_message(&error))
             .with_hint("this is a defect of Tailrace: report it")
     };

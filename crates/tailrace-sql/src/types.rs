@@ -27,26 +27,26 @@ pub(crate) fn data_type(ty: Type) -> DataType {
 
 /// Where a physical column's values come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ColumnSource {
     /// A key of the record, `[0]`, and a path into its value, the rest.
     Key(Vec<Step>),
     /// A reserved column, with its full name (`k8s.pod.name`).
     Reserved(Reserved, String),
 }
 
-impl Source {
-    pub(crate) fn of_name(name: &str) -> Source {
+impl ColumnSource {
+    pub(crate) fn of_name(name: &str) -> ColumnSource {
         match reserved::lookup(name) {
-            Some(reserved) => Source::Reserved(reserved, name.to_owned()),
-            None => Source::Key(vec![Step::Key(name.to_owned())]),
+            Some(reserved) => ColumnSource::Reserved(reserved, name.to_owned()),
+            None => ColumnSource::Key(vec![Step::Key(name.to_owned())]),
         }
     }
 
     /// As a user writes it: `status`, `"a.b"`, `http->'status'`, `json->'timestamp'` for the key of a reserved name.
     pub(crate) fn label(&self) -> String {
         match self {
-            Source::Reserved(_, name) => quoted_if_needed(name),
-            Source::Key(steps) => {
+            ColumnSource::Reserved(_, name) => quoted_if_needed(name),
+            ColumnSource::Key(steps) => {
                 let mut label = String::new();
                 for (index, step) in steps.iter().enumerate() {
                     match step {
@@ -67,7 +67,7 @@ impl Source {
 
     /// The one type a reserved column has; `None` for keys, which take the type of their use.
     pub(crate) fn natural_type(&self) -> Option<Type> {
-        let Source::Reserved(reserved, _) = self else {
+        let ColumnSource::Reserved(reserved, _) = self else {
             return None;
         };
         Some(match reserved {
@@ -88,8 +88,10 @@ impl Source {
     /// The type a use has that hands the value on as it is.
     pub(crate) fn passed_type(&self) -> Type {
         match self {
-            Source::Key(_) | Source::Reserved(Reserved::Body | Reserved::Json, _) => Type::Open,
-            Source::Reserved(..) => self.natural_type().unwrap_or(Type::Text),
+            ColumnSource::Key(_) | ColumnSource::Reserved(Reserved::Body | Reserved::Json, _) => {
+                Type::Open
+            }
+            ColumnSource::Reserved(..) => self.natural_type().unwrap_or(Type::Text),
         }
     }
 }
@@ -127,7 +129,7 @@ pub struct Column {
     /// Unique in the query: the label where it is the first column of its source, else label, `#` and type.
     pub name: String,
     /// Where the values come from.
-    pub source: Source,
+    pub source: ColumnSource,
     /// What the values are.
     pub ty: Type,
     /// Who uses it, in the order of the query's text as far as it was analysed.
@@ -151,8 +153,8 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) fn declared(&self, source: &Source) -> Option<Type> {
-        if let Source::Key(steps) = source
+    pub(crate) fn declared(&self, source: &ColumnSource) -> Option<Type> {
+        if let ColumnSource::Key(steps) = source
             && let [Step::Key(key)] = steps.as_slice()
             && let Some(ty) = self.columns.get(key)
         {
@@ -185,7 +187,7 @@ impl Columns {
     }
 
     /// The column of this source for a use that reads its values in an expression.
-    pub(crate) fn read(&mut self, source: &Source, usage: Use) -> usize {
+    pub(crate) fn read(&mut self, source: &ColumnSource, usage: Use) -> usize {
         let open = if usage.ty == Type::Text {
             self.find(source, Type::Open)
         } else {
@@ -198,14 +200,14 @@ impl Columns {
     }
 
     /// The column of this source for a use that hands its values on: exactly the type of the use.
-    pub(crate) fn passed(&mut self, source: &Source, usage: Use) -> usize {
+    pub(crate) fn passed(&mut self, source: &ColumnSource, usage: Use) -> usize {
         let index = self
             .find(source, usage.ty)
             .unwrap_or_else(|| self.add(source, usage.ty));
         self.used(index, usage)
     }
 
-    fn find(&self, source: &Source, ty: Type) -> Option<usize> {
+    fn find(&self, source: &ColumnSource, ty: Type) -> Option<usize> {
         self.list
             .iter()
             .position(|column| column.source == *source && column.ty == ty)
@@ -216,7 +218,7 @@ impl Columns {
         index
     }
 
-    fn add(&mut self, source: &Source, ty: Type) -> usize {
+    fn add(&mut self, source: &ColumnSource, ty: Type) -> usize {
         let label = source.label();
         let plain = matches!(ty, Type::Open | Type::Text) || source.natural_type() == Some(ty);
         let mut name = if plain {

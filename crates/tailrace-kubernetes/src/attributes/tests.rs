@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Config, Source};
+use crate::config::{Config, MetadataSource};
 use crate::wire;
 
 fn log() -> PodLog {
@@ -20,7 +20,7 @@ fn config(service_from_labels: bool) -> Config {
     Config {
         node_name: Some("node-1".to_owned()),
         service_from_labels,
-        ..Config::new(Source::Path)
+        ..Config::new(MetadataSource::Path)
     }
 }
 

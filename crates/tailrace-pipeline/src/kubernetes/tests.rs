@@ -120,7 +120,7 @@ impl World {
             node_name: Some("node-1".to_owned()),
             metadata_wait,
             remember_deleted: Duration::from_millis(1),
-            ..tailrace_kubernetes::Config::new(Source::Api { kubeconfig })
+            ..tailrace_kubernetes::Config::new(MetadataSource::Api { kubeconfig })
         };
         let node = NodePods {
             pods: Pods::start(config, runtime.handle(), on_change).unwrap(),

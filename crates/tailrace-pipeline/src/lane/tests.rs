@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tailrace_model::json::Step;
-use tailrace_scan::{Column, Config, Needle, Needles, Records, Scanner, Source, Type};
+use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
 use super::*;
 use crate::transform::scan_records;
@@ -18,7 +18,7 @@ fn scanner() -> Scanner {
     };
     let column = Column {
         name: "a".into(),
-        source: Source::Key(vec![Step::Key("a".into())]),
+        source: ColumnSource::Key(vec![Step::Key("a".into())]),
         ty: Type::Text,
     };
     Scanner::new(Config {

@@ -19,7 +19,7 @@ use super::build::{bare, is_json, is_null};
 use super::constant::Constant;
 use super::{Analysis, constant};
 use crate::error::Error;
-use crate::types::{Source, Type};
+use crate::types::{ColumnSource, Type};
 
 impl Analysis<'_> {
     /// Looks at an expression and all that it holds.
@@ -69,9 +69,9 @@ impl Analysis<'_> {
     }
 
     /// What a key is, if that is known and neither true nor false.
-    fn never_boolean(&self, source: &Source) -> Option<&'static str> {
+    fn never_boolean(&self, source: &ColumnSource) -> Option<&'static str> {
         let name = match source {
-            Source::Reserved(..) => {
+            ColumnSource::Reserved(..) => {
                 return match source.natural_type()? {
                     Type::Boolean => None,
                     Type::Int64 | Type::Float64 => Some("it is a number"),
@@ -79,7 +79,7 @@ impl Analysis<'_> {
                     Type::Open | Type::Text | Type::Value => Some("it is text"),
                 };
             }
-            Source::Key(steps) => match steps.as_slice() {
+            ColumnSource::Key(steps) => match steps.as_slice() {
                 [Step::Key(name)] if self.options.declared(source).is_none() => name.as_str(),
                 _ => return None,
             },
@@ -113,7 +113,7 @@ impl Analysis<'_> {
         let Ok(Some(found)) = self.key(bare(key)) else {
             return ControlFlow::Continue(());
         };
-        let Source::Reserved(reserved, name) = &found.source else {
+        let ColumnSource::Reserved(reserved, name) = &found.source else {
             return ControlFlow::Continue(());
         };
         let literal = match bare(other) {
