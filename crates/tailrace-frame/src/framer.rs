@@ -160,12 +160,12 @@ impl Framer {
                 let mut pieces = pieces.iter().filter(|piece| piece.source == held.source);
                 pieces.any(|piece| (piece.start..piece.end).contains(&held.start))
             };
-            let of = |pieces: &[Piece], otherwise| match pieces
-                .iter()
-                .any(|piece| piece.source == self.source)
-            {
-                true => Fate::Settled,
-                false => otherwise,
+            let of = |pieces: &[Piece], otherwise| {
+                if pieces.iter().any(|piece| piece.source == self.source) {
+                    Fate::Settled
+                } else {
+                    otherwise
+                }
             };
             if let Some(pieces) = open.chain(joined).find(|pieces| has(pieces)) {
                 return of(pieces, Fate::Open);

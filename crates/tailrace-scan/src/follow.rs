@@ -66,9 +66,10 @@ impl Task for Follow<'_> {
         let (records, spans) = (self.records, self.spans);
         let first = self.value_spans.found.len();
         let mut order = [0; LOT_MAX];
-        let order = match self.value_spans.is_mixed {
-            true => order::by_beginning(self.bytes, spans, &mut order),
-            false => None,
+        let order = if self.value_spans.is_mixed {
+            order::by_beginning(self.bytes, spans, &mut order)
+        } else {
+            None
         };
         match order {
             None => self.follow(probe, (0..).zip(records.iter().zip(spans))),

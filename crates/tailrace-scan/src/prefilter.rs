@@ -107,9 +107,12 @@ impl List {
             let special = |byte: u8| byte < 0x20 || matches!(byte, b'"' | b'\\' | b'/');
             !needle.text.bytes().any(special)
         };
-        let text = |needle: &Needle| match needle.quoted {
-            true => format!("\"{}\"", needle.text),
-            false => needle.text.clone(),
+        let text = |needle: &Needle| {
+            if needle.quoted {
+                format!("\"{}\"", needle.text)
+            } else {
+                needle.text.clone()
+            }
         };
         let texts: Vec<String> = list.any.iter().map(text).collect();
         // A character that needs no escape can only be spelt by its number.

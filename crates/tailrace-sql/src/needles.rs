@@ -161,9 +161,12 @@ mod tests {
         let query = compile(&format!("SELECT msg FROM logs WHERE {condition}"));
         let text = |conjunct: &Conjunct| match &conjunct.when {
             When::Prefilter(needles) => {
-                let texts = needles.any.iter().map(|needle| match needle.quoted {
-                    true => format!("\"{}\"", needle.text),
-                    false => needle.text.clone(),
+                let texts = needles.any.iter().map(|needle| {
+                    if needle.quoted {
+                        format!("\"{}\"", needle.text)
+                    } else {
+                        needle.text.clone()
+                    }
                 });
                 texts.collect::<Vec<_>>().join("|")
             }

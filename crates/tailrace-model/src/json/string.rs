@@ -35,9 +35,10 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     let (read, replaced, written) = unescape_all(raw, &mut out[before..]);
     let is_good = read == raw.len();
     out.truncate(before + if is_good { written } else { 0 });
-    match is_good {
-        true => Unescaped::Done { replaced },
-        false => Unescaped::Invalid,
+    if is_good {
+        Unescaped::Done { replaced }
+    } else {
+        Unescaped::Invalid
     }
 }
 

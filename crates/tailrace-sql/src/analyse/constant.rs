@@ -79,9 +79,10 @@ fn number(text: &str) -> Constant {
     let big = text
         .parse()
         .map_or(true, |number: f64| number >= FLOAT_EXACT_END);
-    match text.contains(['.', 'e', 'E']) {
-        true => Constant::Float { big },
-        false => Constant::Integer { big },
+    if text.contains(['.', 'e', 'E']) {
+        Constant::Float { big }
+    } else {
+        Constant::Integer { big }
     }
 }
 

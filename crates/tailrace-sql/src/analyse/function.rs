@@ -73,9 +73,10 @@ impl Analysis<'_> {
         let arguments = match signature::arguments(&name) {
             Arguments::Alternatives => {
                 let nothing = Want::nothing("the elements of a list have one type", &around);
-                let (joined, want) = match is_list(&name) {
-                    true => (Joined::Element, &nothing),
-                    false => (Joined::Value, want),
+                let (joined, want) = if is_list(&name) {
+                    (Joined::Element, &nothing)
+                } else {
+                    (Joined::Value, want)
                 };
                 let peers = self.peers(arguments, joined, &around, want)?;
                 let extreme = match name.as_str() {

@@ -160,9 +160,10 @@ impl Analysis<'_> {
         let name = ident.value.as_str();
         let text = format!("'{}'", name.replace('\'', "''"));
         if is_surely_value(name) {
-            let key = match is_plain(ident) {
-                true => format!("{name} without quotes"),
-                false => format!("json->{text}"),
+            let key = if is_plain(ident) {
+                format!("{name} without quotes")
+            } else {
+                format!("json->{text}")
             };
             let error = self.places.of(right.span()).error(format!(
                 "{right} is a key: double quotes stand around names, single quotes around texts"

@@ -171,15 +171,17 @@ impl Analysis<'_> {
         let want = Want::value(why, around);
         let mut exprs = Vec::with_capacity(operands.len());
         for operand in operands {
-            let expr = match operand.is_open {
-                true => self.rewrite(operand.expr, &want)?,
-                false => operand.expr,
+            let expr = if operand.is_open {
+                self.rewrite(operand.expr, &want)?
+            } else {
+                operand.expr
             };
             let is_value =
                 joined != Joined::Value || is_null(&expr) || array::is_value(&self.type_of(&expr)?);
-            exprs.push(match is_value {
-                true => expr,
-                false => of_values(Function::Value, vec![expr]),
+            exprs.push(if is_value {
+                expr
+            } else {
+                of_values(Function::Value, vec![expr])
             });
         }
         Ok(Peers {

@@ -41,9 +41,10 @@ pub(crate) fn is_over() -> bool {
 /// # Errors
 /// If the budget is used up.
 pub(super) fn check() -> Result<()> {
-    match is_over() {
-        true => exec_err!("the batch makes too much for one piece"),
-        false => Ok(()),
+    if is_over() {
+        exec_err!("the batch makes too much for one piece")
+    } else {
+        Ok(())
     }
 }
 

@@ -317,9 +317,10 @@ pub(super) fn unify_types(
                 .filter(|common| **common != prepared[index].types[computed])
             {
                 let computed = &mut drafts[index].rewritten.computed[computed];
-                computed.expr = match array::is_value(common) {
-                    true => as_value(computed.expr.clone()),
-                    false => arrow_cast(computed.expr.clone(), common),
+                computed.expr = if array::is_value(common) {
+                    as_value(computed.expr.clone())
+                } else {
+                    arrow_cast(computed.expr.clone(), common)
                 };
                 changed.insert(index);
             }

@@ -191,11 +191,12 @@ impl ScalarUDFImpl for OfValues {
             });
         }
         let result = self.invoke(&arrays, rows, &ty)?;
-        match all_constant {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+        if all_constant {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
                 &result, 0,
-            )?)),
-            false => Ok(ColumnarValue::Array(result)),
+            )?))
+        } else {
+            Ok(ColumnarValue::Array(result))
         }
     }
 }
@@ -205,9 +206,10 @@ impl OfValues {
     fn invoke(&self, arrays: &[(ArrayRef, bool)], rows: usize, ty: &DataType) -> Result<ArrayRef> {
         let all = |at: usize| -> Result<ArrayRef> {
             let (array, is_constant) = &arrays[at];
-            match *is_constant && rows != 1 {
-                true => Ok(ScalarValue::try_from_array(array, 0)?.to_array_of_size(rows)?),
-                false => Ok(Arc::clone(array)),
+            if *is_constant && rows != 1 {
+                Ok(ScalarValue::try_from_array(array, 0)?.to_array_of_size(rows)?)
+            } else {
+                Ok(Arc::clone(array))
             }
         };
         let mut arguments = Vec::with_capacity(arrays.len());
@@ -385,9 +387,12 @@ fn extremes(arguments: &[Argument<'_>], rows: usize, end: Ordering) -> ArrayRef 
             _ => text_of(a).cmp(&text_of(b)),
         };
         // Of equal ones the first.
-        let best = present().reduce(|best, value| match order(&value, &best) == end {
-            true => value,
-            false => best,
+        let best = present().reduce(|best, value| {
+            if order(&value, &best) == end {
+                value
+            } else {
+                best
+            }
         });
         builder.push(best);
     }

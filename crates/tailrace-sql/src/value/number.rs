@@ -75,9 +75,10 @@ impl Number {
                 } else {
                     // Either has a fraction or an exponent. The shortest text of an integer beyond 2^53 is that of another
                     // integer: it is written in full where it would be read as one.
-                    let written = match (FLOAT_EXACT_MAX..INTEGERS_END).contains(&float.abs()) {
-                        true => write!(text, "{float:.1}"),
-                        false => write!(text, "{float:?}"),
+                    let written = if (FLOAT_EXACT_MAX..INTEGERS_END).contains(&float.abs()) {
+                        write!(text, "{float:.1}")
+                    } else {
+                        write!(text, "{float:?}")
                     };
                     written.expect("a string takes every text");
                 }
