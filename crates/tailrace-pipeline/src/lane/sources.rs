@@ -87,7 +87,7 @@ impl LaneSource {
         let newlines = std::iter::from_fn(|| search.next_before(chunk.end));
         let newlines = newlines.map(|newline| newline - chunk.start);
         let framer = &mut self.framer;
-        chunk.start + framer.push_lines(bytes, newlines, (0, base), records_max, frames)
+        chunk.start + framer.push_lines(bytes, newlines, 0, base, records_max, frames)
     }
 }
 
