@@ -1,9 +1,9 @@
 //! Chains of partial lines: parts of one record, joined per stream.
 //!
-//! Takes parts in the order of the source, gives the joined record when its full (last) part comes. What a chain holds
-//! is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past the span
-//! limit it is given out truncated too, and the next part starts anew. A chain may go on in the next source, where a
-//! log was rotated in the middle of a record. Never mixes streams, never reorders parts.
+//! Parts arrive in the order of the source; the joined record is emitted when its full (last) part arrives. What a
+//! chain holds is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past
+//! the span limit it is given out truncated too, and the next part starts anew. A chain may continue in the next source,
+//! where a log was rotated in the middle of a record. Never mixes streams, never reorders parts.
 
 use crate::frames::{Flags, Frames, Piece, SkipReason, Stream};
 use crate::text::{cut_length, emptied, is_blank, without_return};
@@ -25,7 +25,7 @@ pub(crate) struct Fragment<'a> {
     pub(crate) piece: Piece,
     /// No part follows.
     pub(crate) full: bool,
-    /// The line was cut: what is behind `payload` is lost.
+    /// The line was cut: what is after `payload` is lost.
     pub(crate) cut: bool,
     pub(crate) stream: Stream,
     pub(crate) time_ns: i64,
@@ -94,7 +94,7 @@ impl Chains {
         pieces.map(|piece| piece.start).min()
     }
 
-    /// Goes on with the chains of the source that ended at `end`, where this one begins at `start`.
+    /// Continues the chains of the source that ended at `end`, where this one begins at `start`.
     pub(crate) fn continue_from(&mut self, earlier: &mut Chains, end: u64, start: u64) {
         let Some(earlier) = &mut earlier.by_stream else {
             return;

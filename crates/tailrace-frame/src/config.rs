@@ -35,7 +35,7 @@ pub struct Config {
     /// an unfinished chain holds back the watermark, so this must be less than what may be read beyond it.
     /// Default: 8 MiB.
     pub chain_span_max: u64,
-    /// Which records go on with the one before them; such a join is bounded like a record and like a chain. Default:
+    /// Which records continue the one before them; such a join is bounded like a record and like a chain. Default:
     /// none.
     pub multiline: Option<Multiline>,
 }

@@ -52,7 +52,7 @@ struct Line<'a> {
     text: &'a [u8],
     /// Offset of its first byte.
     start: u64,
-    /// Offset behind its newline, or behind what has been read of it.
+    /// Offset after its newline, or after what has been read of it.
     end: u64,
     /// Buffer and place in it of `text[0]`; none for a line that had to be carried.
     place: Option<(u32, u32)>,
@@ -67,7 +67,7 @@ impl<'a> Line<'a> {
         self.start == 0 && self.text.starts_with(BYTE_ORDER_MARK)
     }
 
-    /// The line, which begins with a byte order mark, without it; if it goes on behind `limit`, only what stands before
+    /// The line, which begins with a byte order mark, without it; if it continues after `limit`, only what stands before
     /// that: more of it may not be known.
     #[cold]
     fn without_mark(&self, limit: Option<usize>) -> Line<'a> {
@@ -140,7 +140,7 @@ impl Framer {
         );
     }
 
-    /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known. It ends behind the line with which
+    /// [`Framer::push`] where all places of newlines in `bytes`, ascending, are known. It ends after the line with which
     /// `out` has `records_max` records; returns how many bytes it took.
     pub fn push_lines(
         &mut self,
@@ -247,7 +247,7 @@ impl Framer {
     }
 
     /// Passes over the next bytes of the source without making records of them. What was held becomes records first;
-    /// a line that begins in these bytes and ends behind them is passed over to its end.
+    /// a line that begins in these bytes and ends after them is passed over to its end.
     pub fn pass_over(&mut self, bytes: &[u8], out: &mut Frames) {
         let Some(last) = bytes.last() else { return };
         self.finish(out);
@@ -289,7 +289,7 @@ impl Framer {
         }
     }
 
-    /// The source has been quiet: multi-line records that its next line might go on with are given out. An unfinished
+    /// The source has been quiet: multi-line records that its next line might continue are given out. An unfinished
     /// line and partial lines stay.
     pub fn flush_joins(&mut self, out: &mut Frames) {
         if let Some(joins) = &mut self.joins {
@@ -298,7 +298,7 @@ impl Framer {
         }
     }
 
-    /// Whether a record is held that the next line might go on with.
+    /// Whether a record is held that the next line might continue.
     pub fn has_open_join(&self) -> bool {
         self.joins.as_ref().is_some_and(|joins| joins.is_open())
     }

@@ -1,9 +1,10 @@
 //! Bytes to records: lines, CRI and docker envelopes, partial joins, multi-line records, size limits.
 //!
-//! Takes the bytes of one source in order, cut anywhere; gives [`Frames`]: records as byte ranges, the pieces of the
-//! source each record is made of, and the spans that were skipped. Every byte of the source ends up in exactly one
-//! piece or skip, wherever the cuts were, and what is held back for a line or a chain is bounded. Never does I/O,
-//! never reads a clock, never looks for JSON inside a record, never fails: what it cannot read stays a raw record.
+//! A [`Framer`] reads the bytes of one source in order, cut anywhere, and appends to [`Frames`]: records as byte
+//! ranges, the pieces of the source each record is made of, and the spans that were skipped. Every byte of the
+//! source ends up in exactly one piece or skip, wherever the cuts were, and what is held back for a line or a chain
+//! is bounded. Never does I/O, never reads a clock, never looks for JSON inside a record, never fails: what it
+//! cannot read stays a raw record.
 //!
 //! ```
 //! use tailrace_frame::{Config, Format, Framer, Frames};

@@ -1,5 +1,5 @@
-//! The API server as the source: one list of this node's pods, then one watch from its version on. Takes a
-//! client, changes the store. Every request has the node's field selector: RBAC cannot narrow pods to one node.
+//! The API server as the source: one list of this node's pods, then one watch from its version on. Updates the
+//! store through a client. Every request has the node's field selector: RBAC cannot narrow pods to one node.
 //!
 //! The list is asked for with `resourceVersion=0`, which the API server answers from its memory. It may be a
 //! little old, which does no harm: what is gone by it is only marked so and kept, and the watch brings it up to

@@ -1,5 +1,5 @@
-//! The resource attributes of a container, named and computed as OpenTelemetry says. Takes names and facts,
-//! gives attributes in a fixed order, each key once. Never looks at a record.
+//! The resource attributes of a container, named and computed as OpenTelemetry says. Attributes are made of
+//! names and facts, in a fixed order, each key once. Never looks at a record.
 
 use crate::facts::{Facts, Owner};
 use crate::image::Image;

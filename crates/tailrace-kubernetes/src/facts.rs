@@ -1,5 +1,5 @@
-//! What is kept of a pod: no more than its attributes and the rules need. Takes the pods of the API as they
-//! come, gives one record of each that also knows the instances of its containers seen before.
+//! What is kept of a pod: no more than its attributes and the rules need. Each pod of the API becomes one
+//! record, which also knows the instances of its containers seen before.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! How it goes with the API server or the kubelet. Takes failures and successes, gives counts and, while
-//! something is wrong, a text that says what to do about it.
+//! How it goes with the API server or the kubelet. Counts failures and successes and, while something is
+//! wrong, has a text that says what to do about it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The kubelet of this node as the source: its `/pods`, polled. Takes a client, changes the store.
+//! The kubelet of this node as the source: its `/pods`, polled. Updates the store through a client.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! The pods of this node, from the configured source. Takes a configuration and a runtime, gives a handle
-//! that answers at once; its tasks end when the last handle is dropped.
+//! The pods of this node, from the configured source. [`Pods`] is a handle that answers at once; its
+//! tasks end when the last handle is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Which labels and annotations become attributes, and which exclude a container's log. Takes the facts of a
-//! pod, gives a verdict. Never changes them.
+//! Which labels and annotations become attributes, and which exclude a container's log. They judge the
+//! labels and annotations of a pod. Never changes them.
 
 use std::collections::BTreeMap;
 

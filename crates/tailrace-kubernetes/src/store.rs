@@ -1,5 +1,5 @@
-//! The pods that are known, and the answers made of them. Takes pods as they appear, change and go, and
-//! questions; gives an answer at once, always. Never does I/O.
+//! The pods that are known, and the answers made of them. It is updated as pods appear, change and go, and
+//! answers every question at once. Never does I/O.
 //!
 //! Why a log is not sent without its labels though they could be had:
 //! - a pod that was never seen is awaited ([`Lookup::Awaited`]) until `metadata_wait` after it was first asked

@@ -1,10 +1,10 @@
 //! Walking JSON text (RFC 8259) that is already valid UTF-8, without building a tree.
 //!
-//! Takes text, gives [`Value`]s that borrow from it: a kind and the value's own text. Grammar is checked wherever a
-//! value is crossed, nesting of any depth is followed by a loop and a bit stack (never by recursion), and no function
-//! here allocates unless its name says so (`unescape`, `unescaped`, `write_string`) or nesting is deeper than 128 levels,
-//! of which each takes a bit. Numbers are never converted: their text is exact, what it means is the caller's decision.
-//! Beyond RFC 8259, `NaN`, `Infinity` and `-Infinity` are numbers, as Python and Go write them.
+//! A [`Value`] borrows from the text that it was found in: a kind and the value's own text. Grammar is checked wherever
+//! a value is crossed, nesting of any depth is followed by a loop and a bit stack (never by recursion), and no function
+//! here allocates unless its name says so (`unescape`, `unescaped`, `write_string`) or nesting is deeper than 128
+//! levels, of which each takes a bit. Numbers are never converted: their text is exact, what it means is the caller's
+//! decision. Beyond RFC 8259, `NaN`, `Infinity` and `-Infinity` are numbers, as Python and Go write them.
 //!
 //! ```
 //! use tailrace_model::json::{Kind, Step, get_path, parse_value};

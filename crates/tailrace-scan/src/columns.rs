@@ -1,7 +1,7 @@
 //! Columns under construction: one slot per record.
 //!
-//! Takes values row by row in any order of columns, gives arrays. A slot that is never set is NULL. Never reorders,
-//! never allocates per row.
+//! Values are set row by row, in any order of columns, and finished as arrays. A slot that is never set is NULL.
+//! Never reorders, never allocates per row.
 
 use std::mem::take;
 use std::sync::Arc;

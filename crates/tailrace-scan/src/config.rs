@@ -1,6 +1,6 @@
 //! What a scanner is asked for: columns, their sources and types, and whether all keys are wanted.
 //!
-//! Takes nothing, gives the plain structs a caller fills in. Never holds SQL: the caller has analysed its query.
+//! Plain structs that the caller fills in. Never holds SQL: the caller has analysed its query.
 
 pub use tailrace_model::column::Type;
 use tailrace_model::json::Step;

@@ -1,10 +1,10 @@
 //! Following records along the templates that are known, without an index.
 //!
-//! Takes records and the tree of templates, gives for each the template it has and where the values of its members
-//! are, or says that it has none. From the literal before a value follows where the value starts, from the value
-//! itself where it ends, and there the next literal must stand: a string is searched for its end, of anything else every
-//! byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it again.
-//! Never decides anything of a record that it cannot follow.
+//! Matches records against the tree of templates: for each record, the template it has and where the values of its
+//! members are, or that it has none. From the literal before a value follows where the value starts, from the value
+//! itself where it ends, and there the next literal must stand: a string is searched for its end, of anything else
+//! every byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it
+//! again. Never decides anything of a record that it cannot follow.
 
 mod nested;
 mod order;
@@ -27,7 +27,7 @@ use crate::text::{LOT_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
-/// Nor are those that end where the place behind a literal might not be a `u32`.
+/// Nor are those that end where the place after a literal might not be a `u32`.
 const END_MAX: usize = u32::MAX as usize - 4096;
 
 impl ValueSpans {

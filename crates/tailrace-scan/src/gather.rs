@@ -1,7 +1,7 @@
 //! One member of many records of one template.
 //!
-//! Takes the records and the spans of the member's values, sets its columns. What a value is and where it ends was found
-//! when the record was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
+//! Sets a member's columns from the spans of its values. What a value is and where it ends was found when the record
+//! was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
 
 use tailrace_model::json::{self, Kind};
 

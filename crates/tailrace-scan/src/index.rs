@@ -1,8 +1,7 @@
 //! The structural index of a run of records: where a record's structural characters outside strings are.
 //!
-//! Takes a buffer and the spans of records in it, gives per record the offsets of `{ } [ ] : ,` outside strings and an
-//! [`Outline`]. Never looks at what stands between, never reads past the buffer's end, lets no record decide anything
-//! about its neighbours.
+//! For each record of a buffer: the offsets of `{ } [ ] : ,` outside strings, and an [`Outline`]. Never looks at what
+//! stands between, never reads past the buffer's end, lets no record decide anything about its neighbours.
 //!
 //! What it computes, byte by byte:
 //!
@@ -16,11 +15,11 @@
 //!     unclosed = in_string
 //! ```
 //!
-//! A backslash escapes the byte behind it wherever it stands, also outside strings, where it is an error anyway: the
+//! A backslash escapes the byte after it wherever it stands, also outside strings, where it is an error anyway: the
 //! rule is the same for every record and every instruction set. How 64 bytes are done at once:
 //!
 //! 1. *Escaped quotes.* A quote is escaped if an odd run of backslashes ends before it. Runs that start on odd offsets
-//!    are added to the backslash mask: the carry ends up behind the run, on an even or odd offset, which tells the
+//!    are added to the backslash mask: the carry ends up after the run, on an even or odd offset, which tells the
 //!    parity of its length. The carry out of the block is carried over.
 //! 2. *In-string.* The xor of all quote bits at or below an offset, by one carry-less multiplication with all ones (or
 //!    six shifts and xors), and the state the last block ended with.

@@ -1,8 +1,8 @@
 //! The keys a scanner knows: which of them are wanted, and where their values go.
 //!
-//! Takes keys as they are met, gives what is to be done with their values. Keys of `SELECT *` that found no column are
-//! remembered too, but only a bounded number of them: when it is reached they are all forgotten. Never remembers
-//! unboundedly many keys.
+//! Looks up keys as they are met, and says what is to be done with their values. Keys of `SELECT *` that found no
+//! column are remembered too, but only a bounded number of them: when it is reached they are all forgotten. Never
+//! remembers unboundedly many keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The reference: what a scanner must give, computed slowly and plainly.
 //!
-//! Takes the same config and records, gives the content of the scanned batch as text. JSON is read by serde_json (a
-//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written), behind a
+//! Renders the content of the scanned batch as text, from the same config and records. JSON is read by serde_json (a
+//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written), after a
 //! filter that writes zeros for the numbers it does not know; only where a record is not valid JSON does a byte-by-byte
 //! splitter part its members. Shares no code with the scanner except `tailrace_model`'s names, times and severities.
 

@@ -1,9 +1,9 @@
 //! The newline search: where the lines of a buffer end and, in the same pass, where the prefilter's texts stand.
 //!
-//! Takes a buffer and texts, gives places in it, ascending. Of each text two bytes, those that promise to be the
-//! rarest, are looked for in 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it
-//! is compared. It goes on as newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in
-//! the nearest cache. Never knows records: a place may lie in none.
+//! Yields places in a buffer, ascending. Of each text two bytes, those that promise to be the rarest, are looked for in
+//! 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it is compared. It continues as
+//! newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in the nearest cache. Never
+//! knows records: a place may lie in none.
 
 mod texts;
 
@@ -15,7 +15,7 @@ use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
 /// How many blocks are looked at before what was seen is given out.
 const BLOCKS: usize = 64;
-/// The last bytes, which are not enough for a block and what stands behind it, are fewer blocks than these.
+/// The last bytes, which are not enough for a block and what stands after it, are fewer blocks than these.
 const REST_BLOCKS: usize = 5;
 /// Where more than one place for so many bytes has to be looked at twice, searching record by record is cheaper.
 const BYTES_PER_PLACE_MIN: usize = 16;
@@ -182,7 +182,7 @@ impl Masks {
         self.blocks |= u64::from(mask != 0) << block;
     }
 
-    /// The last bytes of a buffer, which are not enough for a block and what stands behind it.
+    /// The last bytes of a buffer, which are not enough for a block and what stands after it.
     fn look_at_rest(&mut self, bytes: &[u8], is_one: impl Fn(&u8) -> bool) {
         for (number, block) in bytes.chunks(STRING_BYTES).enumerate() {
             let bits = block.iter().zip(0..);

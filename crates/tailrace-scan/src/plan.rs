@@ -1,6 +1,6 @@
 //! What a [`Config`] means for the walk: per key the places its value goes to.
 //!
-//! Takes the config once, gives the lists that walker and rows read. Never changes afterwards.
+//! Made once from the config, read by walker and rows. Never changes afterwards.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

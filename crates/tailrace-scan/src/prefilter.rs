@@ -1,10 +1,10 @@
 //! The literal prefilter: which records can meet a condition at all, told from their bytes.
 //!
-//! Takes raw records, gives those that hold a text of every list that the condition needs, or that may hold it in
-//! another spelling: JSON can write any character as an escape, so a record with one is a candidate whatever else it
-//! holds. What is searched for one list is the buffer, not each record: by the newline search, or else once
-//! for each text. Never drops a record that could match; stops searching when most records are candidates, and tries again
-//! now and then.
+//! A record is a candidate if it holds a text of every list that the condition needs, or may hold it in another
+//! spelling: JSON can write any character as an escape, so a record with one is a candidate whatever else it holds.
+//! What is searched for one list is the buffer, not each record: by the newline search, or else once for each text.
+//! Never drops a record that could match; stops searching when most records are candidates, and tries again now and
+//! then.
 
 use std::ops::Range;
 
@@ -197,7 +197,7 @@ fn mark(
     }
 }
 
-/// The first records that lie in one buffer one behind the other.
+/// The first records that lie in one buffer one after the other.
 fn run(records: &[Record]) -> &[Record] {
     let follows = |pair: &[Record]| {
         pair[0].buffer == pair[1].buffer

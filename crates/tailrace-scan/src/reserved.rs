@@ -1,8 +1,8 @@
 //! The reserved columns of one row.
 //!
-//! Takes a row whose members are all delivered (or a record that is no object), gives the values of `body`,
-//! `timestamp` and their like. Of a list of keys the first whose value is JSON and not null counts, as in the OTLP
-//! mapping. Never changes a column of a key.
+//! Sets `body`, `timestamp` and their like in a row whose members are all delivered, or of a record that is not an
+//! object. Of a list of keys the first whose value is JSON and not null counts, as in the OTLP mapping. Never
+//! changes a column of a key.
 
 use tailrace_model::json::Kind;
 use tailrace_model::reserved::Reserved;

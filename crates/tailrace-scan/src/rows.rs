@@ -1,9 +1,8 @@
 //! The rows of one batch under construction.
 //!
-//! Takes records one by one, each with what the scanner made of it (object, text or malformed) and the members the
-//! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it, and
-//! one that is not JSON makes its record malformed.
-//! Never looks for members.
+//! Records are added one by one, each with what the scanner made of it (object, text or malformed) and the members that
+//! the walk finds. Values are read and converted here, each once however many columns want it, and one that is not JSON
+//! makes its record malformed. Never looks for members.
 
 use std::ops::Range;
 use std::sync::Arc;

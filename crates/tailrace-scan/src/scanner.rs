@@ -1,8 +1,8 @@
 //! The scanner: batches of records to batches of rows, in one phase or in two.
 //!
-//! Takes batches of records, gives scanned batches. What it remembers between batches is bounded: the wanted keys, the
-//! keys of `SELECT *` up to its limit, and a bounded number of templates. Nothing of it changes what a batch holds, but
-//! for the order of `SELECT *` columns and which keys still became columns.
+//! A [`Scanner`] scans one batch of records after the other. What it remembers between batches is bounded: the wanted
+//! keys, the keys of `SELECT *` up to its limit, and a bounded number of templates. Nothing of it changes what a batch
+//! holds, but for the order of `SELECT *` columns and which keys still became columns.
 
 use crate::config::Config;
 use crate::extract::{Batch, Extractor, Shared};

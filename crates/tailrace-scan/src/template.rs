@@ -1,11 +1,11 @@
 //! Templates: the orders of keys that lines were seen to have.
 //!
-//! Takes records that were walked, gives the tree that others are followed along. Programs write their keys in one
-//! order, the same bytes between two values each time: `,"status":`. So a template is a path through a tree whose nodes are
-//! such literals, each with a value behind it, and a record has it if each literal stands where the value before it
-//! ends, and a brace behind the last value. The members of an object inside the record are values by themselves, and what
-//! stands before them is text as well: `,"http":{"method":`. Records whose objects have other keys each time would have a
-//! template each; after a few of them their objects are values as a whole, as arrays always are.
+//! Walked records are learnt into a tree; others are followed along it. Programs write their keys in one order, the
+//! same bytes between two values each time: `,"status":`. So a template is a path through a tree whose nodes are such
+//! literals, each with a value after it, and a record has it if each literal stands where the value before it ends,
+//! and a brace after the last value. The members of an object inside the record are values by themselves, and what
+//! stands before them is text as well: `,"http":{"method":`. Records whose objects have other keys each time would have
+//! a template each; after a few of them their objects are values as a whole, as arrays always are.
 //!
 //! Never holds a template with a duplicate or a bad key, or with one that can have no column where all are wanted: such
 //! records are walked. Never grows beyond a few megabytes, whatever the keys are.
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 1 << 20;
 const LITERAL_BYTES_MAX: usize = 1024;
 const RECORD_LITERALS_MAX: usize = LITERALS_MAX / 8;
 const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
-/// How much of a record is looked at in one step: a literal and the beginning of the value behind it.
+/// How much of a record is looked at in one step: a literal and the beginning of the value after it.
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
 /// How many templates there may be of records with the same outer members, by the members of their objects.
 const VARIANTS_MAX: u32 = 8;
@@ -56,7 +56,7 @@ pub(crate) struct Templates {
 #[derive(Debug, Default)]
 pub(crate) struct Template {
     pub(crate) literals: Vec<Literal>,
-    /// What stands behind the last value: closing braces, the record's last one among them.
+    /// What stands after the last value: closing braces, the record's last one among them.
     pub(crate) tail: Box<[u8]>,
     /// The objects that are no values, but made of some.
     pub(crate) objects: Vec<Object>,
@@ -69,7 +69,7 @@ pub(crate) struct Template {
 pub(crate) struct Object {
     pub(crate) first: u32,
     pub(crate) last: u32,
-    /// Bytes of it before the first and behind the last one.
+    /// Bytes of it before the first and after the last one.
     pub(crate) before: u32,
     pub(crate) behind: u32,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Literal {
     text: Box<[u8]>,
 }
 
-/// A place in the tree of templates: a literal, with a value behind it.
+/// A place in the tree of templates: a literal, with a value after it.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) literal: Literal,
@@ -102,7 +102,7 @@ pub(crate) struct Node {
     /// What may follow it, and what may stand in its place.
     pub(crate) child: u32,
     pub(crate) sibling: u32,
-    /// The template of a record that ends behind its value, with a brace, or with this literal.
+    /// The template of a record that ends after its value, with a brace, or with this literal.
     pub(crate) template: u32,
 }
 

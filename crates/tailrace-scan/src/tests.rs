@@ -37,7 +37,7 @@ pub(crate) struct Batch {
 pub(crate) const OBSERVED_NS: i64 = 1_700_000_000_123_456_789;
 
 impl Batch {
-    /// Lines in one buffer, `pad` bytes before the first one, a newline between two, nothing behind the last one.
+    /// Lines in one buffer, `pad` bytes before the first one, a newline between two, nothing after the last one.
     pub(crate) fn of_lines<L: AsRef<[u8]>>(lines: &[L], pad: usize) -> Batch {
         let mut buffer = vec![b'"'; pad];
         let mut records = Vec::new();
@@ -258,7 +258,7 @@ pub(crate) fn rich_config(keys: &[&str]) -> Config {
     }
 }
 
-/// Paths into members, before and behind columns of the members themselves, and no reserved column.
+/// Paths into members, before and after columns of the members themselves, and no reserved column.
 pub(crate) fn path_config(keys: &[&str]) -> Config {
     let steps = |key: &str, inner: Step| [Step::Key(key.into()), inner];
     let of_key = |name: &&str| {

@@ -1,8 +1,8 @@
 //! Text that was checked once, and views of it.
 //!
-//! Takes the batch's buffers and ranges; checks every record's UTF-8 once, repairs what is invalid (U+FFFD, as
-//! `String::from_utf8_lossy` does) into a buffer of its own; gives records as `&str`, views of parts of them, and in
-//! the end `StringViewArray`s that are not validated again. Never copies valid text.
+//! Checks every record's UTF-8 once and repairs what is invalid (U+FFFD, as `String::from_utf8_lossy` does) into a
+//! buffer of its own. Records are then `&str`, parts of them are views, and the `StringViewArray`s in the end are not
+//! validated again. Never copies valid text.
 //!
 //! Why the arrays are valid without a second check:
 //!
@@ -41,16 +41,16 @@ pub(crate) struct Buffers {
     /// Where each record lies.
     spans: Vec<Span>,
     repaired: u64,
-    /// Which records lie one behind the other.
+    /// Which records lie one after the other.
     runs: Vec<Run>,
 }
 
-/// Records that lie in one buffer one behind the other.
+/// Records that lie in one buffer one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The number of the record behind the last one.
+    /// The number of the record after the last one.
     behind: usize,
-    /// From the first one's first byte to behind the last one's last byte, if that is valid text and they cut no character.
+    /// From the first one's first byte to after the last one's last byte, if that is valid text and they cut no character.
     text: Option<(u32, u32)>,
 }
 
@@ -69,7 +69,7 @@ impl Span {
         self.start as usize
     }
 
-    /// The byte behind the last one.
+    /// The byte after the last one.
     #[inline(always)]
     pub(crate) fn end(&self) -> usize {
         self.end as usize
@@ -99,7 +99,7 @@ const LOT_BYTES_MAX: u32 = 256 * 1024;
 /// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
 /// A longer one may be so many times as long as what was checked before it, all gaps together: where half of the records
-/// are wanted, checking the others too costs less than going from one to the next. Behind so many bytes as a lot has none
+/// are wanted, checking the others too costs less than going from one to the next. After so many bytes as a lot has none
 /// may: what is no text in a gap makes the whole run a list of single records.
 const GAPS_MAX: u32 = 2;
 /// A lot ends where its run does, rather than not to be known as text, if it has so many records.
@@ -175,7 +175,7 @@ impl Buffers {
         self.repaired
     }
 
-    /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
+    /// The records from number `from` on that lie in one buffer one after the other, at most `max`.
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
         let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
         let spans = &self.spans[from..self.spans.len().min(from + max)];
@@ -328,7 +328,7 @@ impl Repair {
     }
 }
 
-/// Records of one buffer, one behind the other. Places are counted from the buffer's start.
+/// Records of one buffer, one after the other. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lot<'a> {
     first: usize,

@@ -1,8 +1,8 @@
 //! Reading one key or one value of a record's top level.
 //!
-//! Takes what stands between a colon and the comma or brace that ends the member, gives what the value is if it is one
-//! JSON value with nothing but whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never
-//! unescapes a value, never converts.
+//! What stands between a colon and the comma or brace that ends the member must be one JSON value with nothing but
+//! whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never unescapes a value, never
+//! converts.
 
 use tailrace_model::json::{self, Kind, Unescaped};
 
@@ -12,7 +12,7 @@ pub(crate) struct Token {
     pub(crate) kind: Kind,
     /// First byte of its text in the record: of a string what stands between the quotes.
     pub(crate) start: usize,
-    /// The byte behind it.
+    /// The byte after it.
     pub(crate) end: usize,
     /// A string with a backslash.
     pub(crate) escaped: bool,
@@ -76,7 +76,7 @@ pub(crate) fn string_len(bytes: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// A member's key, unescaped, if it is exactly one string, and where the colon behind it ends.
+/// A member's key, unescaped, if it is exactly one string, and where the colon after it ends.
 pub(crate) fn read_key<'a>(
     member: &'a str,
     unescaped: &'a mut Vec<u8>,
@@ -155,7 +155,7 @@ pub(crate) fn trim(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
     (start, end)
 }
 
-/// The first byte at or behind `at` that is no whitespace, else the end.
+/// The first byte at or after `at` that is no whitespace, else the end.
 #[inline]
 pub(crate) fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     let mut at = at;

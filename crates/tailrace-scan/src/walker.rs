@@ -1,10 +1,11 @@
 //! Walking the members of one record whose template is not known.
 //!
-//! Takes a record whose shape is that of an object, and the places of its outermost braces and of the colons and commas
-//! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first
-//! counts. Where all keys are wanted, every other value is given to be judged. Never reads a value.
+//! The record has the shape of an object, and the places of its outermost braces and of the colons and commas directly
+//! inside them are known. Each wanted member's key and the span of its value go to a [`Sink`], once per key: of
+//! duplicates the first counts. Where all keys are wanted, every other value is given to be judged. Never reads a
+//! value.
 //!
-//! A member is what stands between two commas of the top level. Its key is exactly one string with a colon behind it,
+//! A member is what stands between two commas of the top level. Its key is exactly one string with a colon after it,
 //! else the member is bad: it may be any that is wanted and was not met. A key with escapes is unescaped before it is
 //! looked up.
 

@@ -23,7 +23,7 @@ const TAKEN: &[&str] = &[
     "n_number_minus_infinity",
 ];
 
-/// Behind a colon this is a value, and a comma too many behind it.
+/// After a colon this is a value, and a comma too many after it.
 fn has_more(text: &[u8]) -> bool {
     text == b"[\"\"],"
 }

@@ -1,9 +1,9 @@
 //! Which keys a query uses as which types, and the query over the physical columns that follow.
 //!
-//! Takes the expressions of one or several SELECTs, gives the same expressions with every key replaced by a physical
-//! column. A type comes from the place of a use and from what stands beside it (D1 of the design), never from data:
-//! a context hands its wish down as a [`Want`], operands that have a type of their own are read first, and keys take
-//! the type of their peers. What is not named here is refused. Never plans.
+//! Rewrites the expressions of one or several SELECTs: every key is replaced by a physical column. A type comes from
+//! the place of a use and from what stands beside it (D1 of the design), never from data: a context hands its wish
+//! down as a [`Want`], operands that have a type of their own are read first, and keys take the type of their peers.
+//! What is not named here is refused. Never plans.
 
 mod build;
 mod constant;

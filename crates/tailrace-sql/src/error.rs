@@ -1,7 +1,6 @@
 //! What can be wrong with a query, and where.
 //!
-//! Takes spans of the parser's tree and the SQL text, gives 1-based lines and columns (in characters) for messages.
-//! Never prints.
+//! Maps spans of the parser's tree to 1-based lines and columns (in characters) of the SQL text. Never prints.
 
 use arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
@@ -107,7 +106,7 @@ impl Positions {
         }
     }
 
-    /// The first of `words` at or behind `from`.
+    /// The first of `words` at or after `from`.
     pub(crate) fn keyword(&self, words: &[Keyword], from: Location) -> Option<Position> {
         let at = |token: &&TokenWithSpan| token.span.start >= from;
         let is = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if words.contains(&word.keyword));
@@ -147,7 +146,7 @@ impl Positions {
         self.of(span).error(first_lower(message)).with_hint(HINT)
     }
 
-    /// Just behind the last character that is not white space.
+    /// Just after the last character that is not white space.
     pub(crate) fn end(&self) -> Position {
         let last = self
             .tokens

@@ -1,7 +1,7 @@
 //! Batches through a compiled query.
 //!
-//! Takes record batches of the query's physical columns; gives, for each branch, which records are in its output and
-//! the computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
+//! For each record batch of the query's physical columns and each branch: which records are in its output, and the
+//! computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
 //! fails its neighbours: its value (or condition) is NULL and it is counted. Never plans after it was made.
 
 mod phases;

@@ -1,6 +1,6 @@
 //! Expressions that failed, and for which records.
 //!
-//! Takes what goes wrong while a batch is evaluated, gives how many records it concerned and, for each expression, how
+//! Collects what goes wrong while a batch is evaluated: how many records it concerned and, for each expression, how
 //! often and an example of the reason. Never allocates while nothing fails.
 
 use std::fmt::Display;

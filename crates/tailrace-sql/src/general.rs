@@ -46,7 +46,7 @@ pub(crate) struct General {
 #[derive(Debug)]
 struct Plan {
     plan: Arc<dyn ExecutionPlan>,
-    /// For each output behind the row's number: its type, and whether it has an unnest.
+    /// For each output after the row's number: its type, and whether it has an unnest.
     outputs: Vec<(DataType, bool)>,
 }
 

@@ -1,10 +1,10 @@
 //! Functions that cannot crash the process, hang it or take all of its memory.
 //!
-//! Takes analysed plans; gives the same plans with every scalar function in a [`Guard`], and every `||` in a
-//! [`Checked`]. A guard looks at what a call would build before it is made (`growth`) and at what it built
-//! (`size`), and turns a panic into an error. An error costs one row its value: the evaluator tries a failing batch on
-//! its halves. Planning evaluates constants through the same guards. It looks once per batch at most functions, and
-//! never changes what a call returns.
+//! Rewrites analysed plans: every scalar function is wrapped in a [`Guard`], and every `||` in a [`Checked`]. A guard
+//! looks at what a call would build before it is made (`growth`) and at what it built (`size`), and turns a panic into
+//! an error. An error costs one row its value: the evaluator tries a failing batch on its halves. Planning evaluates
+//! constants through the same guards. It looks once per batch at most functions, and never changes what a call
+//! returns.
 
 mod argument;
 pub(crate) mod batch;

@@ -1,9 +1,9 @@
 //! What a query needs, and the query as a prepared plan.
 //!
-//! Takes the text of one SELECT (or a UNION ALL of them) over the table `logs`; gives the physical columns it needs
-//! with their types and the reasons for them, and an [`Evaluator`] that turns record batches of those columns into a
-//! selection of rows and computed columns. A query is planned once, never per batch. Never sees JSON, never reads a
-//! clock, never opens anything.
+//! [`Query::compile`] reads one SELECT (or a UNION ALL of them) over the table `logs`. A [`Query`] has the physical
+//! columns it needs with their types and the reasons for them, and makes [`Evaluator`]s, which turn record batches
+//! of those columns into a selection of rows and computed columns. A query is planned once, never per batch. Never
+//! sees JSON, never reads a clock, never opens anything.
 //!
 //! ```
 //! use tailrace_sql::{Options, Query, Type};

@@ -1,6 +1,6 @@
 //! Literals that a record must hold for a conjunct to be true.
 //!
-//! Takes one rewritten conjunct, gives [`Needles`] for exactly the forms of D3: `=`, `IN`, `LIKE`, `starts_with` and
+//! Derives [`Needles`] from one rewritten conjunct, for exactly the forms of D3: `=`, `IN`, `LIKE`, `starts_with` and
 //! `contains` between a key of the record that is read as text and literals. The text of such a key is a piece of the
 //! record as it is written, or a string of it with its escapes undone; so what the text must hold, the record must
 //! hold, up to escapes, which whoever searches allows for. U+FFFD is no such literal: it also stands for bytes that

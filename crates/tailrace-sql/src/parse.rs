@@ -1,6 +1,6 @@
 //! SQL text to the SELECTs of a UNION ALL, everything else refused.
 //!
-//! Takes text, gives one [`SelectPart`] per SELECT, whose clauses are known to be a projection and at most a WHERE over
+//! Parses text into one [`SelectPart`] per SELECT, whose clauses are known to be a projection and at most a WHERE over
 //! `logs`. What one batch cannot answer as the whole stream would (grouping, sorting, limits, joins, subqueries) is
 //! refused here, with its place. Never looks inside expressions.
 

@@ -1,8 +1,8 @@
 //! What a scan can do with a query's conditions before it builds the other columns (D3 of the design).
 //!
-//! Takes compiled branches, gives the columns that their conditions read and the literals of which a record must hold
-//! some to meet them; says of each conjunct when it is evaluated. A query is pushed down as a whole: each branch has a
-//! condition and is evaluated without operators. Never looks at data.
+//! Derives from compiled branches the columns that their conditions read and the literals of which a record must hold
+//! some to meet them, and decides when each conjunct is evaluated. A query is pushed down as a whole: each branch has
+//! a condition and is evaluated without operators. Never looks at data.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! A query, compiled: what it needs, what it gives, and how it runs.
 //!
-//! Takes SQL text and [`Options`], gives a [`Query`]. `SELECT *` is expanded by nobody: it is reported as a star, and
-//! the scanner finds the keys. Never evaluates; that is the [`Evaluator`]'s.
+//! SQL text and [`Options`] are compiled to a [`Query`]. `SELECT *` is not expanded: it is reported as a star,
+//! and the scanner finds the keys. Never evaluates; that is the [`Evaluator`](crate::Evaluator)'s.
 
 mod draft;
 mod list;

@@ -1,7 +1,7 @@
 //! A condition and computed columns, evaluated straight on a batch.
 //!
-//! Takes a batch, gives the selection and the computed columns of the selected rows only; of the batch, only columns
-//! that computed expressions read are taken, and none when all rows pass. An expression that fails on a batch is
+//! Returns the selection of a batch and the computed columns of the selected rows only; of the batch, only columns
+//! that computed expressions read are copied, and none when all rows pass. An expression that fails on a batch is
 //! tried on its halves, down to the one row that fails.
 
 use std::collections::BTreeSet;

@@ -12,8 +12,8 @@ const HOLE_BYTES_MIN: usize = 16;
 
 impl Framer {
     /// Skips the NULs that a line begins with, from `start` to the end of `bytes` at most, if they are so many that they
-    /// are a hole; returns where the line goes on. A hole in a file reads as NULs: a writer that does not append leaves
-    /// one when its file is cut. Where the line `goes_on` behind `bytes`, so many are left to be held that whoever begins
+    /// are a hole; returns where the line continues. A hole in a file reads as NULs: a writer that does not append leaves
+    /// one when its file is cut. Where the line `goes_on` after `bytes`, so many are left to be held that whoever begins
     /// to read there knows the hole for one.
     #[cold]
     pub(super) fn skip_nuls(

@@ -20,7 +20,7 @@ struct Payload<'a> {
     stream: Stream,
     time_ns: i64,
     flags: Flags,
-    /// It goes on behind its end.
+    /// It continues after its end.
     cut: bool,
 }
 
@@ -187,7 +187,7 @@ impl Framer {
             let flags = self.flags | Flags::TRUNCATED.when(truncated);
             return out.seal_line(out.side_record(start, flags, stream, time_ns), piece);
         }
-        // The chains write to `side` themselves when one is complete, behind what is there now: `scratch` lends them
+        // The chains write to `side` themselves when one is complete, after what is there now: `scratch` lends them
         // this part's text meanwhile.
         let mut scratch = self.chains.take_scratch();
         scratch.extend_from_slice(text);

@@ -6,7 +6,7 @@ use crate::config::Format;
 use crate::frames::{Frames, Piece};
 
 impl Framer {
-    /// This source goes on where `earlier` ended: records that began there end here. What the earlier one holds of
+    /// This source continues where `earlier` ended: records that began there end here. What the earlier one holds of
     /// partial lines and joins is held here from now on; an unterminated line stays there.
     pub fn continue_from(&mut self, earlier: &mut Framer) {
         if matches!(self.format, Format::Auto | Format::Container) {

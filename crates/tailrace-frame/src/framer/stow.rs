@@ -1,6 +1,6 @@
 //! What a framer holds of records that are not complete, and how it is put aside for a while.
 //!
-//! Takes the bytes out of memory and brings them back; in between a framer only knows its offsets. Never writes them
+//! The bytes are moved out of memory and back; in between a framer only knows its offsets. Never writes them
 //! anywhere itself.
 
 use super::Framer;

@@ -1,8 +1,8 @@
 //! Stack traces of languages, each as a small state machine over lines: a table of rules, the first of which holds.
 //!
-//! A rule says in which states it holds, which lines it is about, whether such a line goes on with the record before
+//! A rule says in which states it holds, which lines it is about, whether such a line continues the record before
 //! it, and the state after it. A line without a rule begins a record and leaves the trace. The presets of a list run
-//! side by side; a line goes on if one of them says so.
+//! side by side; a line continues if one of them says so.
 
 mod lines;
 mod machine;

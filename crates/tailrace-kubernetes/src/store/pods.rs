@@ -1,5 +1,5 @@
 //! The known pods by uid, those of this moment and those that are gone, and the containers told of them.
-//! Takes the time, never reads a clock.
+//! The caller passes the time; no clock is read.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! The grammar of RFC 8259 over bytes: where a value ends, or that it is none.
 //!
-//! Takes bytes that are valid UTF-8 and a start, gives the end of the value. Beyond the RFC it takes the numbers that
+//! Finds the end of the value that starts at a given byte of valid UTF-8. Beyond the RFC it takes the numbers that
 //! are not finite, as Python and Go write them. Never recurses (nesting is one bit per level), allocates only where
-//! nesting is deeper than a word has bits, never looks behind the end of the value it was asked for.
+//! nesting is deeper than a word has bits, never looks past the end of the value it was asked for.
 
 use super::number::not_finite;
 use super::value::Kind;
 
-/// Where a value ends and what it is. Of a string the end is behind the closing quote.
+/// Where a value ends and what it is. Of a string the end is after the closing quote.
 #[derive(Clone, Copy)]
 pub(super) struct ValueEnd {
     pub(super) kind: Kind,
@@ -32,7 +32,7 @@ pub(super) fn value(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     }
 }
 
-/// The offset of the first byte at or behind `at` that is not JSON whitespace.
+/// The offset of the first byte at or after `at` that is not JSON whitespace.
 #[inline]
 pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
@@ -41,7 +41,7 @@ pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The string whose opening quote is at `at`: the offset behind the closing quote, and whether a backslash occurs.
+/// The string whose opening quote is at `at`: the offset after the closing quote, and whether a backslash occurs.
 pub(super) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     debug_assert_eq!(bytes.get(at), Some(&b'"'));
     let mut at = at + 1;
@@ -72,7 +72,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The offset of the first quote, backslash or control character at or behind `at`, found eight bytes at a time; near the
+/// The offset of the first quote, backslash or control character at or after `at`, found eight bytes at a time; near the
 /// end of the text perhaps that of a byte before it.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
@@ -86,7 +86,7 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others behind it.
+/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others after it.
 #[inline]
 pub(super) fn special(text: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -169,15 +169,15 @@ fn number(bytes: &[u8], at: usize) -> Option<ValueEnd> {
 /// What may come next inside an object or array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Behind `[`: a value or `]`.
+    /// After `[`: a value or `]`.
     FirstElement,
-    /// Behind `:` or behind a comma in an array.
+    /// After `:` or after a comma in an array.
     Value,
-    /// Behind `{`: a key or `}`.
+    /// After `{`: a key or `}`.
     FirstKey,
-    /// Behind a comma in an object.
+    /// After a comma in an object.
     Key,
-    /// Behind a value: a comma, or the end of what holds it.
+    /// After a value: a comma, or the end of what holds it.
     Separator,
 }
 
@@ -216,7 +216,7 @@ impl Levels {
 
 const WORD_LEVELS: usize = u128::BITS as usize;
 
-/// The offset behind the object or array that opens at `at`.
+/// The offset after the object or array that opens at `at`.
 fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut levels = Levels::default();
     let mut next = Next::Value;

@@ -10,7 +10,7 @@ pub fn parse_value(text: &str) -> Option<Value<'_>> {
     (rest == text.len()).then_some(value)
 }
 
-/// The value that starts at byte `at` of `text` (or after whitespace there) and the offset of the byte behind it.
+/// The value that starts at byte `at` of `text` (or after whitespace there) and the offset of the byte after it.
 /// What follows the value is not looked at, except that a number takes all bytes that belong to it.
 #[inline]
 pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
@@ -26,13 +26,13 @@ pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
     Some((value, span.end))
 }
 
-/// The string whose opening quote is at byte `at`: the offset behind its closing quote, and whether anything in it is
+/// The string whose opening quote is at byte `at`: the offset after its closing quote, and whether anything in it is
 /// escaped. The bytes are those of a `str`.
 pub fn string_end(text: &[u8], at: usize) -> Option<(usize, bool)> {
     grammar::string_end(text, at)
 }
 
-/// The offset behind the value that starts at byte `at`. The bytes are those of a `str`.
+/// The offset after the value that starts at byte `at`. The bytes are those of a `str`.
 pub fn value_end(text: &[u8], at: usize) -> Option<usize> {
     grammar::value(text, at).map(|span| span.end)
 }
@@ -43,7 +43,7 @@ pub fn plain_len(text: [u8; 8]) -> usize {
     grammar::special(text).trailing_zeros() as usize / 8
 }
 
-/// The offset of the first byte of `text` at or behind `at` that is not whitespace.
+/// The offset of the first byte of `text` at or after `at` that is not whitespace.
 #[inline]
 pub fn skip_whitespace(text: &str, at: usize) -> usize {
     grammar::skip_whitespace(text.as_bytes(), at)

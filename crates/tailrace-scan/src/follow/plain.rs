@@ -1,14 +1,14 @@
 //! Strings, numbers and literals: where they end.
 //!
-//! Takes the place where one starts, gives its kind and the place behind it. Never undoes an escape, but finds the bad ones;
-//! never looks at what follows a value, except that a number takes all bytes that belong to it.
+//! For the place where one starts, finds its kind and the byte after it. Never undoes an escape, but finds the bad
+//! ones; never looks at what follows a value, except that a number takes all bytes that belong to it.
 
 use tailrace_model::json::{self, Kind};
 
 use crate::index::{self, PROBE_BYTES, Probe, STRING_BYTES, StringMasks};
 use crate::token;
 
-/// What a value is, and the place behind it.
+/// What a value is, and the place after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) kind: Kind,
@@ -41,7 +41,7 @@ pub(super) fn short<P: Probe>(probe: P, block: &[u8; PROBE_BYTES]) -> Option<(Ki
     is_float.then_some((Kind::Float, len))
 }
 
-/// Whether the byte stands behind a value. Where another one of them is right, nothing follows that is expected there.
+/// Whether the byte stands after a value. Where another one of them is right, nothing follows that is expected there.
 #[inline(always)]
 fn is_end(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']')
@@ -75,7 +75,7 @@ pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<
     }
 }
 
-/// Whether these bytes from `at` on, each behind a backslash, make escapes that JSON has.
+/// Whether these bytes from `at` on, each after a backslash, make escapes that JSON has.
 #[inline(always)]
 fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
     let mut rest = escaped;
@@ -96,7 +96,7 @@ fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
     true
 }
 
-/// The place behind the number or literal inside an object or array that starts at `at`.
+/// The place after the number or literal inside an object or array that starts at `at`.
 #[inline(always)]
 pub(super) fn behind_scalar<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     let block = bytes.get(at..at + PROBE_BYTES)?.first_chunk()?;

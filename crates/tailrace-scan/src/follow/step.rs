@@ -1,4 +1,4 @@
-//! One step of following a record: a literal, and the value behind it.
+//! One step of following a record: a literal, and the value after it.
 //!
 //! What following along one template and through the tree of all of them have in common. Never decides which literal comes
 //! next.
@@ -12,7 +12,7 @@ use crate::template::{Literal, Template, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
-/// The value behind the literal at `at`, and the place behind it.
+/// The value after the literal at `at`, and the place after it.
 #[inline(always)]
 pub(super) fn step<P: Probe>(
     probe: P,
@@ -49,7 +49,7 @@ pub(super) fn window(bytes: &[u8], at: u32) -> Option<&[u8; WINDOW_BYTES]> {
         .first_chunk()
 }
 
-/// Whether the brace that ends a record stands at `at`, with nothing but whitespace behind it.
+/// Whether the brace that ends a record stands at `at`, with nothing but whitespace after it.
 #[inline(always)]
 pub(super) fn ends_at(bytes: &[u8], at: usize, end: usize) -> bool {
     at < end && bytes[at] == b'}' && (at + 1 == end || is_blank(&bytes[at + 1..end]))
@@ -60,7 +60,7 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| is_whitespace(byte))
 }
 
-/// Puts the value spans of objects behind those of the values that they are made of.
+/// Puts the value spans of objects after those of the values that they are made of.
 #[inline(always)]
 pub(super) fn put_objects(template: &Template, value_spans: &mut [ValueSpan]) {
     let values = template.literals.len();

@@ -1,6 +1,6 @@
 //! Following one record through the tree of all templates.
 //!
-//! Takes a record, gives the template it has and the spans of its values. At each place the literal that stands there
+//! Finds the template that a record has, and the spans of its values. At each place the literal that stands there
 //! decides which way to go; it is never gone back. Never follows two records: that is done along one template.
 
 use super::step::{ends_at, near, put_objects, window};
@@ -73,7 +73,7 @@ fn next<'n, P: Probe>(
     let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
         if node.literal.starts(probe, window) && node.literal.goes_on(bytes, at) {
-            // Of two literals, one of which goes on with whitespace, or into an object, that one is right where such stands.
+            // Of two literals, one of which continues whitespace, or into an object, that one is right where such stands.
             match bytes.get((at + node.literal.len) as usize) {
                 _ if node.is_tail => return Some(node),
                 Some(b'{') => whole = Some(node),

@@ -1,8 +1,8 @@
 //! Where a value ends, and what it is.
 //!
-//! Takes the place where a value starts, gives its value span and the place behind it. Strings up to 31 bytes, short numbers and
-//! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except that a
-//! number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
+//! For the place where a value starts, finds its span and the byte after it. Strings up to 31 bytes, short numbers and
+//! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except
+//! that a number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
 
 use tailrace_model::json::Kind;
 
@@ -12,10 +12,10 @@ use super::value_span::ValueSpan;
 use crate::config::Isa;
 use crate::index::{Indexer, PROBE_BYTES, Probe, Task};
 
-/// How many of a value's first bytes are looked at: one that tells what it is, and those behind it.
+/// How many of a value's first bytes are looked at: one that tells what it is, and those after it.
 pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
 
-/// The value that starts at `start`, the first bytes of which are `block`, and the place behind it; `None` if it is none,
+/// The value that starts at `start`, the first bytes of which are `block`, and the place after it; `None` if it is none,
 /// or near the buffer's end.
 #[inline(always)]
 pub(super) fn read<P: Probe>(
@@ -78,7 +78,7 @@ impl Task for Any<'_> {
     }
 }
 
-/// The place behind the value at `at`, as following finds it.
+/// The place after the value at `at`, as following finds it.
 pub(crate) fn behind(bytes: &[u8], at: usize) -> Option<usize> {
     Indexer::new(Isa::Scalar).run(Behind { bytes, at })
 }

@@ -1,6 +1,6 @@
 //! Where the values of records are.
 //!
-//! Takes what following records found, keeps it for the columns. Never looks at a byte of them.
+//! Filled when records are followed, read when columns are made. Never looks at a byte of them.
 
 use tailrace_model::json::Kind;
 
@@ -48,7 +48,7 @@ impl ValueSpan {
         self.start - self.quote()
     }
 
-    /// The place behind the value.
+    /// The place after the value.
     #[inline(always)]
     pub(super) fn outer_end(self) -> u32 {
         self.start + (self.about >> 8) + self.quote()

@@ -1,6 +1,6 @@
 //! The index with AVX2 and carry-less multiplication.
 //!
-//! Takes 64 bytes, gives their masks by comparing two halves of 32 bytes. Never runs on a machine that lacks the
+//! The masks of 64 bytes come from comparing two halves of 32 bytes. Never runs on a machine that lacks the
 //! instructions: [`Avx2::new`] asks the CPU, and there is no other way to a value of the type.
 
 #![allow(

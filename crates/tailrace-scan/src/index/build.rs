@@ -85,7 +85,7 @@ pub(super) fn build<M: BlockMasks>(isa: M, buffer: &[u8], spans: &[Span], index:
         let span = spans[0];
         // What lies between two records is nobody's.
         at = at.max(span.start());
-        // The blocks that lie in the record with at least a byte of it behind them.
+        // The blocks that lie in the record with at least a byte of it after them.
         let blocks = span.end().saturating_sub(at + 1) / BLOCK_BYTES;
         let bytes = &buffer[at..at + blocks * BLOCK_BYTES];
         for block in bytes.as_chunks::<BLOCK_BYTES>().0 {

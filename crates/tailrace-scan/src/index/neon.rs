@@ -1,6 +1,6 @@
 //! The index with NEON, which every 64-bit ARM has.
 //!
-//! Takes 64 bytes, gives their masks from four vectors of 16. Never multiplies without carry: that is an extension.
+//! The masks of 64 bytes come from four vectors of 16. Never multiplies without carry: that is an extension.
 
 #![allow(
     unsafe_code,

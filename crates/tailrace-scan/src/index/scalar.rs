@@ -1,6 +1,6 @@
 //! The index in plain Rust: for machines without the vector instructions, and as the one that Miri runs.
 //!
-//! Takes 64 bytes, gives their masks by arithmetic on words of eight bytes. Never anything else.
+//! The masks of 64 bytes come from arithmetic on words of eight bytes. Never anything else.
 
 use super::block::{BLOCK_BYTES, BlockMasks, Masks};
 

@@ -1,7 +1,7 @@
 //! What a newline search looks for besides newlines.
 //!
-//! Takes the texts of one list of the prefilter, gives for each the pair of its bytes that promises to be the rarest, and
-//! tells whether a whole text stands where a pair was seen. Never searches.
+//! For each text of one list of the prefilter it has the pair of bytes that promises to be the rarest, and it tells
+//! whether a whole text stands where a pair was seen. Never searches.
 
 use memchr::arch::all::packedpair;
 
@@ -25,7 +25,7 @@ pub(super) struct Pair {
     pub(super) second: u8,
     /// Where the first one stands in the text.
     pub(super) at: usize,
-    /// How far behind it the second one stands.
+    /// How far after it the second one stands.
     pub(super) behind: usize,
 }
 

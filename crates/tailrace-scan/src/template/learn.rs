@@ -1,7 +1,7 @@
 //! The template of one record.
 //!
-//! Takes a record that is an object, gives the literals before its values. Of a literal every byte is read here,
-//! so that where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon behind them. Where a
+//! Splits a record that is an object into the literals before its values. Of a literal every byte is read here, so that
+//! where it stands again nothing of it has to be: keys are strings that JSON allows, with a colon after them. Where a
 //! value ends is told by what follows records: one that it cannot read has no template.
 
 use std::collections::HashSet;
@@ -139,7 +139,7 @@ impl<'a> Learnt<'a> {
 struct Reading<'a> {
     record: Record<'a>,
     depth_max: usize,
-    /// Where the next literal starts: behind the last value.
+    /// Where the next literal starts: after the last value.
     from: usize,
     /// Of all literals.
     bytes: usize,
@@ -149,7 +149,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the members of the object that starts at `at`; gives the place behind it.
+    /// Reads the members of the object that starts at `at`; gives the place after it.
     fn members(
         &mut self,
         at: usize,

@@ -12,7 +12,7 @@ fn star() -> Keys {
     Keys::new([], &[], &[], Some(usize::MAX))
 }
 
-/// A record, and behind it what lets it be looked at.
+/// A record, and after it what lets it be looked at.
 fn record(text: &str) -> (Vec<u8>, usize) {
     (
         [text.as_bytes(), &[b' '; WINDOW_BYTES]].concat(),
@@ -48,7 +48,7 @@ fn a_record_at_the_end_of_every_buffer_is_learnt_once() {
     for _ in 0..if cfg!(miri) { 20 } else { 1000 } {
         templates.start_batch();
         assert_eq!(meet(&mut templates, &keys, text), 0);
-        // Nothing stands behind it, so there is nothing to be looked at.
+        // Nothing stands after it, so there is nothing to be looked at.
         assert_eq!(follow(&templates, text.as_bytes(), text.len()), NONE);
     }
     assert_eq!((templates.len(), templates.nodes.len()), (1, 3));

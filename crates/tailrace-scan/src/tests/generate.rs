@@ -29,7 +29,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "a key of more than sixteen bytes",
 ];
 
-/// One batch: lines in one or two buffers behind some bytes, with flags, times and streams.
+/// One batch: lines in one or two buffers after some bytes, with flags, times and streams.
 pub(crate) fn batch() -> impl Strategy<Value = Batch> {
     let record = (line(), flags(), any::<bool>(), 0..3_u8, 0..3_u8);
     (vec(record, 0..12), 0..64_usize, vec(any::<u8>(), 0..3)).prop_map(|(lines, pad, behind)| {
@@ -112,7 +112,7 @@ pub(crate) fn of_template() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Records of one template one behind the other. Most have the same values, or others with as many structural characters.
+/// Records of one template one after the other. Most have the same values, or others with as many structural characters.
 pub(crate) fn of_one_template() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let other = prop_oneof![4 => leaf(), 1 => value(1)];
     let others = prop_oneof![9 => Just(Vec::new()), 1 => vec((0..5_usize, other), 1..3)];
@@ -165,7 +165,7 @@ enum Bend {
     Replace(f64, u8),
     Cut(f64),
     Swap(f64, f64),
-    /// The first of these bytes behind the place becomes another of them.
+    /// The first of these bytes after the place becomes another of them.
     Flip(f64, u8),
 }
 

@@ -47,7 +47,7 @@ proptest! {
         check_scan(&few, &batch);
     }
 
-    /// Lines of one template one behind the other: what is read by distance is what a walk reads.
+    /// Lines of one template one after the other: what is read by distance is what a walk reads.
     #[test]
     fn neighbours_equal_the_reference(lines in generate::of_one_template()) {
         let batch = Batch::of_lines(&lines, 0);

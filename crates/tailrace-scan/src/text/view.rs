@@ -1,7 +1,7 @@
 //! Views of text, as Arrow keeps them: 16 bytes each.
 //!
-//! Takes a text's first bytes, its length and its place, gives its view. Never looks whether it is text: whoever calls
-//! has found that it is.
+//! A view is made of a text's first bytes, its length and its place. Never looks whether it is text: whoever calls has
+//! found that it is.
 
 /// Longest text that lies in its view.
 const INLINE_BYTES_MAX: usize = 12;
@@ -23,7 +23,7 @@ pub(super) enum Seen {
     },
 }
 
-/// What of a text's first four bytes and of the eight behind them a view of a text of so many bytes holds, and whether
+/// What of a text's first four bytes and of the eight after them a view of a text of so many bytes holds, and whether
 /// it refers to the buffer.
 #[repr(align(32))]
 struct Parts {

@@ -1,6 +1,6 @@
 //! Queries that are valid and surely not meant so.
 //!
-//! Takes expressions as the user wrote them; gives warnings that say what to write instead, and one error: a value in
+//! Reads expressions as the user wrote them; warns and says what to write instead, and reports one error: a value in
 //! double quotes, which makes it a key. Never changes an expression, never looks at data.
 
 use std::ops::ControlFlow;

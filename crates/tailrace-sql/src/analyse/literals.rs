@@ -1,8 +1,8 @@
 //! Literal patterns, formats, units, zones and casts, tried when the query is compiled.
 //!
-//! Takes rewritten expressions; gives an error at the literal that DataFusion would refuse in every record, and warns of
-//! a format that no text can have. What a literal does is found out by calling its function with it, on a value that
-//! no such function refuses. Never looks at keys.
+//! Reports an error at a literal of a rewritten expression that DataFusion would refuse in every record, and warns of a
+//! format that no text can have. What a literal does is found out by calling its function with it, on a value that no
+//! such function refuses. Never looks at keys.
 
 use std::ops::ControlFlow;
 
@@ -259,7 +259,7 @@ fn is_ours(written: &impl ToString) -> bool {
     written.to_string().contains('#')
 }
 
-/// Looks at each expression behind those that it holds.
+/// Looks at each expression after those that it holds.
 struct Check<'a, 'b>(&'a mut Analysis<'b>);
 
 impl Visitor for Check<'_, '_> {

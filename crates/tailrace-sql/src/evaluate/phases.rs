@@ -1,8 +1,8 @@
 //! A query in two phases: conditions on the few columns that they read, then the rest for the rows that are left.
 //!
-//! Takes first a batch of the columns of [`Pushdown`](crate::Pushdown), then one of all columns with the selected
-//! rows only; gives together what one evaluation gives, with rows counted in the second batch. No condition is
-//! evaluated twice: a volatile one may say something else.
+//! The first batch has the columns of [`Pushdown`](crate::Pushdown), the second one all columns with the selected
+//! rows only; together they give what one evaluation gives, with rows counted in the second batch. No condition
+//! is evaluated twice: a volatile one may say something else.
 
 use std::sync::Arc;
 

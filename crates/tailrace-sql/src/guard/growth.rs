@@ -1,8 +1,9 @@
 //! What a call would build, from its arguments.
 //!
-//! Takes the arguments of a function whose result can be much larger than they are, or whose work grows with their
-//! product; refuses the call before memory is taken for it. Other functions build at most a few times what they are
-//! given, which `size` sees afterwards. A bound that is not exact only has to hold what a call takes for a moment.
+//! Checks the arguments of a function whose result can be much larger than they are, or whose work grows with their
+//! product, and refuses the call before memory is allocated for it. Other functions build at most a few times what
+//! they are given, which `size` sees afterwards. A bound that is not exact only has to hold what a call takes for a
+//! moment.
 
 use std::sync::Arc;
 

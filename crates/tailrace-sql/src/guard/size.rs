@@ -1,7 +1,7 @@
 //! How large the values of an array are.
 //!
-//! Takes what a call built, says whether a value or all of them are too large. The usual batch is measured by the length
-//! of its buffers alone; values are measured one by one only when together they could be too large.
+//! Decides whether a value that a call built, or all of them together, are too large. The usual batch is measured by
+//! the length of its buffers alone; values are measured one by one only when together they could be too large.
 
 use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait};
 use arrow::datatypes::DataType;

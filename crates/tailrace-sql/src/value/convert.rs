@@ -1,6 +1,6 @@
 //! From values of any kind to the types of columns, by the rules of scanned columns.
 //!
-//! Takes values, gives arrays of one type; what does not fit is NULL. Text that is there already is not copied.
+//! Converts values to arrays of one type; what does not fit is NULL. Text that is there already is not copied.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! The functions over values of any kind that rewritten queries call. Users cannot name them.
 //!
-//! Takes columns and constants, gives a column. An operation that has no exact result is NULL, and counted.
+//! Each reads columns and constants and returns a column. An operation that has no exact result is NULL,
+//! and counted.
 
 use std::cmp::Ordering;
 use std::hash::Hash;

@@ -1,6 +1,6 @@
 //! Numbers as JSON has them: integers of any size that fits, and floats.
 //!
-//! Takes the text of a value, gives the number; compares and computes. An integer is never turned into a float, except
+//! Parses the text of a value as a number; compares and computes. An integer is never turned into a float, except
 //! where the other operand of an operation is one. Never allocates.
 
 use std::cmp::Ordering;

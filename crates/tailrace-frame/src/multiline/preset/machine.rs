@@ -19,7 +19,7 @@ pub(super) struct Rule {
     /// A bit for each state in which it holds.
     pub(super) within: u8,
     pub(super) is: Is,
-    /// The line goes on with the record before it, or else begins one.
+    /// The line continues the record before it, or else begins one.
     pub(super) continues: bool,
     pub(super) to: State,
 }
@@ -33,7 +33,7 @@ pub(super) enum Is {
 }
 
 impl Machine {
-    /// Whether the line goes on, and the state after it.
+    /// Whether the line continues, and the state after it.
     pub(super) fn step(&self, state: State, line: &[u8], before: &[u8]) -> (bool, State) {
         let holds = |rule: &&Rule| {
             rule.within & (1 << state) != 0
