@@ -60,7 +60,7 @@ impl Health {
             other => chain(other),
         };
         let hint = match failure.code() {
-            Some(401) => "; the credentials were refused: look at the service account's token",
+            Some(401) => "; the credentials were refused: check the service account's token",
             Some(403) => permission,
             _ => "",
         };

@@ -141,13 +141,13 @@ fn star(
     if options.opt_ilike.is_some() || options.opt_replace.is_some() || options.opt_alias.is_some() {
         let hint = "an output named like a key replaces it: `*, upper(level) AS level`";
         return Err(place
-            .error("only EXCEPT and EXCLUDE are possible behind `*`")
+            .error("only EXCEPT and EXCLUDE are possible after `*`")
             .with_hint(hint));
     }
     if options.opt_rename.is_some() {
         let hint = "write `* EXCEPT (old), old AS new`";
         return Err(place
-            .error("only EXCEPT and EXCLUDE are possible behind `*`")
+            .error("only EXCEPT and EXCLUDE are possible after `*`")
             .with_hint(hint));
     }
     let mut except = Vec::new();
