@@ -41,7 +41,7 @@ const WATCH_MIN: Duration = Duration::from_secs(1);
 const PERMISSION: &str =
     "; the service account needs get, list and watch on pods in all namespaces";
 
-/// Follows the pods of the node. Never returns; what fails is told to `health` and tried again.
+/// Follows the pods of the node. Never returns; a failure is reported to `health` and retried.
 pub(crate) async fn follow(
     store: &Store,
     health: &Health,

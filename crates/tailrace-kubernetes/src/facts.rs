@@ -115,7 +115,7 @@ impl Facts {
         container.instances.get(&restart_count)
     }
 
-    /// Whether a later status may still name this instance: the kubelet tells of a container some time
+    /// Whether a later status may still name this instance: the kubelet reports a container some time
     /// after it wrote its first lines. Of those before the latest one it never will.
     pub(crate) fn may_name(&self, container: &str, restart_count: u32) -> bool {
         let container = self.containers.get(container);

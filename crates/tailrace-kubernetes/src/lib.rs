@@ -2,7 +2,7 @@
 //!
 //! [`Pods::look_up`] returns the attributes of the container whose log has a given path ([`PodLog`]): from
 //! the path alone, or with what the API server (one watch) or the kubelet (polled) says of the pod. Asking
-//! never blocks: an answer is there, or it is awaited, or it will not come; [`Pods::version`] tells when
+//! never blocks: an answer is there, or it is awaited, or it will not come; [`Pods::version`] says when
 //! to ask again. A deleted pod is remembered, because its log is read on.
 //!
 //! It never opens a log, never reads a record, and never asks for the pods of another node.

@@ -30,11 +30,11 @@ use pods::KnownPods;
 /// What is known of a log's container now.
 #[derive(Clone, Debug)]
 pub enum Lookup {
-    /// All that can be told.
+    /// All that can be known.
     Known(Arc<Container>),
     /// The answer may still come: read this log later.
     Awaited,
-    /// The answer did not come in time. What the path tells is here; more may still come.
+    /// The answer did not come in time. What the path says is here; more may still come.
     Unknown(Arc<Container>),
 }
 
