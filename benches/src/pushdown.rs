@@ -2,7 +2,7 @@
 //! before the filter, ours with the filter before the columns.
 //!
 //! The share of lines kept is the generator's; 5 % of the lines that do not match hold the literal in another field.
-//! All three start from bytes: ours finds the newlines in a sweep, arrow-json by itself. `status >= 500` keeps the very
+//! All three start from bytes: ours finds the newlines in its search, arrow-json by itself. `status >= 500` keeps the very
 //! same lines and has no literal to search for.
 
 use std::hint::black_box;

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use tailrace_scan::{Column, Config, Scanner, Source, Star, Type};
+use tailrace_scan::{Column, ColumnSource, Config, Scanner, Star, Type};
 
 use crate::corpus::{Answer, Chunk, Corpus, star_answer};
 
@@ -145,7 +145,7 @@ impl TailraceTwo {
     fn new() -> TailraceTwo {
         let column = |name: &str, ty| Column {
             name: name.to_owned(),
-            source: Source::Key(vec![tailrace_model::json::Step::Key(name.to_owned())]),
+            source: ColumnSource::Key(vec![tailrace_model::json::Step::Key(name.to_owned())]),
             ty,
         };
         TailraceTwo(Scanner::new(Config {

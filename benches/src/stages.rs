@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tailrace_otlp::{
     Column, Compression, Compressor, Encoder, Envelope, Index, OtlpEncoder, Part, Request,
 };
-use tailrace_scan::{Hits, Needle, Needles, Record, Records, Scanned, Scanner};
+use tailrace_scan::{Hits, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
 
 use crate::corpus::{Answer, Chunk, OBSERVED_NS, star_answer};
@@ -38,9 +38,7 @@ impl Plan {
         let pushdown = query.pushdown();
         let pushed = tailrace_scan::Config {
             first: pushdown.map_or(Vec::new(), |pushdown| pushdown.columns.clone()),
-            prefilter: pushdown.map_or(Vec::new(), |pushdown| {
-                pushdown.prefilter.iter().map(needles).collect()
-            }),
+            prefilter: pushdown.map_or(Vec::new(), |pushdown| pushdown.prefilter.clone()),
             ..scan.clone()
         };
         Plan {
@@ -51,32 +49,14 @@ impl Plan {
     }
 }
 
-fn needles(needles: &tailrace_sql::Needles) -> Needles {
-    let needle = |needle: &tailrace_sql::Needle| Needle {
-        text: needle.text.clone(),
-        quoted: needle.quoted,
-    };
-    Needles {
-        any: needles.any.iter().map(needle).collect(),
-    }
-}
-
 fn scan_column(column: &tailrace_sql::Column) -> tailrace_scan::Column {
-    let tailrace_sql::Source::Key(steps) = &column.source else {
+    let tailrace_sql::ColumnSource::Key(steps) = &column.source else {
         panic!("the benches' queries read keys only");
     };
     tailrace_scan::Column {
         name: column.name.clone(),
-        source: tailrace_scan::Source::Key(steps.clone()),
-        ty: match column.ty {
-            tailrace_sql::Type::Open => tailrace_scan::Type::Open,
-            tailrace_sql::Type::Value => tailrace_scan::Type::Value,
-            tailrace_sql::Type::Text => tailrace_scan::Type::Text,
-            tailrace_sql::Type::Int64 => tailrace_scan::Type::Int64,
-            tailrace_sql::Type::Float64 => tailrace_scan::Type::Float64,
-            tailrace_sql::Type::Boolean => tailrace_scan::Type::Boolean,
-            tailrace_sql::Type::Timestamp => tailrace_scan::Type::Timestamp,
-        },
+        source: tailrace_scan::ColumnSource::Key(steps.clone()),
+        ty: column.ty,
     }
 }
 
@@ -122,10 +102,10 @@ impl Stages {
     /// Finds the records of a chunk, as a worker does for each.
     pub fn frame(&mut self, chunk: &Chunk) -> Option<Hits> {
         let in_two = self.pushdown && self.kept_share.is_low();
-        let mut sweep = self.scanner.sweeper(in_two).over(chunk.bytes());
-        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.bytes().len()));
+        let mut search = self.scanner.searcher(in_two).over(chunk.bytes());
+        let newlines = std::iter::from_fn(|| search.next_before(chunk.bytes().len()));
         crate::corpus::frame(newlines, &mut self.records);
-        sweep.finish()
+        search.finish()
     }
 
     /// The columns of a chunk that is framed.

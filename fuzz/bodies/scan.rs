@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 use tailrace_model::json::{Kind, Step};
 use tailrace_model::reserved::Reserved;
 use tailrace_scan::{
-    BROKEN, Column, Config, Isa, Needle, Needles, Record, Records, Scanned, Scanner, Source, Star,
-    StarColumn, TEXT, TEXT_ALLOWED, TRUNCATED, Type,
+    BROKEN, Column, ColumnSource, Config, Isa, Needle, Needles, Record, Records, Scanned, Scanner,
+    Star, StarColumn, TEXT, TEXT_ALLOWED, TRUNCATED, Type,
 };
 
 const TYPES: [Type; 7] = [
@@ -82,7 +82,7 @@ pub(crate) fn run_query(data: &[u8], query: usize) {
     }
 }
 
-/// Every instruction set, each with one scanner that knows the more layouts the more it has scanned.
+/// Every instruction set, each with one scanner that knows the more templates the more it has scanned.
 fn check_scans(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let batches = [
         Batch::joint(lines, 1),
@@ -128,7 +128,7 @@ fn check_phases(config: &Config, lines: &[&[u8]], expect: &Scanned) {
     let mut reference = Scanner::new(config.clone());
     for nth in [2, 3] {
         let buffer = records.buffers.first().map_or(&[][..], |buffer| buffer);
-        let hits = scanner.sweeper(true).over(buffer).finish();
+        let hits = scanner.searcher(true).over(buffer).finish();
         let first = scanner.first(&records, hits.as_ref());
         let passed = match &first.rows {
             Some(rows) => rows.clone(),
@@ -169,14 +169,14 @@ fn with_isa(config: &Config, isa: Isa) -> Config {
 /// Every type of several keys, paths, and if wanted the reserved columns that a record decides, and all keys.
 fn config(keys_max: Option<usize>, with_reserved: bool) -> Config {
     let key = |key: &str| Step::Key(key.to_owned());
-    let mut sources: Vec<Source> = KEYS
+    let mut sources: Vec<ColumnSource> = KEYS
         .iter()
-        .map(|name| Source::Key(vec![key(name)]))
+        .map(|name| ColumnSource::Key(vec![key(name)]))
         .collect();
-    sources.push(Source::Key(vec![key("a"), key("b")]));
-    sources.push(Source::Key(vec![key("a"), Step::Index(0)]));
-    sources.push(Source::Key(vec![key("a"), Step::Index(-1), key("b")]));
-    let mut typed: Vec<(Source, Type)> = sources
+    sources.push(ColumnSource::Key(vec![key("a"), key("b")]));
+    sources.push(ColumnSource::Key(vec![key("a"), Step::Index(0)]));
+    sources.push(ColumnSource::Key(vec![key("a"), Step::Index(-1), key("b")]));
+    let mut typed: Vec<(ColumnSource, Type)> = sources
         .iter()
         .flat_map(|source| TYPES.map(|ty| (source.clone(), ty)))
         .collect();
@@ -193,7 +193,7 @@ fn config(keys_max: Option<usize>, with_reserved: bool) -> Config {
         (Reserved::Iostream, Type::Text),
     ];
     if with_reserved {
-        typed.extend(reserved.map(|(name, ty)| (Source::Reserved(name), ty)));
+        typed.extend(reserved.map(|(name, ty)| (ColumnSource::Reserved(name), ty)));
     }
     let columns = typed
         .into_iter()
@@ -405,7 +405,7 @@ fn check_value(column: &StarColumn, row: usize, json: &str) {
 /// Numbers in number columns.
 fn check_typed(config: &Config, row: usize, members: &[(String, &str)], scanned: &Scanned) {
     for (column, values) in config.columns.iter().zip(scanned.batch.columns()) {
-        let Source::Key(path) = &column.source else {
+        let ColumnSource::Key(path) = &column.source else {
             continue;
         };
         let [Step::Key(key)] = &path[..] else {

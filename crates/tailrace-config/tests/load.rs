@@ -272,14 +272,14 @@ pipelines:
 ";
     let variables = [
         ("DIR", "/d"),
-        ("WORKERS", "3"),
+        ("WORKERS", "2"),
         ("PORT", "9464"),
         ("EMPTY", ""),
         ("YES", "true"),
     ];
     let config = one(yaml, &variables);
     assert_eq!(config.data_dir, Path::new("/d/state"));
-    assert_eq!(config.workers, Some(3));
+    assert_eq!(config.workers, Some(2));
     assert_eq!(config.admin.listen.unwrap().port(), 9464);
     assert_eq!(config.limits.memory, None);
     let resource: Vec<_> = config

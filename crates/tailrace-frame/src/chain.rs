@@ -1,21 +1,31 @@
 //! Chains of partial lines: parts of one record, joined per stream.
 //!
-//! Takes parts in the order of the source, gives the joined record when its full (last) part comes. What a chain holds
-//! is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past the span
-//! limit it is given out truncated too, and the next part starts anew. A chain may go on in the next source, where a
-//! log was rotated in the middle of a record. Never mixes streams, never reorders parts.
+//! Parts arrive in the order of the source; the joined record is emitted when its full (last) part arrives. What a
+//! chain holds is bounded: past the record limit it is given out truncated and the remaining parts are skipped; past
+//! the span limit it is given out truncated too, and the next part starts anew. A chain may continue in the next source,
+//! where a log was rotated in the middle of a record. Never mixes streams, never reorders parts.
 
-use crate::framer::Fate;
+use crate::frames::{Flags, Frames, Piece, SkipReason, Stream};
 use crate::text::{cut_length, emptied, is_blank, without_return};
-use crate::{Flags, Frames, Piece, SkipReason, Stream};
+
+/// What became of a record that began in an earlier source, in an earlier run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was settled with bytes of this source.
+    Settled,
+    /// It ended before this source.
+    Given,
+    /// It had not ended.
+    Open,
+}
 
 /// One line's share of a record.
-pub(crate) struct Part<'a> {
+pub(crate) struct Fragment<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) piece: Piece,
     /// No part follows.
     pub(crate) full: bool,
-    /// The line was cut: what is behind `payload` is lost.
+    /// The line was cut: what is after `payload` is lost.
     pub(crate) cut: bool,
     pub(crate) stream: Stream,
     pub(crate) time_ns: i64,
@@ -84,7 +94,7 @@ impl Chains {
         pieces.map(|piece| piece.start).min()
     }
 
-    /// Goes on with the chains of the source that ended at `end`, where this one begins at `start`.
+    /// Continues the chains of the source that ended at `end`, where this one begins at `start`.
     pub(crate) fn continue_from(&mut self, earlier: &mut Chains, end: u64, start: u64) {
         let Some(earlier) = &mut earlier.by_stream else {
             return;
@@ -139,7 +149,7 @@ impl Chains {
     /// Adds a part to its stream's chain.
     pub(crate) fn add(
         &mut self,
-        part: &Part<'_>,
+        part: &Fragment<'_>,
         record_bytes_max: usize,
         flags: Flags,
         out: &mut Frames,
@@ -225,7 +235,7 @@ impl Chain {
         self.span_before + (offset - self.since)
     }
 
-    fn append(&mut self, part: &Part<'_>, record_bytes_max: usize) {
+    fn append(&mut self, part: &Fragment<'_>, record_bytes_max: usize) {
         if self.pieces.is_empty() {
             self.time_ns = part.time_ns;
             self.parts = 0;

@@ -1,12 +1,13 @@
 //! The envelope of a CRI log line: `<RFC 3339 time> stdout|stderr P|F[:tag...] <payload>`.
 //!
-//! Takes a line without its newline, gives what stands before the payload and where that starts. The form is that of
-//! Kubernetes' design "CRI: logging"; kubelet reads the tags as here: the first one decides. An empty payload may come
-//! without the space before it. Anything else is not CRI.
+//! Parses the envelope of one line (without its newline) and returns its fields and where the payload starts. The form
+//! is that of Kubernetes' design "CRI: logging"; kubelet reads the tags as here: the first one decides. An empty
+//! payload may come without the space before it. Anything else is not CRI.
 
 use memchr::memchr;
 
-use crate::{Stream, stamp, text::without_return};
+use crate::frames::Stream;
+use crate::{stamp, text::without_return};
 
 /// What the envelope says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,16 @@
 //! A line of docker's json-file driver: `{"log":"...\n","stream":"stdout","time":"..."}`, perhaps with `attrs`.
 //!
-//! Takes a line without its newline, gives where the text of `log` stands in it and what the other members say. It is
-//! a reader for what that driver writes, not of JSON at large: members come in any order and unknown ones are stepped
-//! over by their brackets and quotes. A line without a string `log`, or with more behind its closing brace, is none.
+//! Parses one line (without its newline) and returns where the text of `log` stands in it and the values of the other
+//! members. It is a reader for what that driver writes, not of JSON at large: members come in any order and unknown
+//! ones are stepped over by their brackets and quotes. A line without a string `log`, or with more after its closing
+//! brace, is none.
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-use crate::{Stream, stamp};
+use crate::frames::Stream;
+use crate::stamp;
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +121,7 @@ fn skip_whitespace(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The offset behind `byte`, which must be the next but for whitespace.
+/// The offset after `byte`, which must be the next but for whitespace.
 fn expect(line: &[u8], at: usize, byte: u8) -> Option<usize> {
     let at = skip_whitespace(line, at);
     (line.get(at) == Some(&byte)).then_some(at + 1)

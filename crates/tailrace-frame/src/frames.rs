@@ -1,7 +1,7 @@
 //! What framing gives: records, their pieces, skips and counts, in vectors that are reused from batch to batch.
 //!
-//! Takes ranges from the framer, gives them to whoever scans. Copies bytes only into `side`, and only those that do
-//! not lie in one piece in the caller's buffers.
+//! The framer appends to them, the scan reads them. Copies bytes only into `side`, and only those that do not lie
+//! in one piece in the caller's buffers.
 
 use std::ops::{BitOr, BitOrAssign, Range};
 
@@ -15,7 +15,7 @@ pub struct Record {
     pub buffer: u32,
     /// First byte in that buffer.
     pub start: u32,
-    /// Behind the last byte; the line ending is not part of a record.
+    /// After the last byte; the line ending is not part of a record.
     pub end: u32,
     /// What is known of it.
     pub flags: Flags,
@@ -88,7 +88,7 @@ pub struct Piece {
     pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Skip {
     pub source: u32,
     /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
     /// Why they are skipped.
     pub reason: SkipReason,

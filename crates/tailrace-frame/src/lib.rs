@@ -1,9 +1,10 @@
 //! Bytes to records: lines, CRI and docker envelopes, partial joins, multi-line records, size limits.
 //!
-//! Takes the bytes of one source in order, cut anywhere; gives [`Frames`]: records as byte ranges, the pieces of the
-//! source each record is made of, and the spans that were skipped. Every byte of the source ends up in exactly one
-//! piece or skip, wherever the cuts were, and what is held back for a line or a chain is bounded. Never does I/O,
-//! never reads a clock, never looks for JSON inside a record, never fails: what it cannot read stays a raw record.
+//! A [`Framer`] reads the bytes of one source in order, cut anywhere, and appends to [`Frames`]: records as byte
+//! ranges, the pieces of the source each record is made of, and the spans that were skipped. Every byte of the
+//! source ends up in exactly one piece or skip, wherever the cuts were, and what is held back for a line or a chain
+//! is bounded. Never does I/O, never reads a clock, never looks for JSON inside a record, never fails: what it
+//! cannot read stays a raw record.
 //!
 //! ```
 //! use tailrace_frame::{Config, Format, Framer, Frames};
@@ -16,6 +17,7 @@
 //! assert_eq!(frames.content(&frames.records[0], chunk), b"hello, world");
 //! ```
 
+mod config;
 mod framer;
 mod frames;
 // What the framer is made of.
@@ -26,55 +28,7 @@ mod multiline;
 mod stamp;
 mod text;
 
+pub use config::{Config, Format};
 pub use framer::Framer;
 pub use frames::{Flags, Frames, Piece, Record, SIDE, Skip, SkipReason, Stats, Stream};
 pub use multiline::{Multiline, Preset};
-
-/// How the lines of a source are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Each line is a JSON object.
-    Json,
-    /// Each line is plain text.
-    Raw,
-    /// Each line is `<RFC 3339 time> stdout|stderr P|F[:tags] <payload>`, as containerd and CRI-O write them; the
-    /// payloads of partial lines (P) are joined per stream up to the next full line (F).
-    Cri,
-    /// Each line is an object of docker's json-file driver, `{"log":"...\n","stream":"stdout","time":"..."}`; pieces
-    /// are joined per stream until `log` ends in a newline.
-    Docker,
-    /// CRI or docker, decided by the first line that has one of the two envelopes; lines before it are broken ones.
-    Container,
-    /// Decided by the first line that is not blank, for the whole source: CRI, docker, else lines of JSON and text in
-    /// any mixture.
-    Auto,
-}
-
-/// What a [`Framer`] needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How lines are read. Default: `Auto`.
-    pub format: Format,
-    /// The longest record in bytes, line ending and envelope not counted; a longer one is truncated to this, at a
-    /// character's start. Default: 1 MiB.
-    pub record_bytes_max: usize,
-    /// How many bytes of the source a chain of partial lines may span, the lines of other streams between them
-    /// included. Past it the chain is given out as it is, truncated, and later parts become a record of their own:
-    /// an unfinished chain holds back the watermark, so this must be less than what may be read beyond it.
-    /// Default: 8 MiB.
-    pub chain_span_max: u64,
-    /// Which records go on with the one before them; such a join is bounded like a record and like a chain. Default:
-    /// none.
-    pub multiline: Option<Multiline>,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            format: Format::Auto,
-            record_bytes_max: 1 << 20,
-            chain_span_max: 8 << 20,
-            multiline: None,
-        }
-    }
-}

@@ -1,13 +1,13 @@
-//! Multi-line records: which line of plain text goes on with the one before it.
+//! Multi-line records: which line of plain text continues the one before it.
 //!
-//! Takes the records of a source, one for each line, after envelopes and partial lines were dealt with; gives records
-//! joined with `\n`, per stream. Most lines never join and must cost little: a table over their first byte (for some
+//! Works on the records of a source, one for each line, after envelopes and partial lines were handled, and joins
+//! them with `\n`, per stream. Most lines never join and must cost little: a table over their first byte (for some
 //! presets the last one, too) tells whether anything has to be looked at more closely.
 //!
 //! What is decided here and why:
 //!
 //! - A blank line is no record, in a join neither: it is skipped as everywhere and does not end the join.
-//! - The first line of a trace begins a record, even behind the line of a logger that announces it: nothing in it
+//! - The first line of a trace begins a record, even after the line of a logger that announces it: nothing in it
 //!   tells the two cases apart. Who wants them in one record gives `start`.
 //! - What does not fit a join that has reached a limit begins a record of its own: no line is lost.
 //! - A JSON object and a line without the envelope of its source are records of their own.
@@ -22,7 +22,7 @@ use regex::bytes::Regex;
 
 pub use preset::Preset;
 
-use preset::Presets;
+use preset::{Presets, Traces};
 use start::Start;
 
 /// Which lines are joined. Cheap to clone.
@@ -45,12 +45,12 @@ impl Multiline {
         Multiline(Arc::new(Rules::Presets(Presets::new(presets))))
     }
 
-    /// A record begins at each line in which `start` is found; every other line goes on with the one before it.
+    /// A record begins at each line in which `start` is found; every other line continues the one before it.
     pub fn start(start: Regex) -> Multiline {
         Multiline(Arc::new(Rules::Start(Start::new(start))))
     }
 
-    /// Whether `line` goes on with the lines before it in its stream, of which `traces` tells; `before` is the record
+    /// Whether `line` continues the lines before it in its stream, of which `traces` tells; `before` is the record
     /// that it would be added to.
     fn continues(&self, traces: &mut Traces, line: &[u8], before: &[u8]) -> bool {
         match &*self.0 {
@@ -58,13 +58,4 @@ impl Multiline {
             Rules::Start(start) => !start.begins(line),
         }
     }
-}
-
-/// Where in a trace a stream is, for each preset.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Traces {
-    /// By index of the preset in its list; 0 is outside any trace.
-    states: [u8; Preset::COUNT],
-    /// The presets whose state is not 0, a bit for each.
-    inside: u8,
 }

@@ -1,88 +1,35 @@
 //! The time that a container runtime writes: RFC 3339 as Go prints it (`time.RFC3339Nano`), exact to the nanosecond.
 //!
-//! Takes the text alone, gives nanoseconds since the Unix epoch. Only the strict form is a time here: it is also what
-//! tells a CRI line from any other.
+//! Only the strict form is a time here: it is also what tells a CRI line from any other. What a time means is read by
+//! `tailrace_model::time`, which also takes what loggers write.
 
-use chrono::NaiveDate;
+use tailrace_model::time;
 
 /// Nanoseconds since the Unix epoch of `YYYY-MM-DDTHH:MM:SS[.fraction](Z|+HH:MM|-HH:MM)`.
+#[inline]
 pub(crate) fn parse(text: &[u8]) -> Option<i64> {
+    time::parse_usual(text).or_else(|| parse_unusual(text))
+}
+
+/// A time that is not in UTC, has more than nine digits of a fraction or lies in a year far away.
+#[inline(never)]
+fn parse_unusual(text: &[u8]) -> Option<i64> {
     let (head, tail) = text.split_first_chunk::<19>()?;
-    let [
-        _,
-        _,
-        _,
-        _,
-        b'-',
-        _,
-        _,
-        b'-',
-        _,
-        _,
-        b'T',
-        _,
-        _,
-        b':',
-        _,
-        _,
-        b':',
-        _,
-        _,
-    ] = head
-    else {
-        return None;
+    let digits = match tail {
+        [b'.', digits @ ..] => digits,
+        _ => &[],
     };
-    let two = |at: usize| two_digits(head[at], head[at + 1]);
-    let year = i32::try_from(two(0)? * 100 + two(2)?).ok()?;
-    let (fraction_ns, zone) = fraction(tail)?;
-    let date = NaiveDate::from_ymd_opt(year, two(5)?, two(8)?)?;
-    let local = date
-        .and_hms_nano_opt(two(11)?, two(14)?, two(17)?, fraction_ns)?
-        .and_utc();
-    // Subtracted in 128 bits: the difference may fit where the local time does not.
-    let local_ns =
-        i128::from(local.timestamp()) * 1_000_000_000 + i128::from(local.timestamp_subsec_nanos());
-    i64::try_from(local_ns - i128::from(zone_s(zone)?) * 1_000_000_000).ok()
-}
-
-/// The fraction at the start of `tail` in nanoseconds, and what follows it; digits beyond the ninth are cut off.
-fn fraction(tail: &[u8]) -> Option<(u32, &[u8])> {
-    let [b'.', digits @ ..] = tail else {
-        return Some((0, tail));
+    let fraction_bytes = match digits.iter().take_while(|it| it.is_ascii_digit()).count() {
+        0 => 0,
+        count => 1 + count,
     };
-    let count = digits
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let (digits, rest) = digits.split_at(count);
-    let padded = digits
-        .iter()
-        .copied()
-        .chain(std::iter::repeat(b'0'))
-        .take(9);
-    (count > 0).then(|| {
-        (
-            padded.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')),
-            rest,
-        )
-    })
-}
-
-/// Seconds east of UTC.
-fn zone_s(zone: &[u8]) -> Option<i32> {
-    let (sign, hour, minute) = match zone {
-        b"Z" => return Some(0),
-        [b'+', h1, h2, b':', m1, m2] => (1, two_digits(*h1, *h2)?, two_digits(*m1, *m2)?),
-        [b'-', h1, h2, b':', m1, m2] => (-1, two_digits(*h1, *h2)?, two_digits(*m1, *m2)?),
-        _ => return None,
-    };
-    let seconds = i32::try_from(hour * 3600 + minute * 60).ok()?;
-    (hour < 24 && minute < 60).then_some(sign * seconds)
-}
-
-fn two_digits(tens: u8, ones: u8) -> Option<u32> {
-    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
-    (tens < 10 && ones < 10).then(|| u32::from(tens * 10 + ones))
+    let is_zone = matches!(
+        tail[fraction_bytes..],
+        [b'Z'] | [b'+' | b'-', _, _, b':', _, _]
+    );
+    let is_strict = head[10] == b'T' && is_zone;
+    let text = std::str::from_utf8(text).ok().filter(|_| is_strict)?;
+    time::parse_rfc3339(text, 0)
 }
 
 #[cfg(test)]
@@ -124,6 +71,14 @@ mod tests {
             ("2026-01-02T03:04:05+0200", None),
             ("2026-01-02T03:04:05+24:00", None),
             ("2026-01-02t03:04:05Z", None),
+            ("2026-01-02 03:04:05Z", None),
+            ("2026-01-02T03:04:05,5Z", None),
+            ("2026-01-02T03:04:05 Z", None),
+            ("2026-01-02T03:04:05UTC", None),
+            ("2026-01-02T03:04:05+02", None),
+            ("2026-01-02T03:04:05.5 +02:00", None),
+            ("2026-01-02T03:04:05.5+2:000", None),
+            ("1600-01-02T03:04:05Z", None),
             ("", None),
         ] {
             assert_eq!(parse(text.as_bytes()), ns, "{text}");

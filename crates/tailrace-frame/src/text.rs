@@ -1,11 +1,11 @@
 //! Small rules about bytes that several ways through the framer share: what is blank, what ends a line, where a
-//! record that is too long is cut. Takes slices, gives slices and lengths; knows no envelope.
+//! record that is too long is cut. Functions on slices that know no envelope.
 
 /// Memory that an idle framer keeps in one buffer; more is given back once it is no longer needed.
 pub(crate) const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// Whether a line is sure to be longer than `limit`, of which at least `limit + 2` bytes or all are known; a carriage
-/// return directly behind the limit may still turn out to be the line's ending.
+/// return directly after the limit may still turn out to be the line's ending.
 pub(crate) fn is_overlong(text: &[u8], limit: usize) -> bool {
     text.len() > limit.saturating_add(1) || (text.len() > limit && text[limit] != b'\r')
 }
@@ -32,7 +32,7 @@ pub(crate) fn without_return(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\r").unwrap_or(text)
 }
 
-/// The length of `content` cut to at most `limit` bytes, without the start of a UTF-8 character that goes on behind.
+/// The length of `content` cut to at most `limit` bytes, without the start of a UTF-8 character that continues after.
 pub(crate) fn cut_length(content: &[u8], limit: usize) -> usize {
     if content.len() <= limit {
         return content.len();

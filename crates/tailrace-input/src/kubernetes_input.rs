@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tailrace_kubernetes::Source;
+use tailrace_kubernetes::MetadataSource;
 use tailrace_schema::Diagnostic;
 use tailrace_schema::kind::{
     Boolean, DAY, FilePath, HOUR, KIB, List, MIB, NameGlob, SECOND, Size, Text, Time,
@@ -190,13 +190,13 @@ fn check(input: &KubernetesInput, node: &Node, reader: &mut Reader<'_>) -> bool 
 fn pods_config(input: &KubernetesInput) -> tailrace_kubernetes::Config {
     let kubeconfig = input.kubeconfig.clone();
     let source = match input.metadata {
-        Metadata::Api => Source::Api { kubeconfig },
-        Metadata::Kubelet => Source::Kubelet {
+        Metadata::Api => MetadataSource::Api { kubeconfig },
+        Metadata::Kubelet => MetadataSource::Kubelet {
             url: input.kubelet.clone().unwrap_or_else(kubelet_of_node),
             kubeconfig,
             skip_verify: input.kubelet_skip_verify,
         },
-        Metadata::Path => Source::Path,
+        Metadata::Path => MetadataSource::Path,
     };
     tailrace_kubernetes::Config {
         node_name: node_name(input),

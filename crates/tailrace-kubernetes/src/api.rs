@@ -1,5 +1,5 @@
-//! The API server as the source: one list of this node's pods, then one watch from its version on. Takes a
-//! client, changes the store. Every request has the node's field selector: RBAC cannot narrow pods to one node.
+//! The API server as the source: one list of this node's pods, then one watch from its version on. Updates the
+//! store through a client. Every request has the node's field selector: RBAC cannot narrow pods to one node.
 //!
 //! The list is asked for with `resourceVersion=0`, which the API server answers from its memory. It may be a
 //! little old, which does no harm: what is gone by it is only marked so and kept, and the watch brings it up to
@@ -41,7 +41,7 @@ const WATCH_MIN: Duration = Duration::from_secs(1);
 const PERMISSION: &str =
     "; the service account needs get, list and watch on pods in all namespaces";
 
-/// Follows the pods of the node. Never returns; what fails is told to `health` and tried again.
+/// Follows the pods of the node. Never returns; a failure is reported to `health` and retried.
 pub(crate) async fn follow(
     store: &Store,
     health: &Health,

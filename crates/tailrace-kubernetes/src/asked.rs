@@ -1,5 +1,5 @@
-//! The logs whose metadata is awaited, and since when. Takes the time, never reads a clock. How many are
-//! kept after they were given up is bounded.
+//! The logs whose metadata is awaited, and since when. The caller passes the time; no clock is read. How
+//! many are kept after they were given up is bounded.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

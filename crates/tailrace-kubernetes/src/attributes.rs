@@ -1,5 +1,5 @@
-//! The resource attributes of a container, named and computed as OpenTelemetry says. Takes names and facts,
-//! gives attributes in a fixed order, each key once. Never looks at a record.
+//! The resource attributes of a container, named and computed as OpenTelemetry says. Attributes are made of
+//! names and facts, in a fixed order, each key once. Never looks at a record.
 
 use crate::facts::{Facts, Owner};
 use crate::image::Image;
@@ -18,7 +18,7 @@ pub enum Attribute {
 }
 
 /// Takes what the path says, gives the attributes known from it alone. The service is the pod itself as far
-/// as the path can tell.
+/// as the path can say.
 pub fn path_attributes(log: &PodLog, node_name: Option<&str>) -> Vec<(Box<str>, Attribute)> {
     of_path(log, node_name).0
 }
@@ -104,7 +104,7 @@ fn service(
     }
 }
 
-/// The pod's owner and the owner's owner, which its name tells: nothing but pods is asked for.
+/// The pod's owner and the owner's owner, which its name contains: nothing but pods is asked for.
 fn owners(facts: &Facts) -> Vec<(&'static str, &str)> {
     let Some(Owner { kind, name }) = &facts.owner else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! How long to wait before the next attempt. Takes the number of failures and random bits, gives a time.
+//! How long to wait before the next attempt. The delay is a function of the number of failures and
+//! random bits.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

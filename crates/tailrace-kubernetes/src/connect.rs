@@ -1,5 +1,6 @@
-//! Clients of the API server and the kubelet. Takes where the credentials are, gives a client. Each one is
-//! made of what the files hold now; kube-rs reads the token and, in a pod, the CA again once a minute by itself.
+//! Clients of the API server and the kubelet. A client is built from the credentials that the configuration
+//! names. Each one is made of what the files hold now; kube-rs reads the token and, in a pod, the CA again once
+//! a minute by itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Why the pods of this node cannot be followed with this configuration. What goes wrong afterwards is no
-//! error: it is retried, counted and told by [`crate::Status`].
+//! error: it is retried, counted and reported by [`crate::Status`].
 
 use std::path::PathBuf;
 

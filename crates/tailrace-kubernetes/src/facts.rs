@@ -1,5 +1,5 @@
-//! What is kept of a pod: no more than its attributes and the rules need. Takes the pods of the API as they
-//! come, gives one record of each that also knows the instances of its containers seen before.
+//! What is kept of a pod: no more than its attributes and the rules need. Each pod of the API becomes one
+//! record, which also knows the instances of its containers seen before.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,7 @@ impl Facts {
         container.instances.get(&restart_count)
     }
 
-    /// Whether a later status may still name this instance: the kubelet tells of a container some time
+    /// Whether a later status may still name this instance: the kubelet reports a container some time
     /// after it wrote its first lines. Of those before the latest one it never will.
     pub(crate) fn may_name(&self, container: &str, restart_count: u32) -> bool {
         let container = self.containers.get(container);

@@ -1,5 +1,5 @@
-//! How it goes with the API server or the kubelet. Takes failures and successes, gives counts and, while
-//! something is wrong, a text that says what to do about it.
+//! How it goes with the API server or the kubelet. Counts failures and successes and, while something is
+//! wrong, has a text that says what to do about it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -60,7 +60,7 @@ impl Health {
             other => chain(other),
         };
         let hint = match failure.code() {
-            Some(401) => "; the credentials were refused: look at the service account's token",
+            Some(401) => "; the credentials were refused: check the service account's token",
             Some(403) => permission,
             _ => "",
         };

@@ -1,4 +1,4 @@
-//! References to images. Takes what a pod's spec or status says, gives its parts. Never asks a registry.
+//! References to images. Splits what a pod's spec or status says into its parts. Never asks a registry.
 
 /// `NAME[:TAG][@DIGEST]`, cut as the reference library of the OCI distribution does.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The kubelet of this node as the source: its `/pods`, polled. Takes a client, changes the store.
+//! The kubelet of this node as the source: its `/pods`, polled. Updates the store through a client.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ const BUSY: Duration = Duration::from_secs(1);
 const PERMISSION: &str =
     "; the service account needs get on nodes/pods, or on nodes/proxy before 1.33";
 
-/// Polls the kubelet. Never returns; what fails is told to `health` and tried again.
+/// Polls the kubelet. Never returns; a failure is reported to `health` and retried.
 pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> Infallible {
     let mut backoff = Backoff::default();
     let mut client = None;

@@ -1,4 +1,4 @@
-//! What the path of a container's log says. Takes a path, gives names. Never looks at the file.
+//! What the path of a container's log says. Parses a path into names. Never looks at the file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -55,7 +55,7 @@ fn name(part: Component<'_>) -> Option<&OsStr> {
     }
 }
 
-/// The number before `.log`, whatever rotation wrote behind it, UTF-8 or not.
+/// The number before `.log`, whatever rotation wrote after it, UTF-8 or not.
 fn restart_count(file: &[u8]) -> Option<u32> {
     let digits = file.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = file.split_at(digits);

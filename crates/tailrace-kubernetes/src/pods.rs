@@ -1,85 +1,21 @@
-//! The pods of this node, from the configured source. Takes a configuration and a runtime, gives a handle
-//! that answers at once; its tasks end when the last handle is dropped.
+//! The pods of this node, from the configured source. [`Pods`] is a handle that answers at once; its
+//! tasks end when the last handle is dropped.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use crate::config::{Config, MetadataSource};
 use crate::connect::{Connect, Elsewhere, connector};
+use crate::container::Container;
 use crate::error::{Error, Kind};
 use crate::health::Health;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
-use crate::store::{Container, Lookup, OnChange, Store};
+use crate::store::{Lookup, OnChange, Store};
 use crate::{api, kubelet};
-
-/// Who is asked for metadata.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// The API server: one watch of the pods of [`Config::node_name`].
-    Api {
-        /// Access other than the pod's service account.
-        kubeconfig: Option<PathBuf>,
-    },
-    /// This node's kubelet, polled.
-    Kubelet {
-        /// Such as `https://10.0.0.1:10250`.
-        url: String,
-        /// Access other than the pod's service account.
-        kubeconfig: Option<PathBuf>,
-        /// Takes any certificate: many kubelets sign their own. The token is shown to whoever answers.
-        skip_verify: bool,
-    },
-    /// Nobody: what the path says is all.
-    Path,
-}
-
-/// Which pods' metadata is taken from where, and what becomes of it.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Who is asked.
-    pub source: Source,
-    /// The node the agent runs on. [`Source::Api`] needs it.
-    pub node_name: Option<String>,
-    /// Globs of labels that become `k8s.pod.label.KEY`.
-    pub labels: Vec<String>,
-    /// Globs of annotations that become `k8s.pod.annotation.KEY`.
-    pub annotations: Vec<String>,
-    /// Whether `app.kubernetes.io/*` labels name the service.
-    pub service_from_labels: bool,
-    /// Only pods with such labels are read: `a=b,c!=d,e in (x,y),!f`. Empty: all.
-    pub pod_selector: String,
-    /// How long an answer is awaited at most.
-    pub metadata_wait: Duration,
-    /// How long a deleted pod is remembered.
-    pub remember_deleted: Duration,
-}
-
-impl Config {
-    /// The defaults.
-    pub fn new(source: Source) -> Config {
-        Config {
-            source,
-            node_name: None,
-            labels: Vec::new(),
-            annotations: Vec::new(),
-            service_from_labels: false,
-            pod_selector: String::new(),
-            metadata_wait: Duration::from_secs(5),
-            remember_deleted: Duration::from_secs(600),
-        }
-    }
-
-    /// Whether its globs and its selector can be read. What depends on where the agent runs is not looked at.
-    pub fn check(&self) -> Result<(), Error> {
-        Rules::new(self)?;
-        Ok(())
-    }
-}
 
 /// How it goes, for metrics and the admin page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,8 +58,8 @@ impl Pods {
     /// that does not answer is no failure.
     pub fn start(config: Config, runtime: &Handle, on_change: OnChange) -> Result<Pods, Error> {
         let connect = match &config.source {
-            Source::Api { kubeconfig } => connector(kubeconfig.as_deref(), None)?,
-            Source::Kubelet {
+            MetadataSource::Api { kubeconfig } => connector(kubeconfig.as_deref(), None)?,
+            MetadataSource::Kubelet {
                 url,
                 kubeconfig,
                 skip_verify,
@@ -134,7 +70,7 @@ impl Pods {
                 };
                 connector(kubeconfig.as_deref(), Some(elsewhere))?
             }
-            Source::Path => {
+            MetadataSource::Path => {
                 Rules::new(&config)?;
                 return Ok(Pods(Arc::new(Inner {
                     store: None,
@@ -164,7 +100,7 @@ impl Pods {
         let health = Arc::new(Health::default());
         let source = {
             let (store, health) = (Arc::clone(&store), Arc::clone(&health));
-            if matches!(config.source, Source::Api { .. }) {
+            if matches!(config.source, MetadataSource::Api { .. }) {
                 let node_name = checked_node_name(config.node_name)?;
                 runtime.spawn(async move {
                     match api::follow(&store, &health, &connect, &node_name).await {}

@@ -1,14 +1,13 @@
-//! Which labels and annotations become attributes, and which exclude a container's log. Takes the facts of a
-//! pod, gives a verdict. Never changes them.
+//! Which labels and annotations become attributes, and which exclude a container's log. They judge the
+//! labels and annotations of a pod. Never changes them.
 
 use std::collections::BTreeMap;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use kube::core::{Selector, SelectorExt};
 
-use crate::error::Kind;
-use crate::facts::Facts;
-use crate::pods::Config;
+use crate::config::Config;
+use crate::error::{Error, Kind};
 use crate::selector;
 
 /// Annotations with this prefix are resource attributes by their own name.
@@ -77,21 +76,33 @@ impl Rules {
         });
     }
 
-    /// Gives the rule by which the log is not to be read.
-    pub(crate) fn excluded(&self, facts: &Facts) -> Option<&'static str> {
+    /// The rule by which the log of a pod with these labels and annotations is not to be read.
+    pub(crate) fn excluded(
+        &self,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Option<&'static str> {
         let is = |value: Option<&String>, wanted: &str| {
             value.is_some_and(|value| value.eq_ignore_ascii_case(wanted))
         };
         for (key, value, rule) in EXCLUDING_ANNOTATIONS {
-            if is(facts.annotations.get(key), value) {
+            if is(annotations.get(key), value) {
                 return Some(rule);
             }
         }
         let (key, value, rule) = EXCLUDING_LABEL;
-        if is(facts.labels.get(key), value) {
+        if is(labels.get(key), value) {
             return Some(rule);
         }
-        (!self.selector.matches(&facts.labels)).then_some(BY_SELECTOR)
+        (!self.selector.matches(labels)).then_some(BY_SELECTOR)
+    }
+}
+
+impl Config {
+    /// Whether its globs and its selector can be read. What depends on where the agent runs is not looked at.
+    pub fn check(&self) -> Result<(), Error> {
+        Rules::new(self)?;
+        Ok(())
     }
 }
 

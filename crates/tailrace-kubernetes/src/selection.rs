@@ -1,5 +1,5 @@
-//! Which containers are read at all, by what their paths say. Takes names, gives a verdict. What only the
-//! pod's metadata can tell is in [`crate::Container::excluded`].
+//! Which containers are read at all, by what their paths say. The decision depends on the names in the
+//! path. What only the pod's metadata can say is in [`crate::Container::excluded`].
 
 use globset::GlobSet;
 

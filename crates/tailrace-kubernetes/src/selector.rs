@@ -1,4 +1,5 @@
-//! Label selectors as kubectl takes them. Takes text, gives a selector or what is wrong and where.
+//! Label selectors as kubectl takes them. Parses text into a selector, or reports what is wrong and
+//! where.
 //!
 //! ```text
 //! selector    = [ requirement { "," requirement } ]

@@ -1,16 +1,16 @@
-//! The pods that are known, and the answers made of them. Takes pods as they appear, change and go, and
-//! questions; gives an answer at once, always. Never does I/O.
+//! The pods that are known, and the answers made of them. It is updated as pods appear, change and go, and
+//! answers every question at once. Never does I/O.
 //!
 //! Why a log is not sent without its labels though they could be had:
 //! - a pod that was never seen is awaited ([`Lookup::Awaited`]) until `metadata_wait` after it was first asked
 //!   for; every end of such a wait moves [`Store::version`], as does every change of a pod, so that a reader
 //!   that asks again whenever it moved never misses an answer;
 //! - a pod that is gone is kept for `remember_deleted`, and longer while a reader holds its [`Container`]. At
-//!   most [`DELETED_MAX`] are: beyond that the oldest goes.
+//!   most [`pods::DELETED_MAX`] are: beyond that the oldest goes.
 //!
 //! An answer changes only if what it says changed: a status that only moves a condition gives the same `Arc`.
 
-mod pods;
+pub(crate) mod pods;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,47 +20,23 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::asked::Asked;
-use crate::attributes::{Attribute, path_attributes};
+use crate::container::Container;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
 
-pub(crate) use pods::KnownPods;
+use pods::KnownPods;
 
 /// What is known of a log's container now.
 #[derive(Clone, Debug)]
 pub enum Lookup {
-    /// All that can be told.
+    /// All that can be known.
     Known(Arc<Container>),
     /// The answer may still come: read this log later.
     Awaited,
-    /// The answer did not come in time. What the path tells is here; more may still come.
+    /// The answer did not come in time. What the path says is here; more may still come.
     Unknown(Arc<Container>),
 }
-
-/// What is said of a container's log.
-#[derive(Debug, PartialEq)]
-pub struct Container {
-    /// Resource attributes, each key once.
-    pub attributes: Vec<(Box<str>, Attribute)>,
-    /// The rule by which the log is not to be read, if there is one.
-    pub excluded: Option<&'static str>,
-    /// Another one for other content. Zero for what is known from the path alone.
-    pub revision: u64,
-}
-
-impl Container {
-    pub(crate) fn of_path(log: &PodLog, node_name: Option<&str>) -> Arc<Container> {
-        Arc::new(Container {
-            attributes: path_attributes(log, node_name),
-            excluded: None,
-            revision: 0,
-        })
-    }
-}
-
-/// Of pods that are gone, at most this many are remembered.
-pub(crate) const DELETED_MAX: usize = 2048;
 
 pub(crate) type OnChange = Arc<dyn Fn() + Send + Sync>;
 

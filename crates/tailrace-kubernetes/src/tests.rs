@@ -16,7 +16,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::attributes::Attribute;
-use crate::pods::{Config, Pods, Source};
+use crate::config::{Config, MetadataSource};
+use crate::pods::Pods;
 use crate::{Container, Lookup, PodLog};
 
 use fake::Fake;
@@ -83,7 +84,7 @@ fn api_config() -> Config {
     Config {
         node_name: Some(NODE.to_owned()),
         labels: vec!["*".to_owned()],
-        ..Config::new(Source::Api { kubeconfig: None })
+        ..Config::new(MetadataSource::Api { kubeconfig: None })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Walking JSON text (RFC 8259) that is already valid UTF-8, without building a tree.
 //!
-//! Takes text, gives [`Value`]s that borrow from it: a kind and the value's own text. Grammar is checked wherever a
-//! value is crossed, nesting of any depth is followed by a loop and a bit stack (never by recursion), and no function
-//! here allocates unless its name says so (`unescape`, `unescaped`, `write_string`) or nesting is deeper than 128 levels,
-//! of which each takes a bit. Numbers are never converted: their text is exact, what it means is the caller's decision.
-//! Beyond RFC 8259, `NaN`, `Infinity` and `-Infinity` are numbers, as Python and Go write them.
+//! A [`Value`] borrows from the text that it was found in: a kind and the value's own text. Grammar is checked wherever
+//! a value is crossed, nesting of any depth is followed by a loop and a bit stack (never by recursion), and no function
+//! here allocates unless its name says so (`unescape`, `unescaped`, `write_string`) or nesting is deeper than 128
+//! levels, of which each takes a bit. Numbers are never converted: their text is exact, what it means is the caller's
+//! decision. Beyond RFC 8259, `NaN`, `Infinity` and `-Infinity` are numbers, as Python and Go write them.
 //!
 //! ```
 //! use tailrace_model::json::{Kind, Step, get_path, parse_value};
@@ -18,109 +18,19 @@
 mod digits;
 mod grammar;
 mod number;
+mod parse;
 mod path;
 mod string;
+mod value;
 mod walk;
 
 pub use digits::eight_digits;
 pub use number::{exact_integer, not_finite};
+pub use parse::{first_value, parse_value, plain_len, skip_whitespace, string_end, value_end};
 pub use path::{Step, get_path};
 pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
+pub use value::{Kind, Value};
 pub use walk::{Elements, Members};
-
-/// What a JSON value is. The numbers are the tags that stand beside untyped columns; an absent key has no tag.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `null`
-    Null = 0,
-    /// A string.
-    String = 1,
-    /// A number without fraction and exponent, of any size.
-    Integer = 2,
-    /// A number with a fraction or an exponent, or one that is not finite.
-    Float = 3,
-    /// `true` or `false`
-    Bool = 4,
-    /// An object.
-    Object = 5,
-    /// An array.
-    Array = 6,
-}
-
-impl Kind {
-    /// The kind with this tag, if there is one.
-    pub const fn from_u8(tag: u8) -> Option<Kind> {
-        Some(match tag {
-            0 => Kind::Null,
-            1 => Kind::String,
-            2 => Kind::Integer,
-            3 => Kind::Float,
-            4 => Kind::Bool,
-            5 => Kind::Object,
-            6 => Kind::Array,
-            _ => return None,
-        })
-    }
-}
-
-/// One JSON value, borrowed from the text it was found in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value<'a> {
-    /// What it is.
-    pub kind: Kind,
-    /// Its text: of a string what stands between the quotes, still escaped if `escaped`; of anything else the whole
-    /// value without the whitespace around it.
-    pub text: &'a str,
-    /// A string that holds at least one backslash; always false for other kinds.
-    pub escaped: bool,
-}
-
-/// The value that `text` is, if it is exactly one JSON value with nothing but whitespace around it.
-pub fn parse_value(text: &str) -> Option<Value<'_>> {
-    let (value, end) = first_value(text, 0)?;
-    let rest = grammar::skip_whitespace(text.as_bytes(), end);
-    (rest == text.len()).then_some(value)
-}
-
-/// The value that starts at byte `at` of `text` (or after whitespace there) and the offset of the byte behind it.
-/// What follows the value is not looked at, except that a number takes all bytes that belong to it.
-#[inline]
-pub fn first_value(text: &str, at: usize) -> Option<(Value<'_>, usize)> {
-    let bytes = text.as_bytes();
-    let start = grammar::skip_whitespace(bytes, at);
-    let span = grammar::value(bytes, start)?;
-    let quotes = usize::from(span.kind == Kind::String);
-    let value = Value {
-        kind: span.kind,
-        text: text.get(start + quotes..span.end - quotes)?,
-        escaped: span.escaped,
-    };
-    Some((value, span.end))
-}
-
-/// The string whose opening quote is at byte `at`: the offset behind its closing quote, and whether anything in it is
-/// escaped. The bytes are those of a `str`.
-pub fn string_end(text: &[u8], at: usize) -> Option<(usize, bool)> {
-    grammar::string_end(text, at)
-}
-
-/// The offset behind the value that starts at byte `at`. The bytes are those of a `str`.
-pub fn value_end(text: &[u8], at: usize) -> Option<usize> {
-    grammar::value(text, at).map(|span| span.end)
-}
-
-/// How many of eight bytes stand before the first quote, backslash or control character.
-#[inline]
-pub fn plain_len(text: [u8; 8]) -> usize {
-    grammar::special(text).trailing_zeros() as usize / 8
-}
-
-/// The offset of the first byte of `text` at or behind `at` that is not whitespace.
-#[inline]
-pub fn skip_whitespace(text: &str, at: usize) -> usize {
-    grammar::skip_whitespace(text.as_bytes(), at)
-}
 
 #[cfg(test)]
 mod tests {

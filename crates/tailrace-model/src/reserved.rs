@@ -1,7 +1,7 @@
 //! Names with a meaning of their own: reserved columns of the SQL table, and the JSON keys that OTLP fields come from.
 //!
-//! Takes a name, gives what it stands for. A reserved name wins over a JSON key of that name, which is then reached
-//! as `json->'name'`. Names are exact, case included. Never looks at a record.
+//! Maps a name to what it stands for. A reserved name wins over a JSON key of that name, which is then reached as
+//! `json->'name'`. Names are exact, case included. Never looks at a record.
 
 /// What a reserved column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! Severity: from what sources write to OpenTelemetry's severity numbers.
 //!
-//! Takes a level as text or number, gives 1 to 24, or 0 for "unspecified". Never guesses: a spelling that is not in the
+//! Maps a level, as text or number, to 1 to 24, or to 0 for "unspecified". Never guesses: a spelling that is not in the
 //! table is 0 and the text is kept by the caller. The table is Appendix B of the log data model plus the spellings of
 //! common loggers; where a source has one level in a range it is the range's smallest number.
 
@@ -24,7 +24,7 @@ pub fn number_of_usual(text: &[u8]) -> Option<u8> {
 }
 
 /// As [`number_of_usual`], of text whose first bytes are in a word, the first of all in the lowest byte. What is in the
-/// word behind the text is anything.
+/// word after the text is anything.
 #[inline]
 pub fn number_of_short(first: u64, len: usize) -> Option<u8> {
     const fn word<const N: usize>(text: &[u8; N]) -> u64 {

@@ -1,7 +1,7 @@
 //! Times as nanoseconds since the Unix epoch, UTC: exact, never through floating point.
 //!
-//! Takes text (RFC 3339, or a number in a unit told by its magnitude), gives an `i64`, and writes it back. Never
-//! reads a clock or a time-zone database. A time that nanoseconds in an `i64` cannot hold (before 1677-09-21 or after
+//! Parses text (RFC 3339, or a number in a unit told by its magnitude) to an `i64`, and writes it back. Never reads a
+//! clock or a time-zone database. A time that nanoseconds in an `i64` cannot hold (before 1677-09-21 or after
 //! 2262-04-11) and a leap second (`:60`) are no times here.
 
 mod epoch;

@@ -28,7 +28,7 @@ use crate::jobs::Jobs;
 use crate::ledger::{PipelineLedger, SourceLag};
 use crate::metrics::Metrics;
 use crate::outputs::OutputHandle;
-use crate::pipeline::{self, Built, Opened, Pipeline, Surroundings};
+use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
 use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::PipelinePlan;
 use crate::reload::Reload;
@@ -451,7 +451,7 @@ impl Around {
         (runtime, faults): (&Runtime, &Faults),
     ) -> Result<Built, Error> {
         self.built += 1;
-        let around = Surroundings {
+        let around = BuildContext {
             id: PipelineId(self.built),
             queue_bytes: share,
             jobs: &self.jobs,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames, Piece};
-use tailrace_scan::{Hits, Sweeper};
+use tailrace_scan::{Hits, NewlineSearcher};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
@@ -46,7 +46,7 @@ pub(crate) struct Lane {
     tracker: Arc<Tracker>,
     sources: Mutex<Sources>,
     orders: Arc<Orders<Ready>>,
-    whose: Whose,
+    mode: LaneMode,
     /// How many records a framed batch has at most, but for the last lines' more: what is made of them takes memory by the
     /// record, however short they are.
     records_max: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Lane {
 
 /// Whose records a lane frames.
 #[derive(Debug)]
-enum Whose {
+enum LaneMode {
     /// Those of the outputs that take part in the shared reading; changes under the lock of the sources.
     Shared(Vec<AtomicBool>),
     /// Those of one output, which is behind.
@@ -77,7 +77,7 @@ pub(crate) struct Framed {
     pub frames: Frames,
     /// The chunk buffer and the side buffer.
     pub buffers: Vec<Bytes>,
-    /// What the sweep over the chunk buffer found besides newlines.
+    /// What the newline search over the chunk buffer found besides newlines.
     pub hits: Option<Hits>,
     /// Source runs, covering all records in order.
     pub runs: Vec<SourceRun>,
@@ -114,7 +114,7 @@ impl Lane {
     ) -> Self {
         let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
-            whose: Whose::Shared(attached.collect()),
+            mode: LaneMode::Shared(attached.collect()),
             queue: BatchQueue::new(bytes_waiting_max),
             unfinished: Unfinished::default(),
             frame,
@@ -129,7 +129,7 @@ impl Lane {
     /// A lane for what one output reads again.
     pub(crate) fn catching_up(self, output: usize) -> Self {
         Self {
-            whose: Whose::CatchUp(output),
+            mode: LaneMode::CatchUp(output),
             ..self
         }
     }
@@ -137,9 +137,9 @@ impl Lane {
     /// Which outputs take part in the shared reading.
     pub(crate) fn attached(&self) -> Vec<bool> {
         let load = |attached: &AtomicBool| attached.load(Ordering::Acquire);
-        match &self.whose {
-            Whose::Shared(attached) => attached.iter().map(load).collect(),
-            Whose::CatchUp(_) => Vec::new(),
+        match &self.mode {
+            LaneMode::Shared(attached) => attached.iter().map(load).collect(),
+            LaneMode::CatchUp(_) => Vec::new(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Lane {
     ) -> bool {
         let _nothing_is_framed = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let agreed = agreed();
-        if let (true, Whose::Shared(attached)) = (agreed, &self.whose) {
+        if let (true, LaneMode::Shared(attached)) = (agreed, &self.mode) {
             attached[output].store(attach, Ordering::Release);
         }
         agreed
@@ -172,17 +172,17 @@ impl Lane {
     }
 
     /// Frames the oldest batch that waits, or as much of it as may be one framed batch, and says whether some of it is
-    /// left; `None` if there is none. `sweeper` finds the newlines of its buffer, `memory` is taken for the records.
+    /// left; `None` if there is none. `searcher` finds the newlines of its buffer, `memory` is taken for the records.
     pub(crate) fn frame_next(
         &self,
-        sweeper: Sweeper<'_>,
+        searcher: NewlineSearcher<'_>,
         memory: &mut Frames,
     ) -> Option<(Framed, bool)> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
         let batch = self.queue.pop()?;
         let frames = std::mem::take(memory);
-        let (framed, rest) = self.frame(&mut sources, batch, sweeper, frames);
+        let (framed, rest) = self.frame(&mut sources, batch, searcher, frames);
         let is_cut = rest.is_some();
         if let Some(rest) = rest {
             self.queue.put_back(rest);
@@ -194,12 +194,12 @@ impl Lane {
         &self,
         sources: &mut Sources,
         mut batch: RawBatch,
-        sweeper: Sweeper<'_>,
+        searcher: NewlineSearcher<'_>,
         frames: Frames,
     ) -> (Framed, Option<RawBatch>) {
         batch.room = None;
         let bytes = batch.bytes.clone();
-        let mut sweep = sweeper.over(&bytes);
+        let mut search = searcher.over(&bytes);
         let mut framed = Framed {
             frames,
             observed_ns: batch.observed_ns,
@@ -261,7 +261,7 @@ impl Lane {
                     self.facts.refresh(&mut source.facts);
                     let max = self.records_max;
                     let framed =
-                        source.push(&bytes, start..end, &mut sweep, max, &mut framed.frames);
+                        source.push(&bytes, start..end, &mut search, max, &mut framed.frames);
                     framed_to = framed;
                     left = (framed < end).then_some(SourceEvent::Chunk {
                         slot,
@@ -279,8 +279,8 @@ impl Lane {
         sources.end_batch();
         let mut left = left.into_iter().chain(events).peekable();
         let is_cut = left.peek().is_some();
-        // Of a batch that is cut it is not swept what the next one sweeps again.
-        framed.hits = if is_cut { None } else { sweep.finish() };
+        // Of a batch that is cut, the next one searches the rest again.
+        framed.hits = if is_cut { None } else { search.finish() };
         framed.credit = match is_cut {
             true => batch.cut(framed_to, left),
             false => batch.credit.take(),
@@ -302,9 +302,9 @@ impl Lane {
     /// Tells the tracker what was framed, and notes for whom it is.
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
-        let reading = match &self.whose {
-            Whose::Shared(_) => Reading::Shared(&attached),
-            Whose::CatchUp(output) => Reading::CatchUp(*output),
+        let reading = match &self.mode {
+            LaneMode::Shared(_) => Reading::Shared(&attached),
+            LaneMode::CatchUp(output) => Reading::CatchUp(*output),
         };
         if !framed.frames.records.is_empty() {
             framed.turns = self.orders.take(|output| match reading {

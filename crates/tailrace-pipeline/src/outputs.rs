@@ -16,7 +16,7 @@ use crate::crashed::{self, Crashed, CrashedBatch, LogLimit};
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, SharedCompression};
 use crate::metrics::OutputMetrics;
-use crate::pipeline::Surroundings;
+use crate::pipeline::BuildContext;
 use crate::request::Part;
 use crate::set_aside::SetAside;
 use crate::wake::Readers;
@@ -70,7 +70,7 @@ impl OutputHandle {
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<SetAside>,
-        around: &Surroundings<'_>,
+        around: &BuildContext<'_>,
     ) -> (Self, JoinHandle<()>) {
         let Opened { transport, drive } = open;
         let driver = Arc::new(Driver {

@@ -66,7 +66,7 @@ pub(crate) struct Pipeline {
 }
 
 /// What a pipeline is built with, besides its plan.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct BuildContext<'a> {
     pub(crate) id: PipelineId,
     /// This pipeline's share of what may be in flight.
     pub(crate) queue_bytes: u64,
@@ -140,7 +140,7 @@ pub(crate) fn check_nodes(plan: &PipelinePlan, runtime: &Handle) -> Result<(), E
 }
 
 /// Builds one pipeline: nothing reads yet.
-pub(crate) fn build(opened: Opened, mut around: Surroundings<'_>) -> Result<Built, Error> {
+pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Built, Error> {
     let Opened {
         plan,
         outputs: open,
@@ -393,7 +393,7 @@ fn in_flight_max(queue_bytes: u64, share: u64, outputs: usize) -> u64 {
 /// where none does (the file was renamed).
 fn open_inputs(
     plan: &PipelinePlan,
-    around: &mut Surroundings<'_>,
+    around: &mut BuildContext<'_>,
 ) -> Result<Vec<Box<dyn tailrace_input::Input>>, Error> {
     let failed = |source| Kind::Input {
         pipeline: plan.name.clone(),

@@ -209,18 +209,6 @@ fn sql_type(ty: config::ColumnType) -> sql::Type {
     }
 }
 
-fn scan_type(ty: sql::Type) -> scan::Type {
-    match ty {
-        sql::Type::Open => scan::Type::Open,
-        sql::Type::Value => scan::Type::Value,
-        sql::Type::Text => scan::Type::Text,
-        sql::Type::Int64 => scan::Type::Int64,
-        sql::Type::Float64 => scan::Type::Float64,
-        sql::Type::Boolean => scan::Type::Boolean,
-        sql::Type::Timestamp => scan::Type::Timestamp,
-    }
-}
-
 /// Asks the scanner for a column it knows how to make; the others are facts of the source.
 fn column_from(
     column: &sql::Column,
@@ -228,21 +216,21 @@ fn column_from(
     pod_facts: &mut Vec<String>,
 ) -> ColumnFrom {
     let source = match &column.source {
-        sql::Source::Key(steps) => scan::Source::Key(steps.clone()),
-        sql::Source::Reserved(reserved, name) => match reserved {
+        sql::ColumnSource::Key(steps) => scan::ColumnSource::Key(steps.clone()),
+        sql::ColumnSource::Reserved(reserved, name) => match reserved {
             Reserved::FileName => return ColumnFrom::Fact(Fact::FileName),
             Reserved::FilePath => return ColumnFrom::Fact(Fact::FilePath),
             Reserved::Kubernetes | Reserved::Container => {
                 pod_facts.push(name.to_string());
                 return ColumnFrom::Fact(Fact::OfPod(pod_facts.len() - 1));
             }
-            other => scan::Source::Reserved(*other),
+            other => scan::ColumnSource::Reserved(*other),
         },
     };
     wanted.push(scan::Column {
         name: column.name.clone(),
         source,
-        ty: scan_type(column.ty),
+        ty: column.ty,
     });
     ColumnFrom::Scan(wanted.len() - 1)
 }
@@ -271,17 +259,9 @@ fn first(query: &Query, columns: &[ColumnFrom]) -> Vec<usize> {
 
 /// The literals of which a record must hold some.
 fn prefilter(query: &Query) -> Vec<scan::Needles> {
-    let needle = |needle: &sql::Needle| scan::Needle {
-        text: needle.text.clone(),
-        quoted: needle.quoted,
-    };
-    let needles = |needles: &sql::Needles| scan::Needles {
-        any: needles.any.iter().map(needle).collect(),
-    };
-    let prefilter = query.pushdown().into_iter();
-    prefilter
-        .flat_map(|pushdown| pushdown.prefilter.iter().map(needles))
-        .collect()
+    query
+        .pushdown()
+        .map_or(Vec::new(), |pushdown| pushdown.prefilter.clone())
 }
 
 /// Offset of times without a zone, in seconds east of UTC.

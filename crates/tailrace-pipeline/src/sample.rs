@@ -61,7 +61,7 @@ pub fn sample(plan: &PipelinePlan, bytes: Vec<u8>, observed_ns: i64) -> Sampled 
         let ColumnFrom::Scan(index) = from else {
             continue;
         };
-        let key = matches!(column.source, tailrace_sql::Source::Key(_));
+        let key = matches!(column.source, tailrace_sql::ColumnSource::Key(_));
         let values = scanned.batch.column(*index);
         if key && values.null_count() == values.len() && !missing.contains(&column.label) {
             missing.push(column.label.clone());

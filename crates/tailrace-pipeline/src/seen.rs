@@ -25,7 +25,7 @@ const RECORDS_MIN: u64 = 10_000;
 impl ColumnsSeen {
     pub(crate) fn new(plan: &PipelinePlan) -> Self {
         let label = |(column, from): (&tailrace_sql::Column, &ColumnFrom)| {
-            let key = matches!(column.source, tailrace_sql::Source::Key(_));
+            let key = matches!(column.source, tailrace_sql::ColumnSource::Key(_));
             (key && matches!(from, ColumnFrom::Scan(_))).then(|| column.label.clone())
         };
         let labels: Vec<_> = plan

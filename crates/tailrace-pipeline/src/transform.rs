@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewBuilder};
-use tailrace_scan::{First, Records, Scanned, Scanner, Stats, Sweeper};
+use tailrace_scan::{First, NewlineSearcher, Records, Scanned, Scanner, Stats};
 use tailrace_sql::{Evaluated, Evaluator, Failure, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
@@ -82,9 +82,9 @@ impl Transform {
         self.streams.shrink_to(bytes);
     }
 
-    /// Sweeps the chunk buffer of the batch that [`Transform::run`] is given next, with the same `look_at_all`.
-    pub(crate) fn sweeper(&self, plan: &PipelinePlan, look_at_all: bool) -> Sweeper<'_> {
-        self.scanner.sweeper(self.goes_in_two(plan, look_at_all))
+    /// Finds the newlines in the chunk buffer of the batch that [`Transform::run`] is given next, with the same `look_at_all`.
+    pub(crate) fn searcher(&self, plan: &PipelinePlan, look_at_all: bool) -> NewlineSearcher<'_> {
+        self.scanner.searcher(self.goes_in_two(plan, look_at_all))
     }
 
     fn goes_in_two(&self, plan: &PipelinePlan, look_at_all: bool) -> bool {

@@ -195,8 +195,8 @@ impl Worker {
     ) -> Option<Work> {
         // Until it is known which keys the records have, every record tells of all of them.
         let look_at_all = !pipeline.columns_seen.told();
-        let sweeper = self.transform.sweeper(&pipeline.plan, look_at_all);
-        let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(sweeper, memory)?;
+        let searcher = self.transform.searcher(&pipeline.plan, look_at_all);
+        let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(searcher, memory)?;
         if is_cut {
             // Another worker may go on with what is left.
             jobs.push(job);

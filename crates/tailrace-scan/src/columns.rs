@@ -1,7 +1,7 @@
 //! Columns under construction: one slot per record.
 //!
-//! Takes values row by row in any order of columns, gives arrays. A slot that is never set is NULL. Never reorders,
-//! never allocates per row.
+//! Values are set row by row, in any order of columns, and finished as arrays. A slot that is never set is NULL.
+//! Never reorders, never allocates per row.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tailrace_model::json::Kind;
 
 use crate::config::Type;
 use crate::convert;
-use crate::text::{Finished, View, Views};
+use crate::text::{Finished, StringView, StringViews};
 
 /// A value, ready for any column.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Cell<'a> {
     /// Its text: of a string the unescaped text.
     pub(crate) text: &'a str,
     /// Where that text is.
-    pub(crate) view: View,
+    pub(crate) view: StringView,
 }
 
 /// One column of a batch. Values and states are as long as the rows that were reached so far: what is written first as
@@ -44,8 +44,8 @@ pub(crate) struct Column {
 enum Values {
     /// Of an open column that few rows have: those rows, in the order in which they were set.
     Sparse(Vec<SparseCell>),
-    Open(Views),
-    Text(Views),
+    Open(StringViews),
+    Text(StringViews),
     Int64(Vec<i64>),
     Float64(Vec<f64>),
     Boolean(Vec<bool>),
@@ -58,7 +58,7 @@ pub(crate) struct SparseCell {
     pub(crate) row: u32,
     pub(crate) kind: Kind,
     /// Of a JSON null it means nothing.
-    pub(crate) view: View,
+    pub(crate) view: StringView,
 }
 
 /// A sparse column becomes an array if one row in so many has a value.
@@ -71,8 +71,8 @@ impl Column {
     /// A column of this type for `rows` records.
     pub(crate) fn new(ty: Type, rows: usize) -> Column {
         let values = match ty {
-            Type::Open | Type::Value => Values::Open(Views::new(rows)),
-            Type::Text => Values::Text(Views::new(rows)),
+            Type::Open | Type::Value => Values::Open(StringViews::new(rows)),
+            Type::Text => Values::Text(StringViews::new(rows)),
             Type::Int64 => Values::Int64(Vec::with_capacity(rows)),
             Type::Float64 => Values::Float64(Vec::with_capacity(rows)),
             Type::Boolean => Values::Boolean(Vec::with_capacity(rows)),
@@ -114,7 +114,7 @@ impl Column {
     fn densify(&mut self) {
         if let Values::Sparse(cells) = &mut self.values {
             let cells = take(cells);
-            self.values = Values::Open(Views::new(self.rows));
+            self.values = Values::Open(StringViews::new(self.rows));
             self.reach(self.rows);
             for cell in cells {
                 self.states[cell.row as usize] = state(cell.kind);
@@ -209,7 +209,7 @@ impl Column {
     }
 
     /// The view in a row of a column of text.
-    pub(crate) fn view(&self, row: usize) -> Option<View> {
+    pub(crate) fn view(&self, row: usize) -> Option<StringView> {
         let is_set = self
             .states
             .get(row)
@@ -223,7 +223,7 @@ impl Column {
     /// The slots of a column of text for the rows before `end`: its views, and the states beside them. A sparse column has
     /// none.
     #[inline]
-    pub(crate) fn text_slots(&mut self, end: usize) -> Option<(&mut Views, &mut [u8])> {
+    pub(crate) fn text_slots(&mut self, end: usize) -> Option<(&mut StringViews, &mut [u8])> {
         self.reach(end);
         match &mut self.values {
             Values::Open(views) | Values::Text(views) => Some((views, &mut self.states)),

@@ -1,8 +1,10 @@
 //! What a scanner is asked for: columns, their sources and types, and whether all keys are wanted.
 //!
-//! Takes nothing, gives the plain structs a caller fills in. Never holds SQL: the caller has analysed its query.
+//! Plain structs that the caller fills in. Never holds SQL: the caller has analysed its query.
 
+pub use tailrace_model::column::Type;
 use tailrace_model::json::Step;
+use tailrace_model::needle::Needles;
 use tailrace_model::reserved::Reserved;
 
 /// What one scanner extracts.
@@ -23,63 +25,26 @@ pub struct Config {
     pub isa: Isa,
 }
 
-/// Texts of which a record must hold at least one, as it is written or with escapes, in what JSON means by its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needles {
-    /// Not empty, each not empty.
-    pub any: Vec<Needle>,
-}
-
-/// A text that a record must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needle {
-    /// The text, not escaped.
-    pub text: String,
-    /// It is the whole of a string: quotes stand around it.
-    pub quoted: bool,
-}
-
 /// One physical column: a (source, type) pair.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The column's name in the batch, unique in it.
     pub name: String,
     /// Where its values come from.
-    pub source: Source,
+    pub source: ColumnSource,
     /// What they are turned into.
     pub ty: Type,
 }
 
 /// Where a column's values come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ColumnSource {
     /// A top-level key (the first step) and, with more steps, a path into its value. An empty path and a path that
     /// starts with an index lead to nothing.
     Key(Vec<Step>),
     /// A reserved column. Only those that a record by itself decides: not file, Kubernetes and container facts, which
     /// are NULL here.
     Reserved(Reserved),
-}
-
-/// What a value is turned into. What does not fit is NULL and counted in
-/// [`Stats::type_mismatches`](crate::Stats::type_mismatches).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
-    /// Utf8View of any value's text as written, with the value's own kind beside it.
-    Open,
-    /// A struct of what an open column is: its `text` (Utf8View) and its `kind` (UInt8), NULL for an absent key, a JSON
-    /// null and a bad value.
-    Value,
-    /// Utf8View of any value's text as written: strings unescaped, objects and arrays as their JSON.
-    Text,
-    /// Integers that fit exactly (`200`, `200.0`, `2e2`), and strings that are such a number.
-    Int64,
-    /// Numbers, rounded correctly, and strings that are a number. Beyond the range of `f64` does not fit.
-    Float64,
-    /// `true`, `false`, `"true"`, `"false"`.
-    Boolean,
-    /// Nanoseconds since the Unix epoch, UTC: RFC 3339 text, or a number whose magnitude tells its unit.
-    Timestamp,
 }
 
 /// All keys wanted.

@@ -1,6 +1,6 @@
 //! From a value's text to a column's type, exactly.
 //!
-//! Takes a kind and its text (of a string the unescaped text), gives the number, boolean or time, or `None` where the
+//! Converts a kind and its text (of a string the unescaped text) to a number, boolean or time, or to `None` where the
 //! value does not fit. Never rounds an integer, never goes through `f64` for one.
 
 use tailrace_model::json::{self, Kind};

@@ -1,25 +1,33 @@
-//! Records to rows: by layout where it could be followed, else by a walk.
+//! From the records of a lot to rows of a batch, step by step.
 //!
-//! Takes lots of records, sets the rows of a batch. The records of a lot are sorted by their layouts first; of each
-//! layout one wanted member after the other is then read for all of its records, so that one loop does one thing.
-//! Never reads what is not wanted.
+//! 1. Records that have a known template were followed along it (`follow`); [`Extractor::add`] groups them by template, and of
+//!    each template one wanted member after the other is put into its columns for all of its records (`gather`), so that one
+//!    loop does one thing.
+//! 2. The others take the long way, one by one: they are indexed (`index`), their shape is checked (`shape`), their members
+//!    are walked (`walker`) and set in their row (`rows`), and so are reserved columns (`reserved`).
+//! 3. Whatever template such a record has is learnt (`template`), for those that come after it.
+//!
+//! Never reads what is not wanted; never remembers more than one batch, but for keys and templates.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use tailrace_model::json;
 
-use crate::config::{self, Config};
-use crate::follow::{Found, Mark};
+use crate::config::{self, Config, Isa};
+use crate::follow::{Found, ValueSpans};
 use crate::gather::{Picked, gather};
-use crate::keys::{Keys, Star};
-use crate::layout::{Layout, Layouts};
+use crate::groups::{Followed, Groups, Members, Pick};
+use crate::index::{Index, Indexer};
+use crate::keys::Keys;
 use crate::overflow::Overflow;
-use crate::plan::{Plan, Target};
-use crate::records::{Records, TRUNCATED};
+use crate::plan::Plan;
+use crate::records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 use crate::reserved::{self, Facts};
 use crate::rows::{Row, Rows, Shape};
-use crate::text::{Buffers, Lot};
+use crate::shape;
+use crate::template::{Templates, WINDOW_BYTES};
+use crate::text::{Buffers, Lot, Span};
+use crate::token::skip_whitespace;
 use crate::walker;
 
 /// Extracts the columns of one config.
@@ -27,12 +35,7 @@ use crate::walker;
 pub(crate) struct Extractor {
     plan: Arc<Plan>,
     keys: Keys,
-    /// By layout its records of the lot at hand.
-    picks: Vec<Vec<Pick>>,
-    /// The layouts that have any.
-    met: Vec<usize>,
-    /// By layout what becomes of its members, once it is known of all of them.
-    members: Vec<Option<Members>>,
+    groups: Groups,
     /// Members matter: a key is wanted.
     wants_members: bool,
     /// Memory for keys with escapes.
@@ -42,29 +45,18 @@ pub(crate) struct Extractor {
     walked: u64,
 }
 
-/// A record of a lot, its first mark, and the row it becomes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pick {
-    pub(crate) at: u32,
-    pub(crate) first: u32,
-    pub(crate) row: u32,
-}
-
-/// The members of a layout: how many marks a record has, and the members that are wanted.
-#[derive(Clone, Debug)]
-struct Members {
-    count: usize,
-    wanted: Vec<Member>,
-}
-
-/// One wanted member of a layout.
-#[derive(Clone, Debug)]
-pub(crate) struct Member {
-    /// Its place among the record's marks.
-    pub(crate) place: u32,
-    /// The targets of its value, in the plan's list.
-    pub(crate) targets: Range<usize>,
-    pub(crate) star: Star,
+/// What the extractors of both phases share, used again for every batch.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    indexer: Indexer,
+    templates: Templates,
+    /// What following the records of the batch found.
+    value_spans: ValueSpans,
+    /// The records of a lot that were not followed, and where those of them lie that may be JSON.
+    rest: Vec<Pick>,
+    spans: Vec<Span>,
+    /// Of those.
+    index: Index,
 }
 
 /// A batch that is being scanned.
@@ -74,21 +66,54 @@ pub(crate) struct Batch<'a> {
     pub(crate) buffers: &'a Buffers,
 }
 
-/// Records of one buffer, and what following them found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Followed<'a> {
-    pub(crate) lot: Lot<'a>,
-    pub(crate) found: &'a [Found],
-    pub(crate) marks: &'a [Mark],
-    /// Of two records the later one has the later marks.
-    pub(crate) is_in_order: bool,
-}
-
 /// A record that was not followed: what it is, and the characters that part its members.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlined<'a> {
-    pub(crate) shape: Shape,
-    pub(crate) structurals: &'a [u32],
+struct Outlined<'a> {
+    shape: Shape,
+    structurals: &'a [u32],
+}
+
+impl Shared {
+    /// For these instructions.
+    pub(crate) fn new(isa: Isa) -> Shared {
+        Shared {
+            indexer: Indexer::new(isa),
+            templates: Templates::new(),
+            value_spans: ValueSpans::default(),
+            rest: Vec::new(),
+            spans: Vec::new(),
+            index: Index::default(),
+        }
+    }
+
+    /// Keeps at most so many bytes of each buffer, between two batches.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.value_spans.release(bytes);
+        self.index.release(bytes);
+    }
+
+    /// The instructions that were chosen.
+    pub(crate) fn indexer(&self) -> Indexer {
+        self.indexer
+    }
+
+    /// Starts a batch. Says whether all templates were forgotten.
+    pub(crate) fn start_batch(&mut self) -> bool {
+        self.value_spans.clear();
+        self.templates.start_batch()
+    }
+
+    /// Follows all records of a lot along the templates that are known.
+    pub(crate) fn follow(&mut self, batch: &Batch<'_>, lot: &Lot<'_>) {
+        let records = &batch.records.records[lot.first()..lot.first() + lot.spans().len()];
+        self.value_spans.follow(
+            self.indexer,
+            &self.templates,
+            lot.bytes(),
+            records,
+            lot.spans(),
+        );
+    }
 }
 
 impl Extractor {
@@ -112,9 +137,7 @@ impl Extractor {
             wants_members: !plan.keys.is_empty() || keys.wants_all(),
             plan: Arc::new(plan),
             keys,
-            picks: Vec::new(),
-            met: Vec::new(),
-            members: Vec::new(),
+            groups: Groups::default(),
             key: Vec::new(),
             overflow: Overflow::default(),
             walked: 0,
@@ -138,67 +161,155 @@ impl Extractor {
         self.key.shrink_to(KEPT);
     }
 
-    /// Forgets all layouts: their numbers are given anew.
-    pub(crate) fn forget_layouts(&mut self) {
-        self.picks = Vec::new();
-        self.members = Vec::new();
+    /// Forgets all templates: their numbers are given anew.
+    pub(crate) fn forget_templates(&mut self) {
+        self.groups.forget_templates();
     }
 
-    /// Sets the rows of those records of a lot whose layout was found; the others join `rest`, in order.
+    /// Sets rows for some records of a lot that was followed: those with these places in the lot, each with its row. What
+    /// templates there may be is told by `keys`, or else by those of this extractor.
     pub(crate) fn add(
+        &mut self,
+        shared: &mut Shared,
+        batch: &Batch<'_>,
+        lot: &Lot<'_>,
+        picks: impl Iterator<Item = (u32, u32)>,
+        keys: Option<&Keys>,
+        rows: &mut Rows<'_>,
+    ) {
+        let followed = Followed {
+            lot: *lot,
+            found: &shared.value_spans.found()[lot.first()..lot.first() + lot.spans().len()],
+            value_spans: shared.value_spans.value_spans(),
+            is_in_order: shared.value_spans.is_in_order(),
+        };
+        shared.rest.clear();
+        self.add_followed(
+            batch,
+            &followed,
+            &shared.templates,
+            picks,
+            rows,
+            &mut shared.rest,
+        );
+        if !shared.rest.is_empty() {
+            self.add_rest(shared, batch, lot, keys, rows);
+        }
+    }
+
+    /// Groups the records of a lot by template, and sets the rows of those whose template was found; the others join `rest`, in order.
+    fn add_followed(
         &mut self,
         batch: &Batch<'_>,
         followed: &Followed<'_>,
-        layouts: &Layouts,
+        templates: &Templates,
         picks: impl Iterator<Item = (u32, u32)>,
         rows: &mut Rows<'_>,
         rest: &mut Vec<Pick>,
     ) {
-        self.picks.resize_with(layouts.len(), Vec::new);
+        self.groups.reserve(templates);
         for (at, row) in picks {
             if batch.records.records[followed.lot.first() + at as usize].flags & TRUNCATED != 0 {
                 rows.mark_truncated(row as usize);
             }
-            let Found { layout, first } = followed.found[at as usize];
+            let Found { template, first } = followed.found[at as usize];
             let pick = Pick { at, first, row };
-            match self.picks.get_mut(layout as usize) {
-                Some(picks) => {
-                    if picks.is_empty() {
-                        self.met.push(layout as usize);
-                    }
-                    picks.push(pick);
-                }
-                None => rest.push(pick),
+            if !self.groups.push(template, pick) {
+                rest.push(pick);
             }
         }
         let direct = rest.len();
-        while let Some(number) = self.met.pop() {
-            let mut picks = std::mem::take(&mut self.picks[number]);
-            if self.resolve(layouts, number) {
-                self.add_layout(batch, followed, number, &picks, rows);
-            } else {
-                rest.extend_from_slice(&picks);
+        while let Some((number, group)) = self.groups.take(templates, &self.plan, &self.keys) {
+            match &group.members {
+                Some(members) => self.add_group(batch, followed, members, &group.picks, rows),
+                None => rest.extend_from_slice(&group.picks),
             }
-            picks.clear();
-            self.picks[number] = picks;
+            self.groups.put_back(number, group);
         }
         if rest.len() > direct {
             rest.sort_unstable_by_key(|pick| pick.at);
         }
     }
 
-    /// Whether it is known what becomes of each member of a layout.
-    fn resolve(&mut self, layouts: &Layouts, number: usize) -> bool {
-        self.members.resize(layouts.len(), None);
-        let members = &mut self.members[number];
-        if members.is_none() {
-            *members = resolve(&self.plan, &self.keys, layouts.get(number));
+    /// Sets the rows of records that all have one template, whose members are these.
+    fn add_group(
+        &mut self,
+        batch: &Batch<'_>,
+        followed: &Followed<'_>,
+        members: &Members,
+        picks: &[Pick],
+        rows: &mut Rows<'_>,
+    ) {
+        if self.plan.reserved.is_empty() {
+            let picked = Picked::new(followed, picks, members.count);
+            for member in &members.wanted {
+                gather(followed, member, &picked, rows);
+            }
+            return;
         }
-        members.is_some()
+        for pick in picks {
+            let number = followed.lot.first() + pick.at as usize;
+            let text = batch.buffers.record(number);
+            let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
+            for member in &members.wanted {
+                let value_span = followed.value_spans[pick.first as usize + member.place as usize];
+                row.take_value(member.targets.clone(), member.star, value_span);
+            }
+            // What could be followed is JSON.
+            reserved::set(&mut row, &facts(batch, number, Shape::Object, false));
+        }
+    }
+
+    /// Sets rows for the records of a lot that were not followed, and learns their templates.
+    fn add_rest(
+        &mut self,
+        shared: &mut Shared,
+        batch: &Batch<'_>,
+        lot: &Lot<'_>,
+        keys: Option<&Keys>,
+        rows: &mut Rows<'_>,
+    ) {
+        let bytes = lot.bytes();
+        let of_lot = &batch.records.records[lot.first()..];
+        let may_be_json = |pick: &&Pick| of_lot[pick.at as usize].flags & (TEXT | BROKEN) == 0;
+        let json = shared.rest.iter().filter(may_be_json);
+        shared.spans.clear();
+        shared
+            .spans
+            .extend(json.map(|pick| lot.spans()[pick.at as usize]));
+        shared.index.clear();
+        shared
+            .indexer
+            .index(bytes, &shared.spans, &mut shared.index);
+        let mut indexed = 0;
+        for pick in &shared.rest {
+            let record = &of_lot[pick.at as usize];
+            let mut outlined = Outlined {
+                shape: Shape::Text,
+                structurals: &[],
+            };
+            if may_be_json(&pick) {
+                let (span, number) = (shared.spans[indexed], indexed);
+                indexed += 1;
+                outlined.shape = shape_of(bytes, span, record, &mut shared.index, number);
+                outlined.structurals = shared.index.record(number);
+            } else if record.flags & BROKEN != 0 {
+                outlined.shape = Shape::Malformed;
+            }
+            let number = lot.first() + pick.at as usize;
+            self.add_outlined(batch, &outlined, number, pick.row as usize, rows);
+            // One at the buffer's end was not looked at: its template may be known.
+            let end = lot.spans()[pick.at as usize].end();
+            if outlined.shape == Shape::Object && end + WINDOW_BYTES <= bytes.len() {
+                let keys = keys.unwrap_or(&self.keys);
+                let key_use = |name: &str| keys.key_use(name);
+                shared.templates.learn(bytes, outlined.structurals, key_use);
+            }
+        }
     }
 
     /// Sets the row of one record by itself: it is walked, or no object.
-    pub(crate) fn add_outlined(
+    fn add_outlined(
         &mut self,
         batch: &Batch<'_>,
         outlined: &Outlined<'_>,
@@ -235,63 +346,22 @@ impl Extractor {
             rows.keep_raw(slot, &text, is_malformed);
         }
     }
-
-    /// Records that all have one layout, which is resolved.
-    fn add_layout(
-        &mut self,
-        batch: &Batch<'_>,
-        followed: &Followed<'_>,
-        number: usize,
-        picks: &[Pick],
-        rows: &mut Rows<'_>,
-    ) {
-        let Some(members) = &self.members[number] else {
-            return;
-        };
-        if self.plan.reserved.is_empty() {
-            let picked = Picked::new(followed, picks, members.count);
-            for member in &members.wanted {
-                gather(followed, member, &picked, rows);
-            }
-            return;
-        }
-        for pick in picks {
-            let number = followed.lot.first() + pick.at as usize;
-            let text = batch.buffers.record(number);
-            let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
-            for member in &members.wanted {
-                let mark = followed.marks[pick.first as usize + member.place as usize];
-                row.take_mark(member.targets.clone(), member.star, mark);
-            }
-            // What could be followed is JSON.
-            reserved::set(&mut row, &facts(batch, number, Shape::Object, false));
-        }
-    }
 }
 
-/// What becomes of a layout's members; `None` if a key of it was not met yet, or has no column of its own.
-fn resolve(plan: &Plan, keys: &Keys, layout: &Layout) -> Option<Members> {
-    let member = |&(ref name, place): &(Box<str>, u32)| {
-        let Some(id) = keys.find(name) else {
-            return (!keys.wants_all()).then_some(None);
-        };
-        let (targets, star) = keys.wanted(id);
-        if let Star::Unmet | Star::Overflow = star {
-            return None;
-        }
-        let is_target = |target: &Target| !matches!(target, Target::Judged);
-        let has_target = plan.targets[targets.clone()].iter().any(is_target);
-        Some((has_target || star != Star::Out).then_some(Member {
-            place,
-            targets,
-            star,
-        }))
-    };
-    let members: Option<Vec<_>> = layout.members.iter().map(member).collect();
-    Some(Members {
-        count: layout.marks(),
-        wanted: members?.into_iter().flatten().collect(),
-    })
+/// What the indexed record with this number is.
+fn shape_of(bytes: &[u8], span: Span, record: &Record, index: &mut Index, number: usize) -> Shape {
+    let (outline, structurals) = index.record_mut(number);
+    if shape::is_object(bytes, span, outline, structurals) {
+        return Shape::Object;
+    }
+    let text = &bytes[..span.end()];
+    let is_text = record.flags & TEXT_ALLOWED != 0
+        && text.get(skip_whitespace(text, span.start())) != Some(&b'{');
+    if is_text {
+        Shape::Text
+    } else {
+        Shape::Malformed
+    }
 }
 
 fn facts(batch: &Batch<'_>, number: usize, shape: Shape, is_malformed: bool) -> Facts {

@@ -1,42 +1,41 @@
-//! Following records along the layouts that are known, without an index.
+//! Following records along the templates that are known, without an index.
 //!
-//! Takes records and the tree of layouts, gives for each the layout it has and where the values of its members
-//! are, or says that it has none. From the piece of text before a value follows where the value starts, from the value
-//! itself where it ends, and there the next piece must stand: a string is searched for its end, of anything else every
-//! byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it again.
-//! Never decides anything of a record that it cannot follow.
+//! Matches records against the tree of templates: for each record, the template it has and where the values of its
+//! members are, or that it has none. From the literal before a value follows where the value starts, from the value
+//! itself where it ends, and there the next literal must stand: a string is searched for its end, of anything else
+//! every byte is read. So what was followed to its last brace is a JSON object to its bottom: nobody has to judge it
+//! again. Never decides anything of a record that it cannot follow.
 
-mod mark;
 mod nested;
 mod order;
+mod plain;
+mod step;
 mod tree;
 mod value;
+mod value_span;
 
-pub(crate) use mark::{Found, Mark, Marks};
+pub(crate) use value::behind;
+pub(crate) use value_span::{Found, ValueSpan, ValueSpans};
 
-use tailrace_model::json::Kind;
+use step::{ends_at, near, put_objects, step};
 use tree::{Objects, through};
-use value::VALUE_BYTES;
 
-use crate::config::Isa;
 use crate::index::{Indexer, Probe, Task};
-use crate::layout::{Layout, Layouts, NONE, Piece, WINDOW_BYTES};
-use crate::lots::LOT_MAX;
 use crate::records::{BROKEN, Record, TEXT};
-use crate::text::Span;
-use crate::token::is_whitespace;
+use crate::template::{NONE, Template, Templates};
+use crate::text::{LOT_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
-/// Nor are those that end where the place behind a piece of text might not be a `u32`.
+/// Nor are those that end where the place after a literal might not be a `u32`.
 const END_MAX: usize = u32::MAX as usize - 4096;
 
-impl Marks {
+impl ValueSpans {
     /// Follows records of the buffer `bytes`, which lie in these spans.
     pub(crate) fn follow(
         &mut self,
         indexer: Indexer,
-        layouts: &Layouts,
+        templates: &Templates,
         bytes: &[u8],
         records: &[Record],
         spans: &[Span],
@@ -45,8 +44,8 @@ impl Marks {
             bytes,
             records,
             spans,
-            layouts,
-            marks: self,
+            templates,
+            value_spans: self,
         });
     }
 }
@@ -55,8 +54,8 @@ struct Follow<'f> {
     bytes: &'f [u8],
     records: &'f [Record],
     spans: &'f [Span],
-    layouts: &'f Layouts,
-    marks: &'f mut Marks,
+    templates: &'f Templates,
+    value_spans: &'f mut ValueSpans,
 }
 
 impl Task for Follow<'_> {
@@ -65,23 +64,26 @@ impl Task for Follow<'_> {
     #[inline(always)]
     fn run<P: Probe>(mut self, probe: P) {
         let (records, spans) = (self.records, self.spans);
-        let first = self.marks.found.len();
+        let first = self.value_spans.found.len();
         let mut order = [0; LOT_MAX];
-        let order = match self.marks.is_mixed {
-            true => order::by_beginning(self.bytes, spans, &mut order),
-            false => None,
+        let order = if self.value_spans.is_mixed {
+            order::by_beginning(self.bytes, spans, &mut order)
+        } else {
+            None
         };
         match order {
             None => self.follow(probe, (0..).zip(records.iter().zip(spans))),
             Some(order) => {
-                self.marks.is_in_order = false;
+                self.value_spans.is_in_order = false;
                 let places = order.iter().map(|&at| usize::from(at));
                 self.follow(probe, places.map(|at| (at, (&records[at], &spans[at]))));
             }
         }
-        let found = &self.marks.found[first..];
-        let changes = found.array_windows().filter(|[a, b]| a.layout != b.layout);
-        self.marks.is_mixed = changes.count() > found.len() / 4;
+        let found = &self.value_spans.found[first..];
+        let changes = found
+            .array_windows()
+            .filter(|[a, b]| a.template != b.template);
+        self.value_spans.is_mixed = changes.count() > found.len() / 4;
     }
 }
 
@@ -93,27 +95,27 @@ impl Follow<'_> {
         probe: P,
         order: impl Iterator<Item = (usize, (&'r Record, &'r Span))> + Clone,
     ) {
-        let (bytes, layouts) = (self.bytes, self.layouts);
-        let Marks {
-            marks,
+        let (bytes, templates) = (self.bytes, self.templates);
+        let ValueSpans {
+            value_spans,
             count,
             found,
             ..
-        } = &mut *self.marks;
-        let room = 2 * layouts.marks_max();
+        } = &mut *self.value_spans;
+        let room = 2 * templates.value_spans_max();
         let base = found.len();
         found.resize(base + self.spans.len(), Found::default());
         let found = &mut found[base..];
-        // The layout that the last two records had: the next ones are likely to have it too.
+        // The template that the last two records had: the next ones are likely to have it too.
         let (mut last, mut repeated) = (NONE, None);
         let mut rest = order;
         while let Some((at, (record, span))) = rest.next() {
             let first = *count;
-            if marks.len() < first + room {
-                marks.resize((first + room).next_power_of_two(), Mark::default());
+            if value_spans.len() < first + room {
+                value_spans.resize((first + room).next_power_of_two(), ValueSpan::default());
             }
-            let slots = &mut marks[first..first + room];
-            let mut layout = NONE;
+            let slots = &mut value_spans[first..first + room];
+            let mut template = NONE;
             if is_json(record, span) {
                 if let Some(repeated) = repeated
                     && let mut two = rest.clone()
@@ -121,9 +123,9 @@ impl Follow<'_> {
                     && is_json(next_record, next_span)
                     && along(probe, bytes, [span, next_span], repeated, slots).is_some()
                 {
-                    let len = repeated.marks();
+                    let len = repeated.value_spans();
                     let place = |first| Found {
-                        layout: last,
+                        template: last,
                         first: first as u32,
                     };
                     found[at] = place(first);
@@ -133,24 +135,24 @@ impl Follow<'_> {
                     continue;
                 }
                 for objects in [Objects::Split, Objects::Whole] {
-                    let found = through(probe, bytes, span, layouts, objects, slots);
-                    layout = found.unwrap_or(NONE);
-                    if layout != NONE || !layouts.have_whole_objects() {
+                    let found = through(probe, bytes, span, templates, objects, slots);
+                    template = found.unwrap_or(NONE);
+                    if template != NONE || !templates.have_whole_objects() {
                         break;
                     }
                 }
             }
             found[at] = Found {
-                layout,
+                template,
                 first: first as u32,
             };
             repeated = None;
-            if layout != NONE {
-                let known = layouts.get(layout as usize);
-                repeated = Some(known).filter(|_| layout == last);
-                *count += known.marks();
+            if template != NONE {
+                let known = templates.get(template as usize);
+                repeated = Some(known).filter(|_| template == last);
+                *count += known.value_spans();
             }
-            last = layout;
+            last = template;
         }
     }
 }
@@ -159,112 +161,33 @@ fn is_json(record: &Record, span: &Span) -> bool {
     record.flags & (TEXT | BROKEN) == 0 && span.len() <= RECORD_BYTES_MAX && span.end() <= END_MAX
 }
 
-/// Follows two records along one layout, step by step together: neither waits for what the other one looks up.
+/// Follows two records along one template, step by step together: neither waits for what the other one looks up.
 #[inline(always)]
 fn along<P: Probe>(
     probe: P,
     bytes: &[u8],
     spans: [&Span; 2],
-    layout: &Layout,
-    marks: &mut [Mark],
+    template: &Template,
+    value_spans: &mut [ValueSpan],
 ) -> Option<()> {
     let bytes = spans.map(|span| near(bytes, span));
     let mut at = spans.map(|span| span.start() as u32);
-    let (first, second) = marks.split_at_mut(layout.marks());
-    for ((piece, first), second) in layout.pieces.iter().zip(&mut *first).zip(&mut *second) {
-        (*first, at[0]) = step(probe, bytes[0], piece, at[0])?;
-        (*second, at[1]) = step(probe, bytes[1], piece, at[1])?;
+    let (first, second) = value_spans.split_at_mut(template.value_spans());
+    for ((literal, first), second) in template.literals.iter().zip(&mut *first).zip(&mut *second) {
+        (*first, at[0]) = step(probe, bytes[0], literal, at[0])?;
+        (*second, at[1]) = step(probe, bytes[1], literal, at[1])?;
     }
-    if layout.tail.len() > 1 {
+    if template.tail.len() > 1 {
         // The last of its braces is looked for below.
-        let len = layout.tail.len() - 1;
+        let len = template.tail.len() - 1;
         for (bytes, at) in bytes.iter().zip(&mut at) {
             *at += bytes[*at as usize..]
-                .starts_with(&layout.tail[..len])
+                .starts_with(&template.tail[..len])
                 .then_some(len as u32)?;
         }
     }
-    put_objects(layout, first);
-    put_objects(layout, second);
+    put_objects(template, first);
+    put_objects(template, second);
     let is_end = |i: usize| ends_at(bytes[i], at[i] as usize, spans[i].end());
     (is_end(0) && is_end(1)).then_some(())
-}
-
-/// Puts the marks of objects behind those of the values that they are made of.
-#[inline(always)]
-fn put_objects(layout: &Layout, marks: &mut [Mark]) {
-    let values = layout.pieces.len();
-    for (object, place) in layout.objects.iter().zip(values..) {
-        let start = marks[object.first as usize].outer_start() - object.before;
-        let end = marks[object.last as usize].outer_end() + object.behind;
-        marks[place] = Mark::new(Kind::Object, false, start, end);
-    }
-}
-
-/// The value behind the piece of text at `at`, and the place behind it.
-#[inline(always)]
-fn step<P: Probe>(probe: P, bytes: &[u8], piece: &Piece, at: u32) -> Option<(Mark, u32)> {
-    let window: &[u8; WINDOW_BYTES] = window(bytes, at)?;
-    if !piece.starts(probe, window) {
-        return None;
-    }
-    let start = at + piece.len;
-    let block = match window.get(piece.len as usize..piece.len as usize + VALUE_BYTES) {
-        Some(block) => block,
-        None if piece.goes_on(bytes, at) => {
-            bytes.get(start as usize..start as usize + VALUE_BYTES)?
-        }
-        None => return None,
-    };
-    value::read(probe, bytes, block.first_chunk()?, start)
-}
-
-/// The place behind the value at `at`, as following finds it.
-pub(crate) fn behind(bytes: &[u8], at: usize) -> Option<usize> {
-    Indexer::new(Isa::Scalar).run(Behind { bytes, at })
-}
-
-struct Behind<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Task for Behind<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn run<P: Probe>(self, probe: P) -> Option<usize> {
-        let block = self
-            .bytes
-            .get(self.at..self.at + VALUE_BYTES)?
-            .first_chunk()?;
-        let at = u32::try_from(self.at).ok()?;
-        let (_, behind) = value::read(probe, self.bytes, block, at)?;
-        Some(behind as usize)
-    }
-}
-
-/// The bytes up to the record's end, and what a last look at them may take: a record that does not end is not followed
-/// through its neighbours.
-#[inline(always)]
-fn near<'a>(bytes: &'a [u8], span: &Span) -> &'a [u8] {
-    &bytes[..bytes.len().min(span.end() + WINDOW_BYTES)]
-}
-
-#[inline(always)]
-fn window(bytes: &[u8], at: u32) -> Option<&[u8; WINDOW_BYTES]> {
-    bytes
-        .get(at as usize..at as usize + WINDOW_BYTES)?
-        .first_chunk()
-}
-
-/// Whether the brace that ends a record stands at `at`, with nothing but whitespace behind it.
-#[inline(always)]
-fn ends_at(bytes: &[u8], at: usize, end: usize) -> bool {
-    at < end && bytes[at] == b'}' && (at + 1 == end || is_blank(&bytes[at + 1..end]))
-}
-
-#[cold]
-fn is_blank(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| is_whitespace(byte))
 }

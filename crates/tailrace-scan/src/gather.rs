@@ -1,19 +1,19 @@
-//! One member of many records of one layout.
+//! One member of many records of one template.
 //!
-//! Takes the records and the marks of the member's values, sets its columns. What a value is and where it ends was found
-//! when the record was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
+//! Sets a member's columns from the spans of its values. What a value is and where it ends was found when the record
+//! was followed; here it is put where it is wanted. Never reads a value again, except to convert it.
 
 use tailrace_model::json::{self, Kind};
 
 use crate::columns::Cell;
 use crate::config::Type;
-use crate::extract::{Followed, Member, Pick};
-use crate::follow::Mark;
+use crate::follow::ValueSpan;
+use crate::groups::{Followed, Member, Pick};
 use crate::keys::Star;
 use crate::number;
 use crate::plan::Target;
-use crate::rows::{Place, Rows};
-use crate::text::{Slot, ValidText, View, Views};
+use crate::rows::{ColumnId, Rows};
+use crate::text::{StringView, StringViews, ValidText, ViewSlot};
 
 /// Sets all columns of one member of these records.
 pub(crate) fn gather(
@@ -27,7 +27,7 @@ pub(crate) fn gather(
         stride,
         order,
     } = picked;
-    let mut values = Values {
+    let mut values = MemberValues {
         followed,
         place: member.place,
         stride,
@@ -38,7 +38,7 @@ pub(crate) fn gather(
     let plan = rows.plan;
     for target in &plan.targets[member.targets.clone()] {
         match target {
-            Target::Column(number) => values.column(rows, Place::Column(*number)),
+            Target::Column(number) => values.column(rows, ColumnId::Column(*number)),
             Target::Path(number, path) => values.path(rows, *number, path),
             // Only with reserved columns are there others, and with them records are taken one by one.
             Target::Candidate(..) | Target::Judged => {}
@@ -46,30 +46,30 @@ pub(crate) fn gather(
         values.is_first = false;
     }
     if let Star::Column(number) = member.star {
-        values.column(rows, Place::Star(number));
+        values.column(rows, ColumnId::Star(number));
     }
 }
 
-/// Records of one layout.
+/// Records of one template.
 pub(crate) struct Picked<'p> {
     picks: &'p [Pick],
-    /// How many marks each of them has.
+    /// How many value spans each of them has.
     stride: usize,
     order: Order,
 }
 
-/// How the rows of records of one layout lie, and their marks.
+/// How the rows of records of one template lie, and their value spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The rows follow each other, and so do the marks.
+    /// The rows follow each other, and so do the value spans.
     Even,
-    /// The rows follow each other, the marks do not.
+    /// The rows follow each other, the value spans do not.
     RowsEven,
     Apart,
 }
 
 impl<'p> Picked<'p> {
-    /// Records with `stride` marks each.
+    /// Records with `stride` value spans each.
     pub(crate) fn new(followed: &Followed<'_>, picks: &'p [Pick], stride: usize) -> Picked<'p> {
         let count = picks.len() as u32;
         let order = match picks {
@@ -92,11 +92,11 @@ impl<'p> Picked<'p> {
 }
 
 /// The values of one member.
-struct Values<'v, 'a> {
+struct MemberValues<'v, 'a> {
     followed: &'v Followed<'a>,
-    /// Of the member among its record's marks.
+    /// Of the member among its record's value spans.
     place: u32,
-    /// How many marks each of the records has.
+    /// How many value spans each of the records has.
     stride: usize,
     picks: &'v [Pick],
     order: Order,
@@ -104,22 +104,22 @@ struct Values<'v, 'a> {
     is_first: bool,
 }
 
-impl Values<'_, '_> {
-    fn column(&self, rows: &mut Rows<'_>, place: Place) {
+impl MemberValues<'_, '_> {
+    fn column(&self, rows: &mut Rows<'_>, place: ColumnId) {
         let column = rows.column(place);
         match column.ty() {
             Type::Open | Type::Text if !column.is_sparse() => self.texts(rows, place),
             Type::Float64 | Type::Int64 => self.numbers(rows, place),
             _ => {
                 for pick in self.picks {
-                    self.other(rows, pick, self.mark(pick), place);
+                    self.other(rows, pick, self.value_span(pick), place);
                 }
             }
         }
     }
 
     /// A column of text: quickly up to a value that is uncommon, then that one, and on.
-    fn texts(&self, rows: &mut Rows<'_>, place: Place) {
+    fn texts(&self, rows: &mut Rows<'_>, place: ColumnId) {
         let end = self.picks.last().map_or(0, |pick| pick.row as usize + 1);
         let mut from = 0;
         while from < self.picks.len() {
@@ -129,7 +129,7 @@ impl Values<'_, '_> {
                 .expect("a column of text");
             from = self.common_texts(from, slots);
             if let Some(pick) = self.picks.get(from) {
-                self.other(rows, pick, self.mark(pick), place);
+                self.other(rows, pick, self.value_span(pick), place);
                 from += 1;
             }
         }
@@ -137,51 +137,53 @@ impl Values<'_, '_> {
 
     /// Sets values of a column of text from one record on, up to one that is uncommon; gives its number, or how many records
     /// there are.
-    fn common_texts(&self, from: usize, (views, states): (&mut Views, &mut [u8])) -> usize {
+    fn common_texts(&self, from: usize, (views, states): (&mut StringViews, &mut [u8])) -> usize {
         let picks = &self.picks[from..];
         let Some(text) = self.followed.lot.valid_text() else {
             let set = |pick: &&Pick| {
                 let text = self.followed.lot.valid_record(pick.at as usize);
-                set_text(&text, self.mark(pick), pick.row, views, states)
+                set_text(&text, self.value_span(pick), pick.row, views, states)
             };
             return from + picks.iter().take_while(set).count();
         };
         let Some(first) = picks.first() else {
             return from;
         };
-        let marks = self.followed.marks.get(self.place as usize..);
-        let marks = marks.unwrap_or_default();
+        let value_spans = self.followed.value_spans.get(self.place as usize..);
+        let value_spans = value_spans.unwrap_or_default();
         if self.order == Order::Apart {
-            return from + set_scattered(&text, marks, picks, views, states);
+            return from + set_scattered(&text, value_spans, picks, views, states);
         }
         let row = first.row as usize;
         let slots = views.slots(row, picks.len());
         let states = &mut states[row..row + picks.len()];
         if self.order == Order::Even {
-            let marks = marks.get(first.first as usize..).unwrap_or_default();
-            let marks = marks.chunks(self.stride).map(|of_record| of_record[0]);
-            return from + set_rows(&text, marks, slots, states);
+            let value_spans = value_spans.get(first.first as usize..).unwrap_or_default();
+            let value_spans = value_spans
+                .chunks(self.stride)
+                .map(|of_record| of_record[0]);
+            return from + set_rows(&text, value_spans, slots, states);
         }
-        let marks = picks
+        let value_spans = picks
             .iter()
-            .map_while(|pick| marks.get(pick.first as usize).copied());
-        from + set_rows(&text, marks, slots, states)
+            .map_while(|pick| value_spans.get(pick.first as usize).copied());
+        from + set_rows(&text, value_spans, slots, states)
     }
 
     /// A column of numbers: quickly where a value is short and plain.
-    fn numbers(&self, rows: &mut Rows<'_>, place: Place) {
+    fn numbers(&self, rows: &mut Rows<'_>, place: ColumnId) {
         for pick in self.picks {
-            let mark = self.mark(pick);
+            let value_span = self.value_span(pick);
             // Up to 15 digits an integer is a float exactly.
-            if mark.kind() == Kind::Integer
-                && mark.len() < number::BYTES_MAX
-                && let Some(block) = self.followed.lot.block(mark.start())
+            if value_span.kind() == Kind::Integer
+                && value_span.len() < number::BYTES_MAX
+                && let Some(block) = self.followed.lot.block(value_span.start())
                 && block[0] != b'-'
             {
-                let value = number::digits(block, mark.len());
+                let value = number::digits(block, value_span.len());
                 rows.column(place).set_number(pick.row as usize, value);
             } else {
-                self.other(rows, pick, mark, place);
+                self.other(rows, pick, value_span, place);
             }
         }
     }
@@ -189,15 +191,16 @@ impl Values<'_, '_> {
     /// What stands at the end of a path inside the values.
     fn path(&self, rows: &mut Rows<'_>, column: usize, path: &[json::Step]) {
         for pick in self.picks {
-            let mark = self.mark(pick);
-            let text = self.str(pick, mark.start(), mark.len());
-            if !matches!(mark.kind(), Kind::Object | Kind::Array) {
-                let is_bad = self.is_first && mark.is_escaped() && rows.unescape(text).is_none();
+            let value_span = self.value_span(pick);
+            let text = self.str(pick, value_span.start(), value_span.len());
+            if !matches!(value_span.kind(), Kind::Object | Kind::Array) {
+                let is_bad =
+                    self.is_first && value_span.is_escaped() && rows.unescape(text).is_none();
                 rows.stats.bad_values += u64::from(is_bad);
                 continue;
             }
             let outer = json::Value {
-                kind: mark.kind(),
+                kind: value_span.kind(),
                 text,
                 escaped: false,
             };
@@ -205,31 +208,41 @@ impl Values<'_, '_> {
                 continue;
             };
             let start =
-                mark.start() + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
+                value_span.start() + (inner.text.as_ptr() as usize - outer.text.as_ptr() as usize);
             let end = start + inner.text.len();
-            let inner = Mark::new(inner.kind, inner.escaped, start as u32, end as u32);
+            let inner = ValueSpan::new(inner.kind, inner.escaped, start as u32, end as u32);
             // Another string than the member's value, whatever reads that.
-            self.value(rows, pick, inner, Place::Column(column), true);
+            self.value(rows, pick, inner, ColumnId::Column(column), true);
         }
     }
 
     /// One value for a column of any type.
-    fn other(&self, rows: &mut Rows<'_>, pick: &Pick, mark: Mark, place: Place) {
-        self.value(rows, pick, mark, place, self.is_first);
+    fn other(&self, rows: &mut Rows<'_>, pick: &Pick, value_span: ValueSpan, place: ColumnId) {
+        self.value(rows, pick, value_span, place, self.is_first);
     }
 
     /// The same; it is counted only if it `is_first`.
-    fn value(&self, rows: &mut Rows<'_>, pick: &Pick, mark: Mark, place: Place, is_first: bool) {
-        let (row, text) = (pick.row as usize, self.str(pick, mark.start(), mark.len()));
-        if mark.is_escaped() {
+    fn value(
+        &self,
+        rows: &mut Rows<'_>,
+        pick: &Pick,
+        value_span: ValueSpan,
+        place: ColumnId,
+        is_first: bool,
+    ) {
+        let (row, text) = (
+            pick.row as usize,
+            self.str(pick, value_span.start(), value_span.len()),
+        );
+        if value_span.is_escaped() {
             if !rows.set_escaped(place, row, text, is_first) {
                 rows.stats.bad_values += u64::from(is_first);
             }
             return;
         }
-        let (start, end) = (mark.start(), mark.start() + mark.len());
+        let (start, end) = (value_span.start(), value_span.start() + value_span.len());
         let cell = Cell {
-            kind: mark.kind(),
+            kind: value_span.kind(),
             text,
             view: self.followed.lot.view(pick.at as usize, start, end),
         };
@@ -246,43 +259,43 @@ impl Values<'_, '_> {
 
     /// The member's value in one record.
     #[inline(always)]
-    fn mark(&self, pick: &Pick) -> Mark {
-        self.followed.marks[pick.first as usize + self.place as usize]
+    fn value_span(&self, pick: &Pick) -> ValueSpan {
+        self.followed.value_spans[pick.first as usize + self.place as usize]
     }
 }
 
-/// Sets the slots and states to the values of these marks, up to one that is uncommon; says how many it set.
+/// Sets the slots and states to the values of these value spans, up to one that is uncommon; says how many it set.
 #[inline(never)]
 fn set_rows<'s>(
     text: &ValidText<'_>,
-    mut marks: impl Iterator<Item = Mark>,
-    slots: impl ExactSizeIterator<Item = Slot<'s>>,
+    mut value_spans: impl Iterator<Item = ValueSpan>,
+    slots: impl ExactSizeIterator<Item = ViewSlot<'s>>,
     states: &mut [u8],
 ) -> usize {
     let mut places = slots.zip(states);
     let count = places.len();
-    while let Some(mark) = marks.next()
-        && let Some(view) = common_text(text, mark)
+    while let Some(value_span) = value_spans.next()
+        && let Some(view) = common_text(text, value_span)
         && let Some((slot, state)) = places.next()
     {
         slot.set(view);
-        *state = mark.state();
+        *state = value_span.state();
     }
     count - places.len()
 }
 
-/// Sets the rows of these records, up to one whose value is uncommon; says how many it set. The first mark of each counts.
+/// Sets the rows of these records, up to one whose value is uncommon; says how many it set. The first value span of each counts.
 #[inline(never)]
 fn set_scattered(
     text: &ValidText<'_>,
-    marks: &[Mark],
+    value_spans: &[ValueSpan],
     picks: &[Pick],
-    views: &mut Views,
+    views: &mut StringViews,
     states: &mut [u8],
 ) -> usize {
     let set = |pick: &&Pick| {
-        let mark = marks.get(pick.first as usize);
-        mark.is_some_and(|&mark| set_text(text, mark, pick.row, views, states))
+        let value_span = value_spans.get(pick.first as usize);
+        value_span.is_some_and(|&value_span| set_text(text, value_span, pick.row, views, states))
     };
     picks.iter().take_while(set).count()
 }
@@ -291,22 +304,22 @@ fn set_scattered(
 #[inline(always)]
 fn set_text(
     text: &ValidText<'_>,
-    mark: Mark,
+    value_span: ValueSpan,
     row: u32,
-    views: &mut Views,
+    views: &mut StringViews,
     states: &mut [u8],
 ) -> bool {
-    let view = common_text(text, mark);
+    let view = common_text(text, value_span);
     if let Some(view) = view {
         views.set(row as usize, view);
-        states[row as usize] = mark.state();
+        states[row as usize] = value_span.state();
     }
     view.is_some()
 }
 
 /// The view of a text without escapes, unless it lies where a view takes more than a glance.
 #[inline(always)]
-fn common_text(text: &ValidText<'_>, mark: Mark) -> Option<View> {
-    let view = text.view(mark.start() as u32, mark.len() as u32);
-    view.filter(|_| !mark.is_escaped())
+fn common_text(text: &ValidText<'_>, value_span: ValueSpan) -> Option<StringView> {
+    let view = text.view(value_span.start() as u32, value_span.len() as u32);
+    view.filter(|_| !value_span.is_escaped())
 }

@@ -1,14 +1,14 @@
 //! The keys a scanner knows: which of them are wanted, and where their values go.
 //!
-//! Takes keys as they are met, gives what is to be done with their values. Keys of `SELECT *` that found no column are
-//! remembered too, but only a bounded number of them: when it is reached they are all forgotten. Never remembers
-//! unboundedly many keys.
+//! Looks up keys as they are met, and says what is to be done with their values. Keys of `SELECT *` that found no
+//! column are remembered too, but only a bounded number of them: when it is reached they are all forgotten. Never
+//! remembers unboundedly many keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::layout::Wish;
+use crate::template::KeyUse;
 
 /// No known key.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -141,8 +141,8 @@ impl Keys {
         (entry.targets.clone(), entry.star)
     }
 
-    /// What a member with this key would be in a layout.
-    pub(crate) fn wish(&self, name: &str) -> Wish {
+    /// What a member with this key would be in a template.
+    pub(crate) fn key_use(&self, name: &str) -> KeyUse {
         let entry = self.names.find(name).map(|id| &self.entries[id as usize]);
         let star = match entry {
             Some(entry) => entry.star,
@@ -151,9 +151,9 @@ impl Keys {
         };
         let has_place = entry.is_some_and(|entry| entry.has_place);
         match star {
-            Star::Overflow => Wish::Homeless,
-            Star::Unmet if !has_place && !self.has_column_for(name) => Wish::Homeless,
-            _ => Wish::Settled,
+            Star::Overflow => KeyUse::NoColumn,
+            Star::Unmet if !has_place && !self.has_column_for(name) => KeyUse::NoColumn,
+            _ => KeyUse::Supported,
         }
     }
 

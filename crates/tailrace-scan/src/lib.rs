@@ -1,12 +1,12 @@
 //! Records to a RecordBatch of the wanted columns.
 //!
-//! Takes buffers and the ranges of records in them, gives Arrow columns for the keys that were asked for (or for all of
-//! them, `SELECT *`), string values being views of the buffers. In this order: leave out what cannot meet the condition
-//! (`prefilter`, and `sweep`, which finds the newlines on the way), check and repair UTF-8 (`text`), follow each record
-//! along the orders of keys that are known (`layout`, `follow`) and put the values that were met into their columns, one
-//! after the other (`gather`). A record that cannot be followed takes the long way, which is also the specification: find
-//! the structural characters outside strings (`index`), check the record's shape, walk its members (`walker`, `rows`),
-//! learn its layout.
+//! A [`Scanner`] reads buffers and the ranges of records in them, and makes Arrow columns for the keys that were asked
+//! for (or for all of them, `SELECT *`); string values are views of the buffers. In this order: leave out what cannot
+//! meet the condition (`prefilter`, and `newline_search`, which finds the newlines on the way), check and repair UTF-8
+//! (`text`), follow each record along the orders of keys that are known (`template`, `follow`) and put the values that
+//! were met into their columns, one after the other (`gather`). A record that cannot be followed takes the long way,
+//! which is also the specification: find the structural characters outside strings (`index`), check the record's shape,
+//! walk its members (`walker`, `rows`), learn its template.
 //!
 //! * A record is malformed if it has not the shape of an object (outside whitespace it starts with `{`, its strings and
 //!   brackets close, and it ends at the closing `}`), or if anything that is read of it is not JSON: a value to its
@@ -31,13 +31,13 @@ mod shape;
 mod extract;
 mod follow;
 mod gather;
+mod groups;
 mod keys;
-mod layout;
-mod lots;
+mod newline_search;
 mod number;
 mod plan;
 mod prefilter;
-mod sweep;
+mod template;
 mod walker;
 
 mod columns;
@@ -53,8 +53,9 @@ mod naive;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Column, Config, Isa, Needle, Needles, Source, Star, Type};
+pub use config::{Column, ColumnSource, Config, Isa, Star, Type};
+pub use newline_search::{Hits, NewlineSearch, NewlineSearcher};
 pub use records::{BROKEN, Record, Records, TEXT, TEXT_ALLOWED, TRUNCATED};
 pub use scanned::{First, Scanned, StarColumn, Stats};
 pub use scanner::Scanner;
-pub use sweep::{Hits, Sweep, Sweeper};
+pub use tailrace_model::needle::{Needle, Needles};

@@ -1,7 +1,7 @@
 //! The reference: what a scanner must give, computed slowly and plainly.
 //!
-//! Takes the same config and records, gives the content of the scanned batch as text. JSON is read by serde_json (a
-//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written), behind a
+//! Renders the content of the scanned batch as text, from the same config and records. JSON is read by serde_json (a
+//! visitor into a list of members, so that duplicates are seen; raw values, so that numbers stay as written), after a
 //! filter that writes zeros for the numbers it does not know; only where a record is not valid JSON does a byte-by-byte
 //! splitter part its members. Shares no code with the scanner except `tailrace_model`'s names, times and severities.
 
@@ -15,7 +15,7 @@ use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 use tailrace_model::{severity, time};
 
-use crate::{BROKEN, Config, Records, Source, Stats, TEXT, TEXT_ALLOWED, TRUNCATED, Type};
+use crate::{BROKEN, ColumnSource, Config, Records, Stats, TEXT, TEXT_ALLOWED, TRUNCATED, Type};
 
 /// A value's text and the kind beside it.
 pub(crate) type Cell = (Option<String>, Option<u8>);
@@ -149,8 +149,8 @@ impl Naive {
         };
         for (number, column) in self.config.columns.iter().enumerate() {
             let value = match &column.source {
-                Source::Key(path) => at_path(&fields, path, &mut plain.stats),
-                Source::Reserved(which) => {
+                ColumnSource::Key(path) => at_path(&fields, path, &mut plain.stats),
+                ColumnSource::Reserved(which) => {
                     reserved(*which, &fields, &facts, column.ty, &mut plain.stats)
                 }
             };
@@ -163,7 +163,8 @@ impl Naive {
 
     /// Whether anything in a record that is not JSON makes it malformed.
     fn reads_all(&self) -> bool {
-        let is_json = |column: &crate::Column| column.source == Source::Reserved(Reserved::Json);
+        let is_json =
+            |column: &crate::Column| column.source == ColumnSource::Reserved(Reserved::Json);
         self.config.star.is_some() || self.config.columns.iter().any(is_json)
     }
 
@@ -171,21 +172,21 @@ impl Naive {
     fn keys_by_name(&self) -> BTreeSet<String> {
         let of_column = |column: &crate::Column| -> Vec<String> {
             let reserved = match &column.source {
-                Source::Key(path) => match path.first() {
+                ColumnSource::Key(path) => match path.first() {
                     Some(Step::Key(name)) => return vec![name.clone()],
                     _ => Vec::new(),
                 },
-                Source::Reserved(Reserved::Body) => reserved::BODY_KEYS.to_vec(),
-                Source::Reserved(Reserved::Timestamp) => reserved::TIMESTAMP_KEYS.to_vec(),
-                Source::Reserved(Reserved::SeverityText) => reserved::SEVERITY_KEYS.to_vec(),
-                Source::Reserved(Reserved::SeverityNumber) => {
+                ColumnSource::Reserved(Reserved::Body) => reserved::BODY_KEYS.to_vec(),
+                ColumnSource::Reserved(Reserved::Timestamp) => reserved::TIMESTAMP_KEYS.to_vec(),
+                ColumnSource::Reserved(Reserved::SeverityText) => reserved::SEVERITY_KEYS.to_vec(),
+                ColumnSource::Reserved(Reserved::SeverityNumber) => {
                     let levels = reserved::SEVERITY_KEYS.iter();
                     levels
                         .chain(&reserved::SEVERITY_NUMBER_KEYS)
                         .copied()
                         .collect()
                 }
-                Source::Reserved(_) => Vec::new(),
+                ColumnSource::Reserved(_) => Vec::new(),
             };
             reserved.into_iter().map(str::to_owned).collect()
         };

@@ -1,8 +1,8 @@
 //! Short numbers, sixteen bytes at once.
 //!
-//! Takes the 16 bytes that start with a value's first digit and the value's length, gives the value. The digits are joined
-//! pair by pair as in Langdale and Lemire, "Parsing gigabytes of JSON per second" (2019), appendix B. Never looks whether
-//! they are digits.
+//! Converts the first bytes of a 16-byte block, given how many of them are digits. The digits are joined pair by pair
+//! as in Langdale and Lemire, "Parsing gigabytes of JSON per second" (2019), appendix B. Never looks whether they are
+//! digits.
 
 /// Longest text that is looked at.
 pub(crate) const BYTES_MAX: usize = 16;

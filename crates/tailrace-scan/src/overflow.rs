@@ -1,7 +1,7 @@
 //! The members of one record whose keys found no column: put together as one JSON object.
 //!
-//! Takes keys and their values' JSON text, gives the object's text. Of duplicate keys the first counts. Memory is that
-//! of the largest record's overflow at most. Never checks the values.
+//! Collects keys and their values' JSON text, and returns the object's text. Of duplicate keys the first counts.
+//! Memory is that of the largest record's overflow at most. Never checks the values.
 
 use tailrace_model::json;
 

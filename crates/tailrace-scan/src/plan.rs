@@ -1,6 +1,6 @@
 //! What a [`Config`] means for the walk: per key the places its value goes to.
 //!
-//! Takes the config once, gives the lists that walker and rows read. Never changes afterwards.
+//! Made once from the config, read by walker and rows. Never changes afterwards.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
 use crate::columns::data_type;
-use crate::config::{Config, Source, Type};
+use crate::config::{ColumnSource, Config, Type};
 
 /// Where a key's value goes.
 #[derive(Clone, Debug)]
@@ -21,14 +21,14 @@ pub(crate) enum Target {
     /// What stands at the end of the path inside the value, to the column with this number.
     Path(usize, Box<[Step]>),
     /// A candidate for a reserved column.
-    Candidate(Candidates, u8),
+    Candidate(KeyList, u8),
     /// Nowhere: whether it is JSON decides about the record.
     Judged,
 }
 
 /// The lists of keys that feed reserved columns: of each list the first key whose value is there and not null counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Candidates {
+pub(crate) enum KeyList {
     Body,
     Timestamp,
     Severity,
@@ -36,7 +36,7 @@ pub(crate) enum Candidates {
 }
 
 /// How many lists there are.
-pub(crate) const CANDIDATES: usize = 4;
+pub(crate) const KEY_LISTS: usize = 4;
 
 /// A config, prepared.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl Plan {
         let mut reserved = Vec::new();
         for (number, column) in config.columns.iter().enumerate() {
             match &column.source {
-                Source::Key(path) => wanted.path(number, path),
-                Source::Reserved(which) => {
+                ColumnSource::Key(path) => wanted.path(number, path),
+                ColumnSource::Reserved(which) => {
                     reserved.push((number, *which));
                     wanted.reserved(*which);
                 }
@@ -125,22 +125,18 @@ impl Wanted {
 
     fn reserved(&mut self, which: Reserved) {
         match which {
-            Reserved::Body => self.candidates(Candidates::Body, &reserved::BODY_KEYS),
-            Reserved::Timestamp => {
-                self.candidates(Candidates::Timestamp, &reserved::TIMESTAMP_KEYS)
-            }
-            Reserved::SeverityText => {
-                self.candidates(Candidates::Severity, &reserved::SEVERITY_KEYS)
-            }
+            Reserved::Body => self.candidates(KeyList::Body, &reserved::BODY_KEYS),
+            Reserved::Timestamp => self.candidates(KeyList::Timestamp, &reserved::TIMESTAMP_KEYS),
+            Reserved::SeverityText => self.candidates(KeyList::Severity, &reserved::SEVERITY_KEYS),
             Reserved::SeverityNumber => {
-                self.candidates(Candidates::Severity, &reserved::SEVERITY_KEYS);
-                self.candidates(Candidates::SeverityNumber, &reserved::SEVERITY_NUMBER_KEYS);
+                self.candidates(KeyList::Severity, &reserved::SEVERITY_KEYS);
+                self.candidates(KeyList::SeverityNumber, &reserved::SEVERITY_NUMBER_KEYS);
             }
             _ => {}
         }
     }
 
-    fn candidates(&mut self, list: Candidates, keys: &[&str]) {
+    fn candidates(&mut self, list: KeyList, keys: &[&str]) {
         for (rank, key) in (0_u8..).zip(keys) {
             let targets = self.0.entry((*key).to_string()).or_default();
             let is_there =

@@ -1,18 +1,18 @@
 //! The literal prefilter: which records can meet a condition at all, told from their bytes.
 //!
-//! Takes raw records, gives those that hold a text of every list that the condition needs, or that may hold it in
-//! another spelling: JSON can write any character as an escape, so a record with one is a candidate whatever else it
-//! holds. What is searched for one list is the buffer, not each record: by the sweep that found its newlines, or else once
-//! for each text. Never drops a record that could match; stops searching when most records are candidates, and tries again
-//! now and then.
+//! A record is a candidate if it holds a text of every list that the condition needs, or may hold it in another
+//! spelling: JSON can write any character as an escape, so a record with one is a candidate whatever else it holds.
+//! What is searched for one list is the buffer, not each record: by the newline search, or else once for each text.
+//! Never drops a record that could match; stops searching when most records are candidates, and tries again now and
+//! then.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
+use tailrace_model::needle::{Needle, Needles};
 
-use crate::config::{Needle, Needles};
+use crate::newline_search::{Hits, Texts};
 use crate::records::{Record, Records};
-use crate::sweep::{Hits, Texts};
 
 /// Lists with more texts than this are not searched for.
 const NEEDLES_MAX: usize = 8;
@@ -57,7 +57,7 @@ impl Prefilter {
         })
     }
 
-    /// What a sweep over the next batch is to look for; `None` if it is not to look for anything.
+    /// What a newline search over the next batch is to look for; `None` if it is not to look for anything.
     pub(crate) fn texts(&self) -> Option<&Texts> {
         let texts = &self.lists.first().filter(|_| self.off == 0)?.texts;
         texts.are_few().then_some(texts)
@@ -77,8 +77,8 @@ impl Prefilter {
         let (first, rest) = self.lists.split_first()?;
         self.found.clear();
         self.found.resize(records.records.len(), false);
-        let swept = records.buffers.first();
-        let hits = hits.filter(|hits| swept.is_some_and(|buffer| hits.are_of(buffer)));
+        let searched = records.buffers.first();
+        let hits = hits.filter(|hits| searched.is_some_and(|buffer| hits.are_of(buffer)));
         let mut start = 0;
         while start < records.records.len() {
             let run = run(&records.records[start..]);
@@ -107,9 +107,12 @@ impl List {
             let special = |byte: u8| byte < 0x20 || matches!(byte, b'"' | b'\\' | b'/');
             !needle.text.bytes().any(special)
         };
-        let text = |needle: &Needle| match needle.quoted {
-            true => format!("\"{}\"", needle.text),
-            false => needle.text.clone(),
+        let text = |needle: &Needle| {
+            if needle.quoted {
+                format!("\"{}\"", needle.text)
+            } else {
+                needle.text.clone()
+            }
         };
         let texts: Vec<String> = list.any.iter().map(text).collect();
         // A character that needs no escape can only be spelt by its number.
@@ -194,7 +197,7 @@ fn mark(
     }
 }
 
-/// The first records that lie in one buffer one behind the other.
+/// The first records that lie in one buffer one after the other.
 fn run(records: &[Record]) -> &[Record] {
     let follows = |pair: &[Record]| {
         pair[0].buffer == pair[1].buffer

@@ -1,7 +1,7 @@
 //! What a scanner is given: buffers and the ranges of records in them.
 //!
-//! Takes nothing, gives the plain structs a caller fills in. Records may overlap, stand in any order and lie in any
-//! buffer; a range that does not exist is an empty record.
+//! Plain structs that the caller fills in. Records may overlap, stand in any order and lie in any buffer; a range
+//! that does not exist is an empty record.
 
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ pub struct Record {
     pub buffer: u32,
     /// First byte.
     pub start: u32,
-    /// The byte behind the last one, line ending excluded.
+    /// The byte after the last one, line ending excluded.
     pub end: u32,
     /// [`TEXT`], [`TEXT_ALLOWED`], [`TRUNCATED`], [`BROKEN`].
     pub flags: u8,

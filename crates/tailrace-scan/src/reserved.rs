@@ -1,8 +1,8 @@
 //! The reserved columns of one row.
 //!
-//! Takes a row whose members are all delivered (or a record that is no object), gives the values of `body`,
-//! `timestamp` and their like. Of a list of keys the first whose value is JSON and not null counts, as in the OTLP
-//! mapping. Never changes a column of a key.
+//! Sets `body`, `timestamp` and their like in a row whose members are all delivered, or of a record that is not an
+//! object. Of a list of keys the first whose value is JSON and not null counts, as in the OTLP mapping. Never
+//! changes a column of a key.
 
 use tailrace_model::json::Kind;
 use tailrace_model::reserved::Reserved;
@@ -11,9 +11,9 @@ use tailrace_model::{severity, time};
 use crate::columns::Cell;
 use crate::config::Type;
 use crate::convert;
-use crate::plan::Candidates;
+use crate::plan::KeyList;
 use crate::rows::{Row, Shape, raw_cell};
-use crate::text::{Side, View};
+use crate::text::{Side, StringView};
 use crate::token;
 
 /// What is known of a record besides its bytes.
@@ -36,12 +36,12 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
         match which {
             Reserved::Body => {
                 let has_raw = facts.shape != Shape::Object || facts.is_malformed;
-                if !set_candidate(row, column, Candidates::Body) && has_raw {
+                if !set_candidate(row, column, KeyList::Body) && has_raw {
                     let cell = raw_cell(&row.record);
                     row.rows.set(column, row.row, &cell);
                 }
             }
-            Reserved::SeverityText => _ = set_candidate(row, column, Candidates::Severity),
+            Reserved::SeverityText => _ = set_candidate(row, column, KeyList::Severity),
             Reserved::SeverityNumber => {
                 let number = severity_number(row);
                 if number > 0 {
@@ -76,13 +76,13 @@ pub(crate) fn set(row: &mut Row<'_, '_>, facts: &Facts) {
 }
 
 /// The value of the first key of the list of which the record has one.
-fn candidate<'a>(row: &'a Row<'_, '_>, list: Candidates) -> Option<Cell<'a>> {
+fn candidate<'a>(row: &'a Row<'_, '_>, list: KeyList) -> Option<Cell<'a>> {
     let candidate = row.candidates[list as usize]?;
     Some(candidate.value.cell(&row.record, &row.rows.side))
 }
 
 /// Says whether there is one.
-fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: Candidates) -> bool {
+fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: KeyList) -> bool {
     let Some(candidate) = row.candidates[list as usize] else {
         return false;
     };
@@ -95,7 +95,7 @@ fn set_candidate(row: &mut Row<'_, '_>, column: usize, list: Candidates) -> bool
 
 /// The time in the record; one that cannot be read is counted.
 fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
-    let cell = candidate(row, Candidates::Timestamp)?;
+    let cell = candidate(row, KeyList::Timestamp)?;
     let time_ns = convert::timestamp(cell.kind, cell.text, row.rows.plan.offset_s);
     row.rows.stats.type_mismatches += u64::from(time_ns.is_none());
     time_ns
@@ -103,11 +103,11 @@ fn own_time(row: &mut Row<'_, '_>) -> Option<i64> {
 
 /// 1 to 24 as the record says it, else from its level, else 0.
 fn severity_number(row: &Row<'_, '_>) -> u8 {
-    let stated = candidate(row, Candidates::SeverityNumber)
+    let stated = candidate(row, KeyList::SeverityNumber)
         .and_then(|cell| convert::int64(cell.kind, cell.text))
         .and_then(|number| u8::try_from(number).ok())
         .filter(|number| (1..=24).contains(number));
-    stated.unwrap_or_else(|| match candidate(row, Candidates::Severity) {
+    stated.unwrap_or_else(|| match candidate(row, KeyList::Severity) {
         Some(Cell {
             kind: Kind::String,
             text,
@@ -162,13 +162,13 @@ fn set_json(row: &mut Row<'_, '_>, column: usize, is_malformed: bool) {
 
 /// A text that does not stand in the record.
 fn set_text(row: &mut Row<'_, '_>, column: usize, kind: Kind, text: &str) {
-    let Some(view) = View::inline(text).or_else(|| push(&mut row.rows.side, text)) else {
+    let Some(view) = StringView::inline(text).or_else(|| push(&mut row.rows.side, text)) else {
         return;
     };
     row.rows.set(column, row.row, &Cell { kind, text, view });
 }
 
-fn push(side: &mut Side, text: &str) -> Option<View> {
+fn push(side: &mut Side, text: &str) -> Option<StringView> {
     let text = side.push(text)?;
     Some(side.view(text))
 }

@@ -1,9 +1,8 @@
 //! The rows of one batch under construction.
 //!
-//! Takes records one by one, each with what the scanner made of it (object, text or malformed) and the members the
-//! walk finds; gives the scanned batch. Values are read and converted here, each once however many columns want it, and
-//! one that is not JSON makes its record malformed.
-//! Never looks for members.
+//! Records are added one by one, each with what the scanner made of it (object, text or malformed) and the members that
+//! the walk finds. Values are read and converted here, each once however many columns want it, and one that is not JSON
+//! makes its record malformed. Never looks for members.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use tailrace_model::json::{self, Kind, Step, Unescaped};
 
 use crate::columns::{Cell, Column};
 use crate::config::Type;
-use crate::follow::Mark;
+use crate::follow::ValueSpan;
 use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
-use crate::plan::{CANDIDATES, Plan, Target};
+use crate::plan::{KEY_LISTS, Plan, Target};
 use crate::scanned::{Scanned, StarColumn, Stats};
 use crate::star_columns::StarColumns;
 use crate::text::{Buffers, RecordText, Side, SideText};
@@ -98,10 +97,10 @@ impl<'p> Rows<'p> {
 
     /// A column of either sort.
     #[inline]
-    pub(crate) fn column(&mut self, place: Place) -> &mut Column {
+    pub(crate) fn column(&mut self, place: ColumnId) -> &mut Column {
         match place {
-            Place::Column(number) => &mut self.columns[number],
-            Place::Star(number) => self.star.get_mut(number),
+            ColumnId::Column(number) => &mut self.columns[number],
+            ColumnId::Star(number) => self.star.get_mut(number),
         }
     }
 
@@ -109,7 +108,7 @@ impl<'p> Rows<'p> {
     #[cold]
     pub(crate) fn set_escaped(
         &mut self,
-        place: Place,
+        place: ColumnId,
         row: usize,
         raw: &str,
         is_first: bool,
@@ -124,8 +123,8 @@ impl<'p> Rows<'p> {
         let view = self.side.view(text);
         let offset_s = self.plan.offset_s;
         let column = match place {
-            Place::Column(number) => &mut self.columns[number],
-            Place::Star(number) => self.star.get_mut(number),
+            ColumnId::Column(number) => &mut self.columns[number],
+            ColumnId::Star(number) => self.star.get_mut(number),
         };
         let cell = Cell {
             kind: Kind::String,
@@ -251,7 +250,7 @@ impl<'p> Rows<'p> {
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ColumnId {
     /// Of those asked for, by number.
     Column(usize),
     /// Of `SELECT *`, by number.
@@ -321,7 +320,7 @@ pub(crate) struct Row<'r, 'p> {
     missing: usize,
     /// Something of what was read is not JSON.
     pub(crate) is_bad: bool,
-    pub(crate) candidates: [Option<Candidate>; CANDIDATES],
+    pub(crate) candidates: [Option<Candidate>; KEY_LISTS],
 }
 
 impl<'r, 'p> Row<'r, 'p> {
@@ -340,19 +339,19 @@ impl<'r, 'p> Row<'r, 'p> {
             overflow,
             missing,
             is_bad: false,
-            candidates: [None; CANDIDATES],
+            candidates: [None; KEY_LISTS],
         }
     }
 
-    /// Gives the value at a mark to all who want it.
-    pub(crate) fn take_mark(&mut self, targets: Range<usize>, star: Star, mark: Mark) {
-        let start = mark.start() - self.record.base();
-        let end = start + mark.len();
-        let value = if mark.is_escaped() {
+    /// Gives the value at a value span to all who want it.
+    pub(crate) fn take_value(&mut self, targets: Range<usize>, star: Star, value_span: ValueSpan) {
+        let start = value_span.start() - self.record.base();
+        let end = start + value_span.len();
+        let value = if value_span.is_escaped() {
             let text = self.record.text();
             self.rows.unescape(&text[start..end]).map(Value::side)
         } else {
-            let (kind, origin) = (mark.kind(), Origin::Record { start, end });
+            let (kind, origin) = (value_span.kind(), Origin::Record { start, end });
             Some(Value { kind, origin })
         };
         self.rows.stats.bad_values += u64::from(value.is_none());

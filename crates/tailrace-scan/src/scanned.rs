@@ -1,6 +1,6 @@
 //! What a scanner gives back.
 //!
-//! Takes nothing, gives the structs of a scanned batch: arrays of one length, one slot per record.
+//! Plain structs: arrays of one length, one slot per record.
 
 use std::sync::Arc;
 

@@ -1,18 +1,18 @@
 //! The scanner: batches of records to batches of rows, in one phase or in two.
 //!
-//! Takes batches of records, gives scanned batches. What it remembers between batches is bounded: the wanted keys, the
-//! keys of `SELECT *` up to its limit, and a bounded number of layouts. Nothing of it changes what a batch holds, but
-//! for the order of `SELECT *` columns and which keys still became columns.
+//! A [`Scanner`] scans one batch of records after the other. What it remembers between batches is bounded: the wanted
+//! keys, the keys of `SELECT *` up to its limit, and a bounded number of templates. Nothing of it changes what a batch
+//! holds, but for the order of `SELECT *` columns and which keys still became columns.
 
 use crate::config::Config;
-use crate::extract::{Batch, Extractor};
-use crate::lots::{LOT_MAX, Lots};
+use crate::extract::{Batch, Extractor, Shared};
+use crate::keys::Keys;
+use crate::newline_search::{Hits, NewlineSearcher};
 use crate::prefilter::Prefilter;
 use crate::records::Records;
 use crate::rows::Rows;
 use crate::scanned::{Candidates, First, Scanned};
-use crate::sweep::{Hits, Sweeper};
-use crate::text::Buffers;
+use crate::text::{Buffers, LOT_MAX};
 
 /// Turns batches of records into columns.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Scanner {
     /// The columns that a condition reads.
     condition: Option<Extractor>,
     prefilter: Option<Prefilter>,
-    lots: Lots,
+    shared: Shared,
 }
 
 impl Scanner {
@@ -41,7 +41,7 @@ impl Scanner {
             all,
             condition,
             prefilter: Prefilter::new(&config.prefilter),
-            lots: Lots::new(config.isa),
+            shared: Shared::new(config.isa),
         }
     }
 
@@ -53,7 +53,7 @@ impl Scanner {
             buffers: &buffers,
         };
         self.start_batch();
-        self.lots.scan_all(&batch, &mut self.all, None)
+        scan_all(&batch, &mut self.all, &mut self.shared, None)
     }
 
     /// Scans the records numbered `rows`, ascending; row `i` of every column is record `rows[i]`.
@@ -61,17 +61,17 @@ impl Scanner {
         self.scan(&Candidates::new(records, rows).of(records))
     }
 
-    /// Sweeps buffers for newlines and, if `for_first`, for what the prefilter of the next [`Scanner::first`] looks for.
-    pub fn sweeper(&self, for_first: bool) -> Sweeper<'_> {
+    /// Searches buffers for newlines and, if `for_first`, for what the prefilter of the next [`Scanner::first`] looks for.
+    pub fn searcher(&self, for_first: bool) -> NewlineSearcher<'_> {
         let prefilter = self.prefilter.as_ref().filter(|_| for_first);
-        Sweeper {
-            indexer: self.lots.indexer(),
+        NewlineSearcher {
+            indexer: self.shared.indexer(),
             texts: prefilter.and_then(Prefilter::texts),
         }
     }
 
     /// The first of two phases: the columns that a condition reads, for the records that pass the prefilter. `hits` is what
-    /// a sweep over the first buffer found, if there was one; that of another buffer would cost records.
+    /// a newline search over the first buffer found, if there was one; that of another buffer would cost records.
     ///
     /// # Panics
     /// If [`Config::first`] is empty.
@@ -90,7 +90,7 @@ impl Scanner {
         self.start_batch();
         let condition = self.condition.as_mut().expect("a condition reads columns");
         let keys = Some(self.all.keys());
-        let Scanned { batch, stats, .. } = self.lots.scan_all(&batch, condition, keys);
+        let Scanned { batch, stats, .. } = scan_all(&batch, condition, &mut self.shared, keys);
         First {
             rows,
             batch,
@@ -130,8 +130,8 @@ impl Scanner {
             let count = rows[row..].partition_point(|&number| (number as usize) < behind);
             let of_lot = rows[row..row + count].iter().zip(row as u32..);
             let picks = of_lot.map(|(&number, row)| (number - from as u32, row));
-            self.lots
-                .add(&batch, &lot, picks, &mut self.all, None, &mut made);
+            self.all
+                .add(&mut self.shared, &batch, &lot, picks, None, &mut made);
             row += count;
         }
         made.finish(&first.buffers, self.all.keys())
@@ -139,13 +139,38 @@ impl Scanner {
 
     /// Between two batches: keeps at most so many bytes of each buffer. What was learned is kept.
     pub fn release(&mut self, bytes: usize) {
-        self.lots.release(bytes);
+        self.shared.release(bytes);
     }
 
     fn start_batch(&mut self) {
-        if self.lots.start_batch() {
+        if self.shared.start_batch() {
             let extractors = std::iter::once(&mut self.all).chain(&mut self.condition);
-            extractors.for_each(Extractor::forget_layouts);
+            extractors.for_each(Extractor::forget_templates);
         }
     }
+}
+
+/// Follows all records of a batch, lot by lot, and extracts columns of them. What templates they may have is told by `keys`, or
+/// else by those of the extractor.
+fn scan_all(
+    batch: &Batch<'_>,
+    extractor: &mut Extractor,
+    shared: &mut Shared,
+    keys: Option<&Keys>,
+) -> Scanned {
+    let count = batch.records.records.len();
+    let plan = extractor.plan();
+    let mut rows = Rows::new(&plan, count, batch.buffers.side());
+    rows.stats.repaired = batch.buffers.repaired();
+    extractor.start_batch();
+    let mut first = 0;
+    while first < count {
+        let lot = batch.buffers.lot(first, LOT_MAX);
+        let behind = first + lot.spans().len();
+        shared.follow(batch, &lot);
+        let picks = (0..).zip(first as u32..behind as u32);
+        extractor.add(shared, batch, &lot, picks, keys, &mut rows);
+        first = behind;
+    }
+    rows.finish(batch.buffers, extractor.keys())
 }

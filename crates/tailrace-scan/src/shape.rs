@@ -1,8 +1,8 @@
 //! The shape of a record: whether it is a JSON object as far as strings and brackets go.
 //!
-//! Takes a record and its index, gives yes or no; of an object the index is thinned out to the characters that part its
-//! members. The answer depends on nothing but the record's bytes, so that what a query reads never changes which rows
-//! there are. Never looks at keys or tokens.
+//! Checks a record by its index; of an object the index is thinned out to the characters that part its members. The
+//! answer depends on nothing but the record's bytes, so that what a query reads never changes which rows there are.
+//! Never looks at keys or tokens.
 
 use crate::index::Outline;
 use crate::text::Span;
@@ -12,9 +12,9 @@ use crate::token::is_whitespace;
 pub(crate) const NESTED: u32 = u32::MAX;
 
 /// Whether the record in this span of the buffer `bytes` starts with `{`, its strings close, every bracket is closed by
-/// its like, and behind the brace that closes the first one there is only whitespace (which may also stand before).
+/// its like, and after the brace that closes the first one there is only whitespace (which may also stand before).
 /// Then what is left of `structurals` is its outermost braces and the colons and commas directly inside them; of a colon
-/// with a bracket behind it only that, [`NESTED`].
+/// with a bracket after it only that, [`NESTED`].
 #[inline]
 pub(crate) fn is_object(
     bytes: &[u8],
@@ -130,7 +130,7 @@ fn thin_out_deep(
     None
 }
 
-/// A bracket behind the last one kept.
+/// A bracket after the last one kept.
 #[inline]
 fn mark_nested(bytes: &[u8], structurals: &mut [u32], kept: usize) {
     if let Some(last) = kept.checked_sub(1).map(|last| &mut structurals[last])

@@ -17,7 +17,7 @@ use tailrace_model::json::Step;
 use tailrace_model::reserved::Reserved;
 
 use crate::naive::{Cell, Naive, Plain};
-use crate::{Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, Type};
+use crate::{Column, ColumnSource, Config, Isa, Record, Records, Scanned, Scanner, Star, Type};
 
 #[cfg(not(miri))]
 pub(crate) const ISAS: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
@@ -37,7 +37,7 @@ pub(crate) struct Batch {
 pub(crate) const OBSERVED_NS: i64 = 1_700_000_000_123_456_789;
 
 impl Batch {
-    /// Lines in one buffer, `pad` bytes before the first one, a newline between two, nothing behind the last one.
+    /// Lines in one buffer, `pad` bytes before the first one, a newline between two, nothing after the last one.
     pub(crate) fn of_lines<L: AsRef<[u8]>>(lines: &[L], pad: usize) -> Batch {
         let mut buffer = vec![b'"'; pad];
         let mut records = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn path(steps: &[Step], ty: Type) -> Column {
         });
     Column {
         name,
-        source: Source::Key(steps.to_vec()),
+        source: ColumnSource::Key(steps.to_vec()),
         ty,
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn path(steps: &[Step], ty: Type) -> Column {
 pub(crate) fn reserved(which: Reserved, ty: Type) -> Column {
     Column {
         name: format!("{ty:?} {which:?}"),
-        source: Source::Reserved(which),
+        source: ColumnSource::Reserved(which),
         ty,
     }
 }
@@ -258,7 +258,7 @@ pub(crate) fn rich_config(keys: &[&str]) -> Config {
     }
 }
 
-/// Paths into members, before and behind columns of the members themselves, and no reserved column.
+/// Paths into members, before and after columns of the members themselves, and no reserved column.
 pub(crate) fn path_config(keys: &[&str]) -> Config {
     let steps = |key: &str, inner: Step| [Step::Key(key.into()), inner];
     let of_key = |name: &&str| {

@@ -1,14 +1,14 @@
 //! Text that was checked once, and views of it.
 //!
-//! Takes the batch's buffers and ranges; checks every record's UTF-8 once, repairs what is invalid (U+FFFD, as
-//! `String::from_utf8_lossy` does) into a buffer of its own; gives records as `&str`, views of parts of them, and in
-//! the end `StringViewArray`s that are not validated again. Never copies valid text.
+//! Checks every record's UTF-8 once and repairs what is invalid (U+FFFD, as `String::from_utf8_lossy` does) into a
+//! buffer of its own. Records are then `&str`, parts of them are views, and the `StringViewArray`s in the end are not
+//! validated again. Never copies valid text.
 //!
 //! Why the arrays are valid without a second check:
 //!
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
-//! * A [`View`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
+//! * A [`StringView`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
 //!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
 //!   that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
@@ -31,7 +31,7 @@ use crate::records::{Record, Records};
 mod view;
 
 use view::{Seen, words};
-pub(crate) use view::{Slot, View, Views};
+pub(crate) use view::{StringView, StringViews, ViewSlot};
 
 /// The buffers of one batch: the caller's and the repaired text.
 #[derive(Debug)]
@@ -41,16 +41,16 @@ pub(crate) struct Buffers {
     /// Where each record lies.
     spans: Vec<Span>,
     repaired: u64,
-    /// Which records lie one behind the other.
+    /// Which records lie one after the other.
     runs: Vec<Run>,
 }
 
-/// Records that lie in one buffer one behind the other.
+/// Records that lie in one buffer one after the other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The number of the record behind the last one.
+    /// The number of the record after the last one.
     behind: usize,
-    /// From the first one's first byte to behind the last one's last byte, if that is valid text and they cut no character.
+    /// From the first one's first byte to after the last one's last byte, if that is valid text and they cut no character.
     text: Option<(u32, u32)>,
 }
 
@@ -69,7 +69,7 @@ impl Span {
         self.start as usize
     }
 
-    /// The byte behind the last one.
+    /// The byte after the last one.
     #[inline(always)]
     pub(crate) fn end(&self) -> usize {
         self.end as usize
@@ -92,12 +92,14 @@ impl Span {
     }
 }
 
+/// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
+pub(crate) const LOT_MAX: usize = 256;
 /// How long a lot is at most, unless a single record is longer.
 const LOT_BYTES_MAX: u32 = 256 * 1024;
 /// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
 /// A longer one may be so many times as long as what was checked before it, all gaps together: where half of the records
-/// are wanted, checking the others too costs less than going from one to the next. Behind so many bytes as a lot has none
+/// are wanted, checking the others too costs less than going from one to the next. After so many bytes as a lot has none
 /// may: what is no text in a gap makes the whole run a list of single records.
 const GAPS_MAX: u32 = 2;
 /// A lot ends where its run does, rather than not to be known as text, if it has so many records.
@@ -173,7 +175,7 @@ impl Buffers {
         self.repaired
     }
 
-    /// The records from number `from` on that lie in one buffer one behind the other, at most `max`.
+    /// The records from number `from` on that lie in one buffer one after the other, at most `max`.
     pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
         let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
         let spans = &self.spans[from..self.spans.len().min(from + max)];
@@ -229,7 +231,12 @@ impl Buffers {
     }
 
     /// Gives `read` the text of a view of this batch, whose side buffer is `side`.
-    pub(crate) fn with_text<T>(&self, view: View, side: &Side, read: impl FnOnce(&str) -> T) -> T {
+    pub(crate) fn with_text<T>(
+        &self,
+        view: StringView,
+        side: &Side,
+        read: impl FnOnce(&str) -> T,
+    ) -> T {
         let inline;
         let bytes = match view.seen() {
             Seen::Inline(text, len) => {
@@ -334,7 +341,7 @@ impl Repair {
     }
 }
 
-/// Records of one buffer, one behind the other. Places are counted from the buffer's start.
+/// Records of one buffer, one after the other. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lot<'a> {
     first: usize,
@@ -411,9 +418,9 @@ impl<'a> Lot<'a> {
     /// # Panics
     /// If it does not lie in the record, or cuts a character.
     #[inline(always)]
-    pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> View {
+    pub(crate) fn view(&self, i: usize, start: usize, end: usize) -> StringView {
         self.assert_text(i, start, end);
-        View::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
+        StringView::of_part(&self.bytes[start..], end - start, self.buffer, start as u32)
     }
 
     #[inline(always)]
@@ -443,7 +450,7 @@ impl ValidText<'_> {
     /// A view of `len` bytes from byte `start` on; `None` if that is not a part of the text, cuts a character,
     /// or lies near the buffer's ends.
     #[inline(always)]
-    pub(crate) fn view(&self, start: u32, len: u32) -> Option<View> {
+    pub(crate) fn view(&self, start: u32, len: u32) -> Option<StringView> {
         let at = start.checked_sub(self.start)? as usize;
         let block = self.bytes.get(at..at + 16)?.first_chunk::<16>()?;
         let behind = *self.bytes.get(at + 4 + len as usize)?;
@@ -452,7 +459,13 @@ impl ValidText<'_> {
             return None;
         }
         let [head, tail] = words(block);
-        Some(View::of_words(head, tail, len as usize, self.buffer, start))
+        Some(StringView::of_words(
+            head,
+            tail,
+            len as usize,
+            self.buffer,
+            start,
+        ))
     }
 }
 
@@ -493,9 +506,9 @@ impl<'a> RecordText<'a> {
 
     /// A view of bytes `start..end` of the record.
     #[inline]
-    pub(crate) fn view(&self, start: usize, end: usize) -> View {
+    pub(crate) fn view(&self, start: usize, end: usize) -> StringView {
         let text = &self.text[start..end];
-        View::of_part(
+        StringView::of_part(
             &self.reach[start..],
             text.len(),
             self.buffer,
@@ -557,9 +570,9 @@ impl Side {
 
     /// A view of a piece.
     #[inline]
-    pub(crate) fn view(&self, text: SideText) -> View {
+    pub(crate) fn view(&self, text: SideText) -> StringView {
         let start = text.start;
-        View::at_the_end(self.text(text).as_bytes(), self.buffer, start)
+        StringView::at_the_end(self.text(text).as_bytes(), self.buffer, start)
     }
 }
 
@@ -569,14 +582,14 @@ pub(crate) struct Finished(Arc<[Buffer]>);
 
 impl Finished {
     /// The array of these views.
-    pub(crate) fn array(&self, views: Views, nulls: Option<NullBuffer>) -> StringViewArray {
+    pub(crate) fn array(&self, views: StringViews, nulls: Option<NullBuffer>) -> StringViewArray {
         let views = ScalarBuffer::from(views.into_inner());
         assert!(
             nulls
                 .as_ref()
                 .is_none_or(|nulls| nulls.len() == views.len())
         );
-        // SAFETY: see the module's text: every view is zero (an empty text) or was made by `View` for a range of valid
+        // SAFETY: see the module's text: every view is zero (an empty text) or was made by `StringView` for a range of valid
         // text in the buffer that has its number here. `nulls` is as long as the views.
         let array = unsafe { StringViewArray::new_unchecked(views, Arc::clone(&self.0), nulls) };
         debug_assert!(

@@ -1,10 +1,10 @@
-//! Reading one value of a record's top level.
+//! Reading one key or one value of a record's top level.
 //!
-//! Takes what stands between a colon and the comma or brace that ends the member, gives what the value is if it is one
-//! JSON value with nothing but whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never
-//! unescapes, never converts.
+//! What stands between a colon and the comma or brace that ends the member must be one JSON value with nothing but
+//! whitespace around it, by the grammar of `tailrace_model::json` to its bottom. Never unescapes a value, never
+//! converts.
 
-use tailrace_model::json::{self, Kind};
+use tailrace_model::json::{self, Kind, Unescaped};
 
 /// One JSON value of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct Token {
     pub(crate) kind: Kind,
     /// First byte of its text in the record: of a string what stands between the quotes.
     pub(crate) start: usize,
-    /// The byte behind it.
+    /// The byte after it.
     pub(crate) end: usize,
     /// A string with a backslash.
     pub(crate) escaped: bool,
@@ -76,6 +76,32 @@ pub(crate) fn string_len(bytes: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
+/// A member's key, unescaped, if it is exactly one string, and where the colon after it ends.
+pub(crate) fn read_key<'a>(
+    member: &'a str,
+    unescaped: &'a mut Vec<u8>,
+) -> Option<(&'a str, usize)> {
+    let bytes = member.as_bytes();
+    let start = skip_whitespace(bytes, 0);
+    let (len, has_backslash) = string_len(&bytes[start..])?;
+    let colon = skip_whitespace(bytes, start + len);
+    if bytes.get(colon) != Some(&b':') {
+        return None;
+    }
+    let raw = &member[start + 1..start + len - 1];
+    if raw.bytes().any(|byte| byte < 0x20) {
+        return None;
+    }
+    if !has_backslash {
+        return Some((raw, colon + 1));
+    }
+    unescaped.clear();
+    match json::unescape(raw, unescaped) {
+        Unescaped::Done { .. } => Some((std::str::from_utf8(unescaped).ok()?, colon + 1)),
+        Unescaped::Invalid => None,
+    }
+}
+
 /// The same, and Float if it is a number that is not finite.
 fn any_number_kind(text: &[u8]) -> Option<Kind> {
     let is_not_finite = || json::not_finite(text).is_some_and(|(_, len)| len == text.len());
@@ -129,7 +155,7 @@ pub(crate) fn trim(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
     (start, end)
 }
 
-/// The first byte at or behind `at` that is no whitespace, else the end.
+/// The first byte at or after `at` that is no whitespace, else the end.
 #[inline]
 pub(crate) fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     let mut at = at;

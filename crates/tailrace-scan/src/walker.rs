@@ -1,14 +1,13 @@
-//! Walking the members of one record whose layout is not known.
+//! Walking the members of one record whose template is not known.
 //!
-//! Takes a record whose shape is that of an object, and the places of its outermost braces and of the colons and commas
-//! directly inside them; gives each wanted member's key and the span of its value, once per key: of duplicates the first
-//! counts. Where all keys are wanted, every other value is given to be judged. Never reads a value.
+//! The record has the shape of an object, and the places of its outermost braces and of the colons and commas directly
+//! inside them are known. Each wanted member's key and the span of its value go to a [`Sink`], once per key: of
+//! duplicates the first counts. Where all keys are wanted, every other value is given to be judged. Never reads a
+//! value.
 //!
-//! A member is what stands between two commas of the top level. Its key is exactly one string with a colon behind it,
+//! A member is what stands between two commas of the top level. Its key is exactly one string with a colon after it,
 //! else the member is bad: it may be any that is wanted and was not met. A key with escapes is unescaped before it is
 //! looked up.
-
-use tailrace_model::json::{self, Unescaped};
 
 use crate::keys::{Keys, NONE, Star};
 use crate::shape::NESTED;
@@ -49,7 +48,7 @@ pub(crate) fn walk(
         let end = end as usize - record.base();
         let start_of_member = std::mem::replace(&mut start, end + 1);
         let member = &record.text()[start_of_member..end];
-        if let Some((name, len)) = read_key(member, unescaped) {
+        if let Some((name, len)) = token::read_key(member, unescaped) {
             let id = keys.meet(name);
             let value = (start_of_member + len, end);
             if id != NONE {
@@ -87,30 +86,4 @@ fn deliver(
     entry.seen = number;
     debug_assert_ne!(entry.star, Star::Unmet);
     sink.known(keys, id, value)
-}
-
-/// A member's key, unescaped, if it is exactly one string, and where the colon behind it ends.
-pub(crate) fn read_key<'a>(
-    member: &'a str,
-    unescaped: &'a mut Vec<u8>,
-) -> Option<(&'a str, usize)> {
-    let bytes = member.as_bytes();
-    let start = token::skip_whitespace(bytes, 0);
-    let (len, has_backslash) = token::string_len(&bytes[start..])?;
-    let colon = token::skip_whitespace(bytes, start + len);
-    if bytes.get(colon) != Some(&b':') {
-        return None;
-    }
-    let raw = &member[start + 1..start + len - 1];
-    if raw.bytes().any(|byte| byte < 0x20) {
-        return None;
-    }
-    if !has_backslash {
-        return Some((raw, colon + 1));
-    }
-    unescaped.clear();
-    match json::unescape(raw, unescaped) {
-        Unescaped::Done { .. } => Some((std::str::from_utf8(unescaped).ok()?, colon + 1)),
-        Unescaped::Invalid => None,
-    }
 }

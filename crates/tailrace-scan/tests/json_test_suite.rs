@@ -12,7 +12,9 @@ use arrow::array::{Array, AsArray};
 use bytes::Bytes;
 use cases::{EITHER, INVALID, VALID};
 use tailrace_model::json::{Kind, Step};
-use tailrace_scan::{Column, Config, Isa, Record, Records, Scanned, Scanner, Source, Star, Type};
+use tailrace_scan::{
+    Column, ColumnSource, Config, Isa, Record, Records, Scanned, Scanner, Star, Type,
+};
 
 /// `n_` texts that hold a number which is taken all the same.
 const TAKEN: &[&str] = &[
@@ -21,7 +23,7 @@ const TAKEN: &[&str] = &[
     "n_number_minus_infinity",
 ];
 
-/// Behind a colon this is a value, and a comma too many behind it.
+/// After a colon this is a value, and a comma too many after it.
 fn has_more(text: &[u8]) -> bool {
     text == b"[\"\"],"
 }
@@ -84,7 +86,7 @@ fn check_record(record: &[u8]) -> (Scanned, String) {
 fn check_value(text: &[u8]) -> Option<Kind> {
     let column = Column {
         name: "v".into(),
-        source: Source::Key(vec![Step::Key("v".into())]),
+        source: ColumnSource::Key(vec![Step::Key("v".into())]),
         ty: Type::Open,
     };
     let config = Config {

@@ -1,10 +1,11 @@
 //! Which keys a query uses as which types, and the query over the physical columns that follow.
 //!
-//! Takes the expressions of one or several SELECTs, gives the same expressions with every key replaced by a physical
-//! column. A type comes from the place of a use and from what stands beside it (D1 of the design), never from data:
-//! a context hands its wish down as a [`Want`], operands that have a type of their own are read first, and keys take
-//! the type of their peers. What is not named here is refused. Never plans.
+//! Rewrites the expressions of one or several SELECTs: every key is replaced by a physical column. A type comes from
+//! the place of a use and from what stands beside it (D1 of the design), never from data: a context hands its wish
+//! down as a [`Want`], operands that have a type of their own are read first, and keys take the type of their peers.
+//! What is not named here is refused. Never plans.
 
+mod build;
 mod constant;
 mod expression;
 mod form;
@@ -14,24 +15,26 @@ mod literals;
 mod peers;
 mod similar;
 
-pub(crate) use function::{arrow_cast, as_value};
+pub(crate) use build::{arrow_cast, as_value, bare};
 
 use std::borrow::Cow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, Expr, FunctionArguments, Ident, ObjectNamePart,
-    Spanned, TimezoneInfo, UnaryOperator, Value,
+    BinaryOperator, Expr, FunctionArguments, Ident, ObjectNamePart, Spanned,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use tailrace_model::json::Step;
 use tailrace_model::reserved::Reserved;
 
-use crate::error::{Error, Place, Places, Warning, planner_message, type_name};
+use build::{of_values, try_cast};
+
+use crate::error::{Error, Position, Positions, Warning, planner_message, type_name};
 use crate::session::Session;
-use crate::types::{Columns, Options, Source, Type, Use};
-use crate::value::{self, Function};
+use crate::types::{ColumnSource, Columns, Options, Type, Use};
+use crate::value::Function;
+use crate::value::array;
 
 /// The deepest expression that is planned; DataFusion evaluates by recursion.
 const DEPTH_MAX: usize = 200;
@@ -40,7 +43,7 @@ const DEPTH_MAX: usize = 200;
 pub(crate) struct Analysis<'a> {
     pub(crate) session: &'a Session,
     pub(crate) options: &'a Options,
-    pub(crate) places: &'a Places,
+    pub(crate) places: &'a Positions,
     pub(crate) columns: Columns,
     pub(crate) warnings: Vec<Warning>,
     /// The name that may qualify columns in the SELECT at hand.
@@ -104,7 +107,7 @@ impl Want {
 
 /// A key or reserved column where it stands in the text.
 pub(crate) struct Key {
-    pub(crate) source: Source,
+    pub(crate) source: ColumnSource,
     pub(crate) span: Span,
     /// The last step is `->>`.
     pub(crate) as_text: bool,
@@ -116,7 +119,7 @@ impl<'a> Analysis<'a> {
     pub(crate) fn new(
         session: &'a Session,
         options: &'a Options,
-        places: &'a Places,
+        places: &'a Positions,
     ) -> Analysis<'a> {
         Analysis {
             session,
@@ -196,7 +199,7 @@ impl<'a> Analysis<'a> {
             })
         };
         match expr {
-            Expr::Identifier(ident) => Ok(key(Source::of_name(&ident.value), ident.span)),
+            Expr::Identifier(ident) => Ok(key(ColumnSource::of_name(&ident.value), ident.span)),
             Expr::CompoundIdentifier(idents) => self
                 .qualified(idents)
                 .map(|source| key(source, expr.span())),
@@ -212,7 +215,7 @@ impl<'a> Analysis<'a> {
                 Ok(if is_clock {
                     None
                 } else {
-                    key(Source::of_name(&ident.value), ident.span)
+                    key(ColumnSource::of_name(&ident.value), ident.span)
                 })
             }
             Expr::BinaryOp {
@@ -228,16 +231,16 @@ impl<'a> Analysis<'a> {
                 };
                 let mut steps = match parent.source {
                     _ if parent.as_text => return Ok(None),
-                    Source::Key(steps) => steps,
-                    Source::Reserved(Reserved::Json, _) if matches!(step, Step::Key(_)) => {
+                    ColumnSource::Key(steps) => steps,
+                    ColumnSource::Reserved(Reserved::Json, _) if matches!(step, Step::Key(_)) => {
                         Vec::new()
                     }
-                    Source::Reserved(..) => return Ok(None),
+                    ColumnSource::Reserved(..) => return Ok(None),
                 };
                 steps.push(step);
                 let as_text = *op == BinaryOperator::LongArrow;
                 Ok(Some(Key {
-                    source: Source::Key(steps),
+                    source: ColumnSource::Key(steps),
                     span: expr.span(),
                     as_text,
                     path: true,
@@ -247,9 +250,9 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn qualified(&self, idents: &[Ident]) -> Result<Source, Error> {
+    fn qualified(&self, idents: &[Ident]) -> Result<ColumnSource, Error> {
         match idents {
-            [table, name] if table.value == self.table => Ok(Source::of_name(&name.value)),
+            [table, name] if table.value == self.table => Ok(ColumnSource::of_name(&name.value)),
             _ => {
                 let names: Vec<_> = idents.iter().map(|ident| ident.value.as_str()).collect();
                 let place = self
@@ -354,7 +357,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn usage(&self, key: &Key, ty: Type, why: String, around: &str) -> Use {
-        let Place { line, column, .. } = self.places.of(key.span);
+        let Position { line, column, .. } = self.places.of(key.span);
         Use {
             expression: around.to_owned(),
             line,
@@ -365,7 +368,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn warn(&mut self, span: Span, message: String) {
-        let Place { line, column, .. } = self.places.of(span);
+        let Position { line, column, .. } = self.places.of(span);
         let warning = Warning {
             line,
             column,
@@ -382,10 +385,8 @@ impl<'a> Analysis<'a> {
             // Whether there is a value is known without another type.
             _ if want.force == Force::Presence => return Ok(expr),
             // What `json_get` and `->` give.
-            DataType::Union(..) if want.ty.is_some() => {
-                function::of_values(Function::Value, vec![expr])
-            }
-            ty if value::is_value(&ty) => expr,
+            DataType::Union(..) if want.ty.is_some() => of_values(Function::Value, vec![expr]),
+            ty if array::is_value(&ty) => expr,
             _ => return Ok(expr),
         };
         let function = match want.ty {
@@ -396,7 +397,7 @@ impl<'a> Analysis<'a> {
             Some(Type::Timestamp) => Function::ToTimestamp,
             Some(Type::Float64) | None => Function::ToFloat64,
         };
-        Ok(function::of_values(function, vec![expr]))
+        Ok(of_values(function, vec![expr]))
     }
 
     /// The type of a rewritten expression.
@@ -438,41 +439,4 @@ impl<'a> Analysis<'a> {
         self.depth -= 1;
         result
     }
-}
-
-fn try_cast(expr: Expr, ty: Type) -> Expr {
-    let data_type = match ty {
-        Type::Open | Type::Value | Type::Text => SqlType::Text,
-        Type::Int64 => SqlType::BigInt(None),
-        Type::Float64 => SqlType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None),
-        Type::Boolean => SqlType::Boolean,
-        Type::Timestamp => SqlType::Timestamp(None, TimezoneInfo::Tz),
-    };
-    Expr::Cast {
-        kind: CastKind::TryCast,
-        expr: Box::new(expr),
-        data_type,
-        array: false,
-        format: None,
-    }
-}
-
-/// Without parentheses around it.
-pub(crate) fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) => bare(inner),
-        other => other,
-    }
-}
-
-fn is_null(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) => is_null(inner),
-        Expr::Value(value) => value.value == Value::Null,
-        _ => false,
-    }
-}
-
-fn is_sign(op: UnaryOperator) -> bool {
-    matches!(op, UnaryOperator::Plus | UnaryOperator::Minus)
 }

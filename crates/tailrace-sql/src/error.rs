@@ -1,7 +1,6 @@
 //! What can be wrong with a query, and where.
 //!
-//! Takes spans of the parser's tree and the SQL text, gives 1-based lines and columns (in characters) for messages.
-//! Never prints.
+//! Maps spans of the parser's tree to 1-based lines and columns (in characters) of the SQL text. Never prints.
 
 use arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
@@ -40,15 +39,15 @@ pub struct Warning {
 
 /// A stretch of one line of the SQL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) length: usize,
 }
 
-impl Place {
+impl Position {
     /// Where nothing better is known.
-    pub(crate) const START: Place = Place {
+    pub(crate) const START: Position = Position {
         line: 1,
         column: 1,
         length: 1,
@@ -73,26 +72,26 @@ impl Error {
 }
 
 /// Places of tokens in one SQL text.
-pub(crate) struct Places {
+pub(crate) struct Positions {
     lines: Vec<usize>,
     tokens: Vec<TokenWithSpan>,
 }
 
-impl Places {
-    pub(crate) fn new(sql: &str) -> Places {
+impl Positions {
+    pub(crate) fn new(sql: &str) -> Positions {
         let lines = sql.split('\n').map(|line| line.chars().count()).collect();
         // A text that is no SQL has no tokens; the parser reports it.
         let tokens = Tokenizer::new(&LogsDialect, sql)
             .tokenize_with_location()
             .unwrap_or_default();
-        Places { lines, tokens }
+        Positions { lines, tokens }
     }
 
     /// The place of a span; a span over several lines is cut at the end of its first.
-    pub(crate) fn of(&self, span: Span) -> Place {
+    pub(crate) fn of(&self, span: Span) -> Position {
         let Location { line, column } = span.start;
         if line == 0 {
-            return Place::START;
+            return Position::START;
         }
         let (line, column) = (line as usize, column as usize);
         let end = if span.end.line as usize == line {
@@ -100,15 +99,15 @@ impl Places {
         } else {
             self.lines.get(line - 1).map_or(column, |length| length + 1)
         };
-        Place {
+        Position {
             line,
             column,
             length: end.saturating_sub(column).max(1),
         }
     }
 
-    /// The first of `words` at or behind `from`.
-    pub(crate) fn keyword(&self, words: &[Keyword], from: Location) -> Option<Place> {
+    /// The first of `words` at or after `from`.
+    pub(crate) fn keyword(&self, words: &[Keyword], from: Location) -> Option<Position> {
         let at = |token: &&TokenWithSpan| token.span.start >= from;
         let is = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if words.contains(&word.keyword));
         self.tokens
@@ -123,7 +122,7 @@ impl Places {
         let text = match error {
             ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
             ParserError::RecursionLimitExceeded => {
-                return Place::START
+                return Position::START
                     .error("the query nests too deeply")
                     .with_hint("write long lists of alternatives as `x IN (...)`");
             }
@@ -147,14 +146,14 @@ impl Places {
         self.of(span).error(first_lower(message)).with_hint(HINT)
     }
 
-    /// Just behind the last character that is not white space.
-    pub(crate) fn end(&self) -> Place {
+    /// Just after the last character that is not white space.
+    pub(crate) fn end(&self) -> Position {
         let last = self
             .tokens
             .iter()
             .rev()
             .find(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
-        last.map_or(Place::START, |token| {
+        last.map_or(Position::START, |token| {
             self.of(Span {
                 start: token.span.end,
                 end: token.span.end,
@@ -195,7 +194,7 @@ pub(crate) fn planner_message(error: &DataFusionError) -> String {
 
 /// An Arrow type for a message.
 pub(crate) fn type_name(ty: &DataType) -> String {
-    if crate::value::is_value(ty) {
+    if crate::value::array::is_value(ty) {
         return "a number or a value of any kind".to_owned();
     }
     friendly(&ty.to_string())

@@ -1,7 +1,7 @@
 //! Batches through a compiled query.
 //!
-//! Takes record batches of the query's physical columns; gives, for each branch, which records are in its output and
-//! the computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
+//! For each record batch of the query's physical columns and each branch: which records are in its output, and the
+//! computed columns. Passed-through columns are never touched: whoever has the batch has them. No failing record
 //! fails its neighbours: its value (or condition) is NULL and it is counted. Never plans after it was made.
 
 mod phases;
@@ -12,13 +12,14 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampNanosecondType};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-use self::phases::Conditions;
 pub use self::phases::Selection;
+use self::phases::{Conditions, positions, union};
 use crate::failures::{Failure, Failures};
 use crate::general::General;
 use crate::plan::on_planning_stack;
 use crate::query::Query;
-use crate::row_wise::RowWise;
+use crate::row_wise::{RowWise, rows_that_meet};
+use crate::selected::{Rows, Selected};
 use crate::session::Clock;
 use crate::value::counts;
 
@@ -53,45 +54,6 @@ pub struct Evaluated {
     pub type_mismatches: u64,
 }
 
-/// The rows of one branch.
-#[derive(Clone, Debug)]
-pub struct Selected {
-    /// Which records they come from.
-    pub rows: Rows,
-    /// One array for each computed output, in order, as long as there are rows.
-    pub computed: Vec<ArrayRef>,
-    /// The values among them that are NULL because their expression failed, ascending.
-    pub failed: Vec<FailedOutput>,
-}
-
-/// A value that could not be computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FailedOutput {
-    /// Its row.
-    pub row: u32,
-    /// Which of the computed outputs it is.
-    pub output: usize,
-}
-
-/// Records of a batch, by index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// Each once.
-    All,
-    /// These, ascending; one may repeat after an unnest.
-    Some(Vec<u32>),
-}
-
-impl Rows {
-    /// How many rows there are, for a batch of so many records.
-    pub fn count(&self, records: usize) -> usize {
-        match self {
-            Rows::All => records,
-            Rows::Some(rows) => rows.len(),
-        }
-    }
-}
-
 impl Evaluator {
     pub(crate) fn new(query: &Query) -> Evaluator {
         let clock = Clock::default();
@@ -111,7 +73,7 @@ impl Evaluator {
             };
             let runners = query.prepared().iter().map(runner);
             let branches = runners.collect::<datafusion::error::Result<Vec<_>>>()?;
-            let conditions = Conditions::new(query, &branches)?;
+            let conditions = Conditions::new(query, branches.iter().filter_map(Runner::row_wise))?;
             Ok::<_, datafusion::error::DataFusionError>((branches, conditions))
         });
         let (branches, conditions) =
@@ -168,6 +130,98 @@ impl Evaluator {
             failed_rows: failed_rows + counts.failed,
             failures,
             type_mismatches: counts.mismatches,
+        }
+    }
+
+    /// The first phase: the rows to keep of a batch whose columns are those of [`Pushdown`](crate::Pushdown) in order;
+    /// `observed_ns` is as in [`Evaluator::evaluate`].
+    ///
+    /// # Panics
+    /// When the query has no pushdown, or the batch other columns.
+    pub fn select(&mut self, batch: &RecordBatch, observed_ns: i64) -> Selection {
+        let conditions = self.conditions.as_ref();
+        let conditions = conditions.expect("the query has a pushdown");
+        self.clock.set(observed_ns);
+        let batch = conform(&conditions.schema, batch);
+        let mut failures = Failures::default();
+        let counted = counts::now();
+        let predicates = conditions.predicates.iter();
+        let branches: Vec<Rows> = predicates
+            .enumerate()
+            .map(|(branch, predicate)| {
+                rows_that_meet(predicate, &batch, failures.of_branch(branch))
+            })
+            .collect();
+        let rows = union(&branches, batch.num_rows());
+        let branches = branches
+            .into_iter()
+            .map(|branch| positions(branch, &rows))
+            .collect();
+        Selection {
+            rows,
+            branches,
+            failures,
+            counts: counts::now() - counted,
+        }
+    }
+
+    /// The second phase: what is computed for the selected rows. `batch` has the query's columns, and row `i` of it is
+    /// the `i`-th row of the selection; the rows that are given count in this batch. Failures of both phases are
+    /// counted.
+    ///
+    /// # Panics
+    /// When the batch has other columns than the query, or another number of rows than the selection.
+    pub fn compute(
+        &mut self,
+        batch: &RecordBatch,
+        selection: Selection,
+        observed_ns: i64,
+    ) -> Evaluated {
+        self.clock.set(observed_ns);
+        let batch = conform(&self.schema, batch);
+        if let Rows::Some(rows) = &selection.rows {
+            assert_eq!(rows.len(), batch.num_rows(), "one row for each selected");
+        }
+        let Selection {
+            rows: selected,
+            branches,
+            mut failures,
+            counts: of_conditions,
+        } = selection;
+        let counted = counts::now();
+        let mut failed = Failures::default();
+        let row_wise = self.branches.iter().filter_map(Runner::row_wise);
+        let branches = row_wise
+            .zip(branches)
+            .enumerate()
+            .map(|(branch, (row_wise, rows))| {
+                row_wise.compute(&batch, rows, failed.of_branch(branch))
+            })
+            .collect();
+        failures.add_selected(failed, &selected);
+        let (failed_rows, failures) = failures.take();
+        let counts = counts::now() - counted;
+        Evaluated {
+            branches,
+            failed_rows: failed_rows + counts.failed + of_conditions.failed,
+            failures,
+            type_mismatches: counts.mismatches + of_conditions.mismatches,
+        }
+    }
+}
+
+impl Query {
+    /// A new evaluator, one for each worker.
+    pub fn evaluator(&self) -> Evaluator {
+        Evaluator::new(self)
+    }
+}
+
+impl Runner {
+    fn row_wise(&self) -> Option<&RowWise> {
+        match self {
+            Runner::RowWise(row_wise) => Some(row_wise),
+            Runner::General(_) => None,
         }
     }
 }

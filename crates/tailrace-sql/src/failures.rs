@@ -1,11 +1,11 @@
 //! Expressions that failed, and for which records.
 //!
-//! Takes what goes wrong while a batch is evaluated, gives how many records it concerned and, for each expression, how
+//! Collects what goes wrong while a batch is evaluated: how many records it concerned and, for each expression, how
 //! often and an example of the reason. Never allocates while nothing fails.
 
 use std::fmt::Display;
 
-use crate::evaluate::Rows;
+use crate::selected::Rows;
 
 /// An expression that failed for some records of a batch: its value was NULL there.
 #[derive(Clone, Debug, PartialEq, Eq)]

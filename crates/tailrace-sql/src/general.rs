@@ -1,6 +1,6 @@
 //! A branch that makes several rows of one: through DataFusion's operators.
 //!
-//! The plan is made once, over a source whose one batch is put into a slot, and reset for each batch; a hidden column
+//! The plan is made once, over a source whose one batch is put into it, and reset for each batch; a hidden column
 //! numbers the rows, so that output rows know their record. It runs on a runtime of its own on the calling thread,
 //! with one partition: nothing is spawned that outlives the batch. A failing batch is tried in halves like the
 //! row-wise path's expressions; a failing record keeps what its other expressions give.
@@ -19,19 +19,19 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::branch::Prepared;
 use crate::failures::Failures;
 use crate::guard::{batch as limits, catching};
 use crate::plan::{Outputs, plan, table_schema};
-use crate::query::Prepared;
 use crate::row_wise::RowWise;
+use crate::selected::{FailedOutput, Rows, Selected};
 use crate::session::{Clock, Session};
 use crate::value::{counts, with_nulls_inside};
 
 /// A branch's plan and what it needs to run.
 #[derive(Debug)]
 pub(crate) struct General {
-    slot: Arc<Slot>,
+    source: Arc<BatchStream>,
     whole: Plan,
     /// The unnests alone, for a record that fails; `None` if there are none.
     unnests: Option<Plan>,
@@ -46,24 +46,24 @@ pub(crate) struct General {
 #[derive(Debug)]
 struct Plan {
     plan: Arc<dyn ExecutionPlan>,
-    /// For each output behind the row's number: its type, and whether it has an unnest.
+    /// For each output after the row's number: its type, and whether it has an unnest.
     outputs: Vec<(DataType, bool)>,
 }
 
 /// The source of the plan: gives the batch that lies in it.
 #[derive(Debug)]
-struct Slot {
+struct BatchStream {
     schema: SchemaRef,
     batch: Mutex<Option<RecordBatch>>,
 }
 
-impl Slot {
+impl BatchStream {
     fn put(&self, batch: Option<RecordBatch>) {
         *self.batch.lock().unwrap_or_else(PoisonError::into_inner) = batch;
     }
 }
 
-impl PartitionStream for Slot {
+impl PartitionStream for BatchStream {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -99,7 +99,7 @@ impl General {
         clock: &Clock,
     ) -> Result<General> {
         let session = Session::new(clock)?;
-        let slot = Arc::new(Slot {
+        let source = Arc::new(BatchStream {
             schema: table_schema(physical),
             batch: Mutex::new(None),
         });
@@ -113,7 +113,7 @@ impl General {
             .map(|(ty, computed)| (ty, computed.unnests))
             .collect();
         let physical_plan = |outputs: Outputs| {
-            let source = Arc::clone(&slot) as Arc<dyn PartitionStream>;
+            let source = Arc::clone(&source) as Arc<dyn PartitionStream>;
             let logical = plan(&session, prepared.rewritten.query(outputs), source)?;
             runtime.block_on(session.state().create_physical_plan(&logical))
         };
@@ -132,7 +132,7 @@ impl General {
         };
         let task = session.context().task_ctx();
         Ok(General {
-            slot,
+            source,
             whole,
             unnests,
             task,
@@ -261,11 +261,11 @@ impl General {
         let numbers = Arc::new(UInt32Array::from_iter_values(first..first + count)) as ArrayRef;
         let columns = batch.columns().iter().cloned().chain([numbers]).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let schema = Arc::clone(&self.slot.schema);
+        let schema = Arc::clone(&self.source.schema);
         let numbered = RecordBatch::try_new_with_options(schema, columns, &options)?;
         // Without this, counters of every run would pile up in the plan.
         let reset = reset_plan_states(Arc::clone(&plan.plan))?;
-        self.slot.put(Some(numbered));
+        self.source.put(Some(numbered));
         let runtime = self
             .runtime
             .as_ref()
@@ -273,7 +273,7 @@ impl General {
         let result = catching("the query", || {
             runtime.block_on(collect(reset, Arc::clone(&self.task)))
         });
-        self.slot.put(None);
+        self.source.put(None);
         let batches = result?;
         let mut records = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
         for batch in &batches {

@@ -1,16 +1,16 @@
 //! Functions that cannot crash the process, hang it or take all of its memory.
 //!
-//! Takes analysed plans; gives the same plans with every scalar function in a [`Guard`], and every `||` in a
-//! [`Checked`]. A guard looks at what a call would build before it is made (`growth`) and at what it built
-//! (`size`), and turns a panic into an error. An error costs one row its value: the evaluator tries a failing batch on
-//! its halves. Planning evaluates constants through the same guards. It looks once per batch at most functions, and
-//! never changes what a call returns.
+//! Rewrites analysed plans: every scalar function is wrapped in a [`Guard`], and every `||` in a [`Checked`]. A guard
+//! looks at what a call would build before it is made (`growth`) and at what it built (`size`), and turns a panic into
+//! an error. An error costs one row its value: the evaluator tries a failing batch on its halves. Planning evaluates
+//! constants through the same guards. It looks once per batch at most functions, and never changes what a call
+//! returns.
 
 mod argument;
 pub(crate) mod batch;
 pub(crate) mod budget;
 mod growth;
-mod size;
+pub(crate) mod size;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,13 +30,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use datafusion::prelude::SessionContext;
-
-/// The largest value that an expression may make: text or list, in bytes. A larger one fails, so that it is NULL and
-/// its record counted.
-pub(crate) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// What one call may build for several rows; above it, the batch is tried in halves.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 thread_local! {
     /// Whether a panic on this thread is caught and becomes an error.

@@ -1,7 +1,7 @@
 //! Whether a query with conditions is worth two phases: few records must pass.
 //!
-//! Takes how many records of each batch were kept, gives yes or no. Known in both ways of running, so that it can
-//! change either way. Pure: the same batches give the same answers.
+//! Decides by how many records of each batch were kept. Known in both ways of running, so that it can change
+//! either way. Pure: the same batches give the same answers.
 
 /// The share of records that were kept lately.
 #[derive(Debug)]

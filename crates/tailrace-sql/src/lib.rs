@@ -1,9 +1,9 @@
 //! What a query needs, and the query as a prepared plan.
 //!
-//! Takes the text of one SELECT (or a UNION ALL of them) over the table `logs`; gives the physical columns it needs
-//! with their types and the reasons for them, and an [`Evaluator`] that turns record batches of those columns into a
-//! selection of rows and computed columns. A query is planned once, never per batch. Never sees JSON, never reads a
-//! clock, never opens anything.
+//! [`Query::compile`] reads one SELECT (or a UNION ALL of them) over the table `logs`. A [`Query`] has the physical
+//! columns it needs with their types and the reasons for them, and makes [`Evaluator`]s, which turn record batches
+//! of those columns into a selection of rows and computed columns. A query is planned once, never per batch. Never
+//! sees JSON, never reads a clock, never opens anything.
 //!
 //! ```
 //! use tailrace_sql::{Options, Query, Type};
@@ -25,6 +25,7 @@ mod signature;
 mod value;
 
 mod analyse;
+mod branch;
 mod needles;
 mod plan;
 mod pushdown;
@@ -36,17 +37,21 @@ mod general;
 mod guard;
 mod kept_share;
 mod row_wise;
+mod selected;
 
+pub use branch::{Branch, Conjunct, Output, OutputValue, When};
 pub use error::{Error, Warning};
-pub use evaluate::{Evaluated, Evaluator, FailedOutput, Rows, Selected, Selection};
+pub use evaluate::{Evaluated, Evaluator, Selection};
 pub use failures::Failure;
 pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
-pub use pushdown::{Needle, Needles, Pushdown, When};
-pub use query::{Branch, Conjunct, Output, OutputValue, Query};
+pub use pushdown::Pushdown;
+pub use query::Query;
+pub use selected::{FailedOutput, Rows, Selected};
 pub use tailrace_model::json::Step;
+pub use tailrace_model::needle::{Needle, Needles};
 pub use tailrace_model::reserved::Reserved;
-pub use types::{Column, Options, Source, Star, Type, Use};
+pub use types::{Column, ColumnSource, Options, Star, Type, Use};
 pub use value::split as split_values;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Literals that a record must hold for a conjunct to be true.
 //!
-//! Takes one rewritten conjunct, gives [`Needles`] for exactly the forms of D3: `=`, `IN`, `LIKE`, `starts_with` and
+//! Derives [`Needles`] from one rewritten conjunct, for exactly the forms of D3: `=`, `IN`, `LIKE`, `starts_with` and
 //! `contains` between a key of the record that is read as text and literals. The text of such a key is a piece of the
 //! record as it is written, or a string of it with its escapes undone; so what the text must hold, the record must
 //! hold, up to escapes, which whoever searches allows for. U+FFFD is no such literal: it also stands for bytes that
@@ -10,9 +10,10 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 
+use tailrace_model::needle::{Needle, Needles};
+
 use crate::analyse::bare;
-use crate::pushdown::{Needle, Needles};
-use crate::types::{Columns, Source, Type};
+use crate::types::{ColumnSource, Columns, Type};
 
 /// The texts of which a record must hold one for this conjunct to be true; `None` if no text must be there.
 pub(crate) fn needles(conjunct: &Expr, columns: &Columns) -> Option<Needles> {
@@ -63,7 +64,8 @@ fn is_text_key(expr: &Expr, columns: &Columns) -> bool {
     };
     let column = columns.position(&ident.value).map(|at| &columns.list()[at]);
     column.is_some_and(|column| {
-        matches!(column.source, Source::Key(_)) && matches!(column.ty, Type::Open | Type::Text)
+        matches!(column.source, ColumnSource::Key(_))
+            && matches!(column.ty, Type::Open | Type::Text)
     })
 }
 
@@ -159,9 +161,12 @@ mod tests {
         let query = compile(&format!("SELECT msg FROM logs WHERE {condition}"));
         let text = |conjunct: &Conjunct| match &conjunct.when {
             When::Prefilter(needles) => {
-                let texts = needles.any.iter().map(|needle| match needle.quoted {
-                    true => format!("\"{}\"", needle.text),
-                    false => needle.text.clone(),
+                let texts = needles.any.iter().map(|needle| {
+                    if needle.quoted {
+                        format!("\"{}\"", needle.text)
+                    } else {
+                        needle.text.clone()
+                    }
                 });
                 texts.collect::<Vec<_>>().join("|")
             }

@@ -1,6 +1,6 @@
 //! SQL text to the SELECTs of a UNION ALL, everything else refused.
 //!
-//! Takes text, gives one [`Part`] per SELECT, whose clauses are known to be a projection and at most a WHERE over
+//! Parses text into one [`SelectPart`] per SELECT, whose clauses are known to be a projection and at most a WHERE over
 //! `logs`. What one batch cannot answer as the whole stream would (grouping, sorting, limits, joins, subqueries) is
 //! refused here, with its place. Never looks inside expressions.
 
@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 use crate::dialect::LogsDialect;
-use crate::error::{Error, Place, Places};
+use crate::error::{Error, Position, Positions};
 
 /// The deepest nesting of parentheses that is parsed.
 const NESTING_MAX: usize = 100;
@@ -22,16 +22,17 @@ const NESTING_MAX: usize = 100;
 const SQL_BYTES_MAX: usize = 256 * 1024;
 
 /// One SELECT of the query.
-pub(crate) struct Part {
+pub(crate) struct SelectPart {
     pub(crate) select: Select,
     /// The name that may qualify columns: the alias of `logs`, or `logs`.
     pub(crate) table: String,
 }
 
 /// Parses the query and refuses all but SELECTs over `logs`, joined by UNION ALL.
-pub(crate) fn parse(sql: &str, places: &Places) -> Result<Vec<Part>, Error> {
+pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Error> {
     if sql.len() > SQL_BYTES_MAX {
-        let error = Place::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));
+        let error =
+            Position::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));
         return Err(error.with_hint("split it into several pipelines"));
     }
     let parser = Parser::new(&LogsDialect).with_recursion_limit(NESTING_MAX);
@@ -43,7 +44,7 @@ pub(crate) fn parse(sql: &str, places: &Places) -> Result<Vec<Part>, Error> {
         .into_iter();
     let hint = "write `SELECT * FROM logs` to pass every record";
     let Some(statement) = statements.next() else {
-        return Err(Place::START.error("the query is empty").with_hint(hint));
+        return Err(Position::START.error("the query is empty").with_hint(hint));
     };
     if let Some(second) = statements.next() {
         let place = places.of(second.span());
@@ -62,7 +63,7 @@ pub(crate) fn parse(sql: &str, places: &Places) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
-fn split(query: Query, places: &Places, parts: &mut Vec<Part>) -> Result<(), Error> {
+fn split(query: Query, places: &Positions, parts: &mut Vec<SelectPart>) -> Result<(), Error> {
     let behind = query.body.span().end;
     let refuse = |words: &[Keyword], what: &str, hint: &str| {
         let place = places
@@ -101,7 +102,7 @@ fn split(query: Query, places: &Places, parts: &mut Vec<Part>) -> Result<(), Err
     body(*query.body, places, parts)
 }
 
-fn body(body: SetExpr, places: &Places, parts: &mut Vec<Part>) -> Result<(), Error> {
+fn body(body: SetExpr, places: &Positions, parts: &mut Vec<SelectPart>) -> Result<(), Error> {
     let span = body.span();
     match body {
         SetExpr::Select(select) => {
@@ -150,8 +151,8 @@ fn body(body: SetExpr, places: &Places, parts: &mut Vec<Part>) -> Result<(), Err
 fn body_of_union(
     left: SetExpr,
     right: SetExpr,
-    places: &Places,
-    parts: &mut Vec<Part>,
+    places: &Positions,
+    parts: &mut Vec<SelectPart>,
 ) -> Result<(), Error> {
     body(left, places, parts)?;
     body(right, places, parts)
@@ -161,7 +162,7 @@ const PER_BATCH: &str =
     "it would be answered batch by batch, and differ with how records fall into batches";
 
 /// Refuses every clause but the projection, FROM logs and WHERE.
-fn check(select: Select, places: &Places) -> Result<Part, Error> {
+fn check(select: Select, places: &Positions) -> Result<SelectPart, Error> {
     let start = select.select_token.0.span.start;
     let refuse = |words: &[Keyword], what: &str, hint: &str| {
         let place = places
@@ -227,11 +228,11 @@ fn check(select: Select, places: &Places) -> Result<Part, Error> {
             .with_hint("write `SELECT *`"));
     }
     let table = table(&select, places, start)?;
-    Ok(Part { select, table })
+    Ok(SelectPart { select, table })
 }
 
 /// The name that qualifies columns, once FROM is known to be `logs` alone.
-fn table(select: &Select, places: &Places, start: Location) -> Result<String, Error> {
+fn table(select: &Select, places: &Positions, start: Location) -> Result<String, Error> {
     let hint = "the only table is `logs`";
     let [from] = select.from.as_slice() else {
         return Err(match select.from.get(1) {

@@ -1,6 +1,6 @@
 //! One SELECT over physical columns as a logical plan, and what kind of plan it is.
 //!
-//! Takes rewritten clauses, gives a checked plan: only projections, filters and unnests over one scan, and scalar
+//! Turns rewritten clauses into a checked plan: only projections, filters and unnests over one scan, and scalar
 //! expressions only (D7). A projection of a filter of the scan is row-wise and comes apart into expressions.
 
 use std::sync::Arc;
@@ -47,9 +47,9 @@ pub(crate) struct Computed {
 pub(crate) enum Outputs {
     /// Those without unnest; the plan is row-wise.
     Scalar,
-    /// All, behind the number of the row.
+    /// All, after the number of the row.
     Numbered,
-    /// Those with unnest, behind the number of the row.
+    /// Those with unnest, after the number of the row.
     NumberedUnnests,
 }
 
@@ -127,7 +127,7 @@ impl Rewritten {
     }
 }
 
-/// Physical columns and the number of the row behind them: the schema of the table that plans scan.
+/// Physical columns and the number of the row after them: the schema of the table that plans scan.
 pub(crate) fn table_schema(physical: &Schema) -> SchemaRef {
     let row = Arc::new(Field::new(ROW, DataType::UInt32, false));
     Arc::new(Schema::new(

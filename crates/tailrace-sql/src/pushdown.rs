@@ -1,12 +1,14 @@
 //! What a scan can do with a query's conditions before it builds the other columns (D3 of the design).
 //!
-//! Takes compiled branches, gives the columns that their conditions read and the literals of which a record must hold
-//! some to meet them; says of each conjunct when it is evaluated. A query is pushed down as a whole: each branch has a
-//! condition and is evaluated without operators. Never looks at data.
+//! Derives from compiled branches the columns that their conditions read and the literals of which a record must hold
+//! some to meet them, and decides when each conjunct is evaluated. A query is pushed down as a whole: each branch has
+//! a condition and is evaluated without operators. Never looks at data.
 
 use std::collections::BTreeSet;
 
-use crate::query::{Branch, Prepared};
+use tailrace_model::needle::Needles;
+
+use crate::branch::{Branch, Prepared, When};
 
 /// The part of a query that needs a few columns only and tells which records need the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,33 +17,6 @@ pub struct Pushdown {
     pub columns: Vec<usize>,
     /// Literals that a record must hold to meet the condition: an AND of [`Needles`]. Empty where any record may.
     pub prefilter: Vec<Needles>,
-}
-
-/// Texts of which a record must hold at least one, as it is written or with escapes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needles {
-    /// Not empty.
-    pub any: Vec<Needle>,
-}
-
-/// A text that a record must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needle {
-    /// The text, not escaped, not empty.
-    pub text: String,
-    /// It is the whole of a JSON string: quotes stand around it.
-    pub quoted: bool,
-}
-
-/// When a conjunct is evaluated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Only for records that hold one of these texts, and there like [`When::PushedDown`].
-    Prefilter(Needles),
-    /// On the columns that conditions read, before the others are built.
-    PushedDown,
-    /// On the whole batch.
-    After,
 }
 
 impl Pushdown {

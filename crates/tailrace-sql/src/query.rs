@@ -1,25 +1,25 @@
 //! A query, compiled: what it needs, what it gives, and how it runs.
 //!
-//! Takes SQL text and [`Options`], gives a [`Query`]. `SELECT *` is expanded by nobody: it is reported as a star, and
-//! the scanner finds the keys. Never evaluates; that is the [`Evaluator`]'s.
+//! SQL text and [`Options`] are compiled to a [`Query`]. `SELECT *` is not expanded: it is reported as a star,
+//! and the scanner finds the keys. Never evaluates; that is the [`Evaluator`](crate::Evaluator)'s.
 
 mod draft;
 mod list;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 
 use self::draft::{Draft, Planner, star_of, unify_types};
 use self::list::{Item, list, unify_names};
 use crate::analyse::Analysis;
-use crate::error::{Error, Place, Places, Warning, planner_message};
-use crate::evaluate::Evaluator;
+use crate::branch::{Branch, Prepared};
+use crate::error::{Error, Position, Positions, Warning, planner_message};
 use crate::guard::catching;
 use crate::parse::parse;
-use crate::plan::{Expressions, Rewritten, on_planning_stack};
-use crate::pushdown::{Pushdown, When};
+use crate::plan::on_planning_stack;
+use crate::pushdown::Pushdown;
 use crate::session::{Clock, Session};
 use crate::types::{Column, Options, Star};
 
@@ -36,65 +36,6 @@ pub struct Query {
     constant_bytes: usize,
 }
 
-/// One SELECT of the query; several are joined by UNION ALL.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Branch {
-    /// The outputs that the query names, in order; a star's keys come besides.
-    pub outputs: Vec<Output>,
-    /// The parts of WHERE that are joined by AND; empty without WHERE.
-    pub predicate: Vec<Conjunct>,
-    /// Whether the branch is evaluated without DataFusion's operators.
-    pub row_wise: bool,
-    /// Why it is not row-wise.
-    pub reason: Option<String>,
-    /// Whether every key of the record is an output too, but those in `star_except` and those named like an output.
-    pub star: bool,
-    /// Keys that this branch's star leaves out.
-    pub star_except: Vec<String>,
-    /// The branch's computed outputs and WHERE, over physical columns.
-    pub sql: String,
-}
-
-/// A condition that every row of a branch meets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conjunct {
-    /// As the user wrote it.
-    pub text: String,
-    /// Indices of the columns it reads, ascending.
-    pub columns: Vec<usize>,
-    /// When it is evaluated.
-    pub when: When,
-}
-
-/// One named output.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Output {
-    /// Its name, unique in the branch.
-    pub name: String,
-    /// Where its values are.
-    pub value: OutputValue,
-}
-
-/// Where an output's values are.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OutputValue {
-    /// In this column of the batch as it was scanned.
-    Column(usize),
-    /// In the next array of [`Selected::computed`](crate::Selected::computed), of this type.
-    Computed(DataType),
-}
-
-/// What an evaluator needs of a branch.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) rewritten: Rewritten,
-    /// The condition and the outputs without unnest.
-    pub(crate) expressions: Expressions,
-    /// Types of the computed outputs.
-    pub(crate) types: Vec<DataType>,
-    pub(crate) row_wise: bool,
-}
-
 impl Query {
     /// Compiles one SELECT, or a UNION ALL of them, over the table `logs`.
     ///
@@ -105,7 +46,7 @@ impl Query {
         on_planning_stack(|| {
             let planned = catching("planning", || Ok(compile(sql, options)));
             planned.unwrap_or_else(|panic| {
-                let error = Place::START.error(planner_message(&panic));
+                let error = Position::START.error(planner_message(&panic));
                 Err(error.with_hint(
                     "leave out parts of the query until it is accepted, and report this",
                 ))
@@ -144,11 +85,6 @@ impl Query {
         &self.warnings
     }
 
-    /// A new evaluator, one for each worker.
-    pub fn evaluator(&self) -> Evaluator {
-        Evaluator::new(self)
-    }
-
     /// What its constants made while it was planned, in bytes: no less than they take in the plan.
     pub fn constant_bytes(&self) -> usize {
         self.constant_bytes
@@ -169,16 +105,16 @@ fn at_most(max: usize, count: usize, what: &str) -> Result<(), Error> {
     if count <= max {
         return Ok(());
     }
-    let error = Place::START.error(format!("the query has {count} {what}, more than {max}"));
+    let error = Position::START.error(format!("the query has {count} {what}, more than {max}"));
     Err(error.with_hint("split it into several pipelines"))
 }
 
 fn compile(sql: &str, options: &Options) -> Result<Query, Error> {
-    let places = Places::new(sql);
+    let places = Positions::new(sql);
     let parts = parse(sql, &places)?;
     at_most(SELECTS_MAX, parts.len(), "SELECTs")?;
     let internal = |error: DataFusionError| {
-        Place::START
+        Position::START
             .error(planner_message(&error))
             .with_hint("this is a defect of Tailrace: report it")
     };

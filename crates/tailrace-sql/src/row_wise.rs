@@ -1,7 +1,7 @@
 //! A condition and computed columns, evaluated straight on a batch.
 //!
-//! Takes a batch, gives the selection and the computed columns of the selected rows only; of the batch, only columns
-//! that computed expressions read are taken, and none when all rows pass. An expression that fails on a batch is
+//! Returns the selection of a batch and the computed columns of the selected rows only; of the batch, only columns
+//! that computed expressions read are copied, and none when all rows pass. An expression that fails on a batch is
 //! tried on its halves, down to the one row that fails.
 
 use std::collections::BTreeSet;
@@ -18,10 +18,10 @@ use datafusion::logical_expr::{ColumnarValue, Expr};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-use crate::evaluate::{FailedOutput, Rows, Selected};
+use crate::branch::Prepared;
 use crate::failures::Failures;
 use crate::guard::{batch as limits, catching};
-use crate::query::Prepared;
+use crate::selected::{FailedOutput, Rows, Selected};
 use crate::session::{Clock, with_clock};
 use crate::value::{counts, with_nulls_inside};
 

@@ -1,8 +1,8 @@
 //! DataFusion as queries see it: its functions, its planner, and the table `logs`.
 //!
-//! Takes parts of the parser's tree that speak of physical columns; gives types and plans. `now()` and its kin are
-//! replaced by functions that read a [`Clock`], which the evaluator sets to the observed time of each batch: a plan
-//! made once would freeze DataFusion's own. Never reads the machine's clock.
+//! Finds types and makes plans for parts of the parser's tree that speak of physical columns. `now()` and its kin
+//! are replaced by functions that read a [`Clock`], which the evaluator sets to the observed time of each batch: a
+//! plan made once would freeze DataFusion's own. Never reads the machine's clock.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};

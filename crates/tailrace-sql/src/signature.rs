@@ -1,8 +1,8 @@
 //! The types that functions want of their arguments.
 //!
-//! Takes a function and an argument's position; gives the type a key takes there, or none where the signature leaves
-//! it open. DataFusion's own signatures decide; a short table settles functions that check types by hand, and those
-//! that would take a time as well as a text.
+//! Looks up the type that a key takes as an argument of a function, or none where the signature leaves it open.
+//! DataFusion's own signatures decide; a short table settles functions that check types by hand, and those that
+//! would take a time as well as a text.
 
 use arrow::datatypes::DataType;
 use datafusion::common::types::NativeType;

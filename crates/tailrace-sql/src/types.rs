@@ -4,93 +4,49 @@
 //! pair of source and type. Never looks at data.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+pub use tailrace_model::column::Type;
 use tailrace_model::json::Step;
 use tailrace_model::reserved::{self, Reserved};
 
-use crate::value;
+use crate::value::array;
 
-/// What a use makes of a key's value. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Type {
-    /// The value as it is: text, and a tag with its kind.
-    Open,
-    /// The value and its kind as one, for expressions that hand on a value of any kind or compute with numbers exactly.
-    Value,
-    /// The value's text, whatever its kind.
-    Text,
-    /// A number that is whole and fits 64 bits.
-    Int64,
-    /// Any number.
-    Float64,
-    /// `true` or `false`.
-    Boolean,
-    /// A point in time, nanoseconds, UTC.
-    Timestamp,
-}
-
-impl Type {
-    /// The Arrow type of a physical column of this type.
-    pub fn data_type(self) -> DataType {
-        match self {
-            Type::Open | Type::Text => DataType::Utf8View,
-            Type::Value => value::data_type(),
-            Type::Int64 => DataType::Int64,
-            Type::Float64 => DataType::Float64,
-            Type::Boolean => DataType::Boolean,
-            Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::from("UTC"))),
-        }
-    }
-
-    /// Its name in configuration files and in the output of `explain`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Type::Open => "open",
-            Type::Value => "value",
-            Type::Text => "text",
-            Type::Int64 => "int64",
-            Type::Float64 => "float64",
-            Type::Boolean => "boolean",
-            Type::Timestamp => "timestamp",
-        }
-    }
-
-    pub(crate) fn is_number(self) -> bool {
-        matches!(self, Type::Int64 | Type::Float64)
-    }
-}
-
-impl fmt::Display for Type {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// The Arrow type of a physical column. `Open` and `Text` are `Utf8View`; `Open` has the value's own kind beside it.
+pub(crate) fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Open | Type::Text => DataType::Utf8View,
+        Type::Value => array::data_type(),
+        Type::Int64 => DataType::Int64,
+        Type::Float64 => DataType::Float64,
+        Type::Boolean => DataType::Boolean,
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::from("UTC"))),
     }
 }
 
 /// Where a physical column's values come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ColumnSource {
     /// A key of the record, `[0]`, and a path into its value, the rest.
     Key(Vec<Step>),
     /// A reserved column, with its full name (`k8s.pod.name`).
     Reserved(Reserved, String),
 }
 
-impl Source {
-    pub(crate) fn of_name(name: &str) -> Source {
+impl ColumnSource {
+    pub(crate) fn of_name(name: &str) -> ColumnSource {
         match reserved::lookup(name) {
-            Some(reserved) => Source::Reserved(reserved, name.to_owned()),
-            None => Source::Key(vec![Step::Key(name.to_owned())]),
+            Some(reserved) => ColumnSource::Reserved(reserved, name.to_owned()),
+            None => ColumnSource::Key(vec![Step::Key(name.to_owned())]),
         }
     }
 
     /// As a user writes it: `status`, `"a.b"`, `http->'status'`, `json->'timestamp'` for the key of a reserved name.
     pub(crate) fn label(&self) -> String {
         match self {
-            Source::Reserved(_, name) => quoted_if_needed(name),
-            Source::Key(steps) => {
+            ColumnSource::Reserved(_, name) => quoted_if_needed(name),
+            ColumnSource::Key(steps) => {
                 let mut label = String::new();
                 for (index, step) in steps.iter().enumerate() {
                     match step {
@@ -111,7 +67,7 @@ impl Source {
 
     /// The one type a reserved column has; `None` for keys, which take the type of their use.
     pub(crate) fn natural_type(&self) -> Option<Type> {
-        let Source::Reserved(reserved, _) = self else {
+        let ColumnSource::Reserved(reserved, _) = self else {
             return None;
         };
         Some(match reserved {
@@ -132,8 +88,10 @@ impl Source {
     /// The type a use has that hands the value on as it is.
     pub(crate) fn passed_type(&self) -> Type {
         match self {
-            Source::Key(_) | Source::Reserved(Reserved::Body | Reserved::Json, _) => Type::Open,
-            Source::Reserved(..) => self.natural_type().unwrap_or(Type::Text),
+            ColumnSource::Key(_) | ColumnSource::Reserved(Reserved::Body | Reserved::Json, _) => {
+                Type::Open
+            }
+            ColumnSource::Reserved(..) => self.natural_type().unwrap_or(Type::Text),
         }
     }
 }
@@ -171,7 +129,7 @@ pub struct Column {
     /// Unique in the query: the label where it is the first column of its source, else label, `#` and type.
     pub name: String,
     /// Where the values come from.
-    pub source: Source,
+    pub source: ColumnSource,
     /// What the values are.
     pub ty: Type,
     /// Who uses it, in the order of the query's text as far as it was analysed.
@@ -195,8 +153,8 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) fn declared(&self, source: &Source) -> Option<Type> {
-        if let Source::Key(steps) = source
+    pub(crate) fn declared(&self, source: &ColumnSource) -> Option<Type> {
+        if let ColumnSource::Key(steps) = source
             && let [Step::Key(key)] = steps.as_slice()
             && let Some(ty) = self.columns.get(key)
         {
@@ -229,7 +187,7 @@ impl Columns {
     }
 
     /// The column of this source for a use that reads its values in an expression.
-    pub(crate) fn read(&mut self, source: &Source, usage: Use) -> usize {
+    pub(crate) fn read(&mut self, source: &ColumnSource, usage: Use) -> usize {
         let open = if usage.ty == Type::Text {
             self.find(source, Type::Open)
         } else {
@@ -242,14 +200,14 @@ impl Columns {
     }
 
     /// The column of this source for a use that hands its values on: exactly the type of the use.
-    pub(crate) fn passed(&mut self, source: &Source, usage: Use) -> usize {
+    pub(crate) fn passed(&mut self, source: &ColumnSource, usage: Use) -> usize {
         let index = self
             .find(source, usage.ty)
             .unwrap_or_else(|| self.add(source, usage.ty));
         self.used(index, usage)
     }
 
-    fn find(&self, source: &Source, ty: Type) -> Option<usize> {
+    fn find(&self, source: &ColumnSource, ty: Type) -> Option<usize> {
         self.list
             .iter()
             .position(|column| column.source == *source && column.ty == ty)
@@ -260,7 +218,7 @@ impl Columns {
         index
     }
 
-    fn add(&mut self, source: &Source, ty: Type) -> usize {
+    fn add(&mut self, source: &ColumnSource, ty: Type) -> usize {
         let label = source.label();
         let plain = matches!(ty, Type::Open | Type::Text) || source.natural_type() == Some(ty);
         let mut name = if plain {
@@ -289,7 +247,7 @@ impl Columns {
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
-        let field = |column: &Column| Field::new(&column.name, column.ty.data_type(), true);
+        let field = |column: &Column| Field::new(&column.name, data_type(column.ty), true);
         Arc::new(Schema::new(self.list.iter().map(field).collect::<Vec<_>>()))
     }
 }

@@ -22,7 +22,7 @@ const EDGES: [(&str, &[&str]); 16] = [
         "tailrace-input",
         &["tailrace-files", "tailrace-kubernetes", "tailrace-schema"],
     ),
-    ("tailrace-frame", &[]),
+    ("tailrace-frame", &["tailrace-model"]),
     ("tailrace-scan", &["tailrace-model"]),
     ("tailrace-sql", &["tailrace-model"]),
     ("tailrace-otlp", &["tailrace-model"]),

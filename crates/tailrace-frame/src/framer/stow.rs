@@ -1,10 +1,10 @@
 //! What a framer holds of records that are not complete, and how it is put aside for a while.
 //!
-//! Takes the bytes out of memory and brings them back; in between a framer only knows its offsets. Never writes them
+//! The bytes are moved out of memory and back; in between a framer only knows its offsets. Never writes them
 //! anywhere itself.
 
 use super::Framer;
-use crate::Stream;
+use crate::frames::Stream;
 
 impl Framer {
     /// Whether the next byte begins a line, and nothing is held or to be skipped: a new framer for the rest of the source

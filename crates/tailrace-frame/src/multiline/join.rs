@@ -1,17 +1,17 @@
 //! Open joins: the record of a stream to which its next line may yet be added.
 //!
-//! Takes the records that framing has just given out, takes them back, and gives them out again when it is known that
-//! they are complete. A record that nothing was added to stays a range of the caller's buffer, and so does a join of
-//! lines that lie one behind the other there. Bounded like the chains of partial lines: by the record limit and, where
-//! other streams' lines lie between, by the span limit.
+//! Withdraws the records that framing has just emitted, and emits them again when it is known that they are complete.
+//! A record that nothing was added to stays a range of the caller's buffer, and so does a join of lines that lie one
+//! after the other there. Bounded like the chains of partial lines: by the record limit and, where other streams'
+//! lines lie between, by the span limit.
 
 use std::ops::Range;
 
-use super::{Multiline, Traces};
-use crate::chain::skip_pieces;
-use crate::framer::Fate;
+use super::Multiline;
+use super::preset::Traces;
+use crate::chain::{Fate, skip_pieces};
+use crate::frames::{Flags, Frames, Piece, Record, SIDE, Stream};
 use crate::text::emptied;
-use crate::{Flags, Frames, Piece, Record, SIDE, Stream};
 
 /// The open joins of one source.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct Joins {
     pub(crate) span_max: u64,
     /// Indexed by [`Stream`].
     by_stream: [Join; 3],
-    /// Where in the log the source begins, less the offset of its first byte; wraps around. A log is all sources that go on
-    /// one in the other.
+    /// Where in the log the source begins, less the offset of its first byte; wraps around. A log is all sources that continue
+    /// each other.
     base: u64,
     /// Earlier sources of which a record may still have bytes.
     earlier: Vec<Earlier>,
@@ -49,7 +49,7 @@ impl Chunk<'_> {
     };
 }
 
-/// A source that this one goes on with.
+/// A source that this one continues.
 #[derive(Clone, Debug)]
 struct Earlier {
     source: u32,
@@ -140,7 +140,7 @@ impl Joins {
         spans.max_by_key(|(span, _)| *span)
     }
 
-    /// Goes on with the joins of the source with this number, which ended at `end`, where this one begins at `start`.
+    /// Continues the joins of the source with this number, which ended at `end`, where this one begins at `start`.
     pub(crate) fn continue_from(
         &mut self,
         earlier: &mut Joins,
@@ -445,7 +445,7 @@ fn content_of<'a>(record: &Record, chunk: Chunk<'a>, out: &'a Frames) -> &'a [u8
     &bytes[(record.start - base) as usize..(record.end - base) as usize]
 }
 
-/// Gives back the memory of a record that was copied, if nothing lies behind it.
+/// Gives back the memory of a record that was copied, if nothing lies after it.
 fn reclaim(record: &Record, out: &mut Frames) {
     if record.buffer == SIDE && record.end as usize == out.side.len() {
         out.side.truncate(record.start as usize);

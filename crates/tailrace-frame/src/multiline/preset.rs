@@ -1,13 +1,14 @@
 //! Stack traces of languages, each as a small state machine over lines: a table of rules, the first of which holds.
 //!
-//! A rule says in which states it holds, which lines it is about, whether such a line goes on with the record before
+//! A rule says in which states it holds, which lines it is about, whether such a line continues the record before
 //! it, and the state after it. A line without a rule begins a record and leaves the trace. The presets of a list run
-//! side by side; a line goes on if one of them says so.
+//! side by side; a line continues if one of them says so.
 
 mod lines;
+mod machine;
 mod tables;
 
-use super::Traces;
+use machine::{Machine, OUTSIDE};
 
 /// A language whose stack traces are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,51 +56,13 @@ impl Preset {
     }
 }
 
-/// A state of a machine, 0 to 7.
-type State = u8;
-
-/// Outside any trace.
-const OUTSIDE: State = 0;
-
-#[derive(Debug)]
-struct Machine {
-    /// Outside a trace only a line that begins or ends with one of these has a rule.
-    first: &'static [u8],
-    last: &'static [u8],
-    rules: &'static [Rule],
-}
-
-#[derive(Debug)]
-struct Rule {
-    /// A bit for each state in which it holds.
-    within: u8,
-    is: Is,
-    /// The line goes on with the record before it, or else begins one.
-    continues: bool,
-    to: State,
-}
-
-/// Which lines a rule is about.
-#[derive(Debug)]
-enum Is {
-    Line(fn(&[u8]) -> bool),
-    /// It takes the line and the record before it.
-    After(fn(&[u8], &[u8]) -> bool),
-}
-
-impl Machine {
-    /// Whether the line goes on, and the state after it.
-    fn step(&self, state: State, line: &[u8], before: &[u8]) -> (bool, State) {
-        let holds = |rule: &&Rule| {
-            rule.within & (1 << state) != 0
-                && match rule.is {
-                    Is::Line(is) => is(line),
-                    Is::After(is) => is(line, before),
-                }
-        };
-        let rule = self.rules.iter().find(holds);
-        rule.map_or((false, OUTSIDE), |rule| (rule.continues, rule.to))
-    }
+/// Where in a trace a stream is, for each preset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traces {
+    /// By index of the preset in its list; 0 is outside any trace.
+    states: [u8; Preset::COUNT],
+    /// The presets whose state is not 0, a bit for each.
+    inside: u8,
 }
 
 /// The presets of one input.

@@ -1,5 +1,5 @@
-//! Records that begin where a regular expression matches. Takes a line, says whether it begins a record. A table of
-//! the first bytes that a match allows spares the others the search; only an anchored expression has one.
+//! Records that begin where a regular expression matches. Decides whether a line begins a record. A table of the
+//! first bytes that a match allows spares the others the search; only an anchored expression has one.
 
 use regex::bytes::Regex;
 use regex_automata::hybrid::dfa::DFA;

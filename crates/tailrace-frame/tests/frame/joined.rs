@@ -13,7 +13,7 @@ use crate::properties::cuts;
 use crate::rotation::{as_one_file, read_again};
 use crate::{check, naive};
 
-/// States in which it holds, the lines, the text that the record before must have for the line to go on (none: it
+/// States in which it holds, the lines, the text that the record before must have for the line to continue (none: it
 /// begins a record), the state after it.
 type Rule = (&'static str, Regex, Option<&'static str>, char);
 

@@ -365,7 +365,7 @@ fn a_json_object_is_never_joined() {
     );
 }
 
-/// The line behind the object would else be the end of a trace that began before it.
+/// The line after the object would else be the end of a trace that began before it.
 #[test]
 fn a_json_object_ends_a_trace() {
     check_config(

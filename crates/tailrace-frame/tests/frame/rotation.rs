@@ -6,7 +6,7 @@ use tailrace_frame::{Config, Format, Framer, Frames, Piece, Skip, Stats};
 use crate::check::{self, Framed, ORIGIN, Outcome, merged};
 use crate::properties::{config, input};
 
-/// Frames `input`, which is divided into files that end at `ends`, each behind a newline. Offsets are those of the
+/// Frames `input`, which is divided into files that end at `ends`, each after a newline. Offsets are those of the
 /// whole: the caller's number of a file is where it begins in it.
 fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
     let (mut outcome, mut stats, mut frames) = <(Outcome, Stats, Frames)>::default();
@@ -166,7 +166,7 @@ pub(crate) fn read_again(
     let mut settled = Frames::default();
     second.push(head, 0, 0, &mut settled);
     let (mut expected, mut frames) = (Frames::default(), Frames::default());
-    // What is open began in the first file or behind what was settled.
+    // What is open began in the first file or after what was settled.
     if head.is_empty() || second.held_from(1).is_some() {
         return Ok(());
     }

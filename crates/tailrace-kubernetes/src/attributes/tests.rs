@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pods::{Config, Source};
+use crate::config::{Config, MetadataSource};
 use crate::wire;
 
 fn log() -> PodLog {
@@ -20,7 +20,7 @@ fn config(service_from_labels: bool) -> Config {
     Config {
         node_name: Some("node-1".to_owned()),
         service_from_labels,
-        ..Config::new(Source::Path)
+        ..Config::new(MetadataSource::Path)
     }
 }
 
@@ -232,7 +232,11 @@ fn what_excludes_a_log() {
         };
         let rules = Rules::new(&config).unwrap();
         let facts = facts(pod(&labels, &annotations, None, "i"), &rules);
-        assert_eq!(rules.excluded(&facts), expect, "{labels} {annotations}");
+        assert_eq!(
+            rules.excluded(&facts.labels, &facts.annotations),
+            expect,
+            "{labels} {annotations}"
+        );
     };
     let none = || json!({});
     check(none(), none(), "", None);

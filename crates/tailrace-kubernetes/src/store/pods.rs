@@ -1,5 +1,5 @@
-//! The known pods by uid, those of this moment and those that are gone, and the containers told of them.
-//! Takes the time, never reads a clock.
+//! The known pods by uid, those of this moment and those that are gone, and the containers reported for them.
+//! The caller passes the time; no clock is read.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Container, DELETED_MAX};
 use crate::attributes::of_container;
+use crate::container::Container;
 use crate::facts::Facts;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
+
+/// Of pods that are gone, at most this many are remembered.
+pub(crate) const DELETED_MAX: usize = 2048;
 
 pub(crate) struct KnownPods {
     remember: Duration,
@@ -30,11 +33,11 @@ pub(crate) struct KnownPod {
     facts: Facts,
     /// When it is forgotten.
     gone: Option<Instant>,
-    /// What was told, by container and restart count, for as long as somebody holds it.
-    told: HashMap<(String, Option<u32>), Told>,
+    /// The answers given, by container and restart count, for as long as somebody holds it.
+    reported: HashMap<(String, Option<u32>), Reported>,
 }
 
-struct Told {
+struct Reported {
     container: Arc<Container>,
     /// The pod changed since.
     stale: bool,
@@ -62,16 +65,16 @@ impl KnownPods {
         let uid = self.uid(log)?.to_owned();
         let pod = self.pods.get_mut(&uid)?;
         let key = (log.container.clone(), log.restart_count);
-        if let Some(told) = pod.told.get_mut(&key) {
-            if !told.stale {
-                return Some(Arc::clone(&told.container));
+        if let Some(reported) = pod.reported.get_mut(&key) {
+            if !reported.stale {
+                return Some(Arc::clone(&reported.container));
             }
-            told.stale = false;
+            reported.stale = false;
         }
         let attributes = of_container(&pod.facts, log, rules);
-        let excluded = rules.excluded(&pod.facts);
-        if let Some(told) = pod.told.get(&key) {
-            let container = &told.container;
+        let excluded = rules.excluded(&pod.facts.labels, &pod.facts.annotations);
+        if let Some(reported) = pod.reported.get(&key) {
+            let container = &reported.container;
             if container.attributes == attributes && container.excluded == excluded {
                 return Some(Arc::clone(container));
             }
@@ -82,11 +85,11 @@ impl KnownPods {
             excluded,
             revision: self.revisions,
         });
-        let told = Told {
+        let reported = Reported {
             container: Arc::clone(&container),
             stale: false,
         };
-        pod.told.insert(key, told);
+        pod.reported.insert(key, reported);
         Some(container)
     }
 
@@ -118,9 +121,9 @@ impl KnownPods {
             return is_back;
         }
         before.facts = facts;
-        before.told.retain(|_, told| is_held(told));
-        for told in before.told.values_mut() {
-            told.stale = true;
+        before.reported.retain(|_, reported| is_held(reported));
+        for reported in before.reported.values_mut() {
+            reported.stale = true;
         }
         true
     }
@@ -168,7 +171,7 @@ impl KnownPods {
             let held = self.pods.get_mut(uid).filter(|pod| {
                 pod.gone == Some(until)
                     && !self.remember.is_zero()
-                    && pod.told.values().any(is_held)
+                    && pod.reported.values().any(is_held)
             });
             match held {
                 Some(pod) => {
@@ -227,7 +230,7 @@ impl KnownPod {
         KnownPod {
             facts,
             gone: None,
-            told: HashMap::new(),
+            reported: HashMap::new(),
         }
     }
 
@@ -249,6 +252,6 @@ fn static_path(facts: &Facts) -> Option<(String, String, String)> {
 }
 
 /// Whether anyone but the store has it.
-fn is_held(told: &Told) -> bool {
-    Arc::strong_count(&told.container) > 1
+fn is_held(reported: &Reported) -> bool {
+    Arc::strong_count(&reported.container) > 1
 }

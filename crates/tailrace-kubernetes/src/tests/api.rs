@@ -149,7 +149,7 @@ async fn a_changed_label_is_a_new_revision_and_a_changed_condition_is_not() {
     let mut changed = pod("web", 101);
     changed["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
     stream.event("MODIFIED", &changed).await;
-    // A pod behind it shows that the first event was taken.
+    // A pod after it shows that the first event was taken.
     stream.event("ADDED", &pod("db", 102)).await;
     world.known(&log("db", "app", 0)).await;
     assert_eq!(

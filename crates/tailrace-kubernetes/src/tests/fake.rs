@@ -94,7 +94,7 @@ impl Call {
         self.answer(status, &refusal(status, message)).await;
     }
 
-    /// An answer that goes on until the stream is dropped.
+    /// An answer that continues until the stream is dropped.
     pub(super) fn stream(self) -> Stream {
         assert!(self.is_watch(), "{:?}", self.query);
         self.begin(200)

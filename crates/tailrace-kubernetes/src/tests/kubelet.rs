@@ -4,7 +4,7 @@ use super::*;
 
 fn start() -> World {
     World::start(Config {
-        source: Source::Kubelet {
+        source: MetadataSource::Kubelet {
             url: "http://kubelet".to_owned(),
             kubeconfig: None,
             skip_verify: false,

@@ -96,7 +96,7 @@ async fn the_api_server_is_asked_with_the_token() {
     let (port, mut heads) = serve(&tls, list(100, &[pod("web", 90)]).to_string()).await;
     let kubeconfig = Some(kubeconfig(&folder, port, Some(tls.ca_file())));
     let (pods, changed) = start(Config {
-        source: Source::Api { kubeconfig },
+        source: MetadataSource::Api { kubeconfig },
         metadata_wait: Duration::from_secs(600),
         ..api_config()
     });
@@ -118,7 +118,7 @@ async fn the_kubelet_is_asked_with_the_token() {
     let other = TestTls::generate();
     let kubeconfig = kubeconfig(&folder, 1, Some(other.ca_file()));
     let config = |skip_verify| Config {
-        source: Source::Kubelet {
+        source: MetadataSource::Kubelet {
             url: format!("https://127.0.0.1:{port}"),
             kubeconfig: Some(kubeconfig.clone()),
             skip_verify,
@@ -152,7 +152,7 @@ async fn the_kubelet_is_asked_with_the_token() {
 #[tokio::test]
 async fn credentials_that_are_not_there_are_refused_at_start() {
     let folder = TempDir::new().unwrap();
-    let start = |source: Source| {
+    let start = |source: MetadataSource| {
         let config = Config {
             source,
             ..api_config()
@@ -160,12 +160,12 @@ async fn credentials_that_are_not_there_are_refused_at_start() {
         let started = Pods::start(config, &Handle::current(), Arc::new(|| ()));
         started.err().unwrap()
     };
-    let error = start(Source::Api {
+    let error = start(MetadataSource::Api {
         kubeconfig: Some(folder.path().join("none")),
     });
     assert_eq!(error.field(), "kubeconfig");
     for url in ["10.0.0.1:10250", "https://a/pods", "ftp://a", ""] {
-        let error = start(Source::Kubelet {
+        let error = start(MetadataSource::Kubelet {
             url: url.to_owned(),
             kubeconfig: None,
             skip_verify: false,
@@ -176,7 +176,7 @@ async fn credentials_that_are_not_there_are_refused_at_start() {
 
 #[tokio::test]
 async fn paths_need_nobody() {
-    let config = Config::new(Source::Path);
+    let config = Config::new(MetadataSource::Path);
     let pods = Pods::start(config, &Handle::current(), Arc::new(|| ())).unwrap();
     let Lookup::Known(container) = pods.look_up(&log("web", "app", 3)) else {
         panic!("at once");

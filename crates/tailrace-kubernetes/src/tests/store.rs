@@ -7,7 +7,8 @@ use tokio::time::{Duration, advance};
 
 use super::*;
 use crate::rules::Rules;
-use crate::store::{DELETED_MAX, Store};
+use crate::store::Store;
+use crate::store::pods::{DELETED_MAX, KnownPods};
 use crate::wire;
 
 const MINUTES_10: Duration = Duration::from_secs(600);
@@ -77,7 +78,7 @@ async fn the_remembered_are_bounded() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_comes_back_is_not_forgotten_at_its_first_end() {
     let config = api_config();
-    let mut pods = crate::store::KnownPods::new(config.remember_deleted);
+    let mut pods = KnownPods::new(config.remember_deleted);
     let rules = Rules::new(&config).unwrap();
     let now = tokio::time::Instant::now();
     pods.apply(wire_pod(pod("web", 1)), &rules);

@@ -1,6 +1,6 @@
 //! Decimal digits, eight at a time.
 //!
-//! Takes eight bytes of text, gives their number or that they are no digits. Never reads a sign.
+//! Converts eight bytes of text, or reports that they are not digits. Never reads a sign.
 
 /// The number that eight digits are, the first of them in the lowest byte.
 #[inline]

@@ -1,14 +1,15 @@
 //! The grammar of RFC 8259 over bytes: where a value ends, or that it is none.
 //!
-//! Takes bytes that are valid UTF-8 and a start, gives the end of the value. Beyond the RFC it takes the numbers that
+//! Finds the end of the value that starts at a given byte of valid UTF-8. Beyond the RFC it takes the numbers that
 //! are not finite, as Python and Go write them. Never recurses (nesting is one bit per level), allocates only where
-//! nesting is deeper than a word has bits, never looks behind the end of the value it was asked for.
+//! nesting is deeper than a word has bits, never looks past the end of the value it was asked for.
 
-use super::{Kind, not_finite};
+use super::number::not_finite;
+use super::value::Kind;
 
-/// Where a value ends and what it is. Of a string the end is behind the closing quote.
+/// Where a value ends and what it is. Of a string the end is after the closing quote.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct ValueEnd {
     pub(super) kind: Kind,
     pub(super) end: usize,
     pub(super) escaped: bool,
@@ -16,9 +17,9 @@ pub(super) struct Span {
 
 /// The value that starts exactly at `at`.
 #[inline]
-pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
+pub(super) fn value(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let plain = |kind, end| {
-        Some(Span {
+        Some(ValueEnd {
             kind,
             end,
             escaped: false,
@@ -31,7 +32,7 @@ pub(super) fn value(bytes: &[u8], at: usize) -> Option<Span> {
     }
 }
 
-/// The offset of the first byte at or behind `at` that is not JSON whitespace.
+/// The offset of the first byte at or after `at` that is not JSON whitespace.
 #[inline]
 pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(at) {
@@ -40,7 +41,7 @@ pub(super) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The string whose opening quote is at `at`: the offset behind the closing quote, and whether a backslash occurs.
+/// The string whose opening quote is at `at`: the offset after the closing quote, and whether a backslash occurs.
 pub(super) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     debug_assert_eq!(bytes.get(at), Some(&b'"'));
     let mut at = at + 1;
@@ -71,7 +72,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The offset of the first quote, backslash or control character at or behind `at`, found eight bytes at a time; near the
+/// The offset of the first quote, backslash or control character at or after `at`, found eight bytes at a time; near the
 /// end of the text perhaps that of a byte before it.
 #[inline]
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
@@ -85,7 +86,7 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others behind it.
+/// Of eight bytes the highest bit of the first quote, backslash or control character, and perhaps of others after it.
 #[inline]
 pub(super) fn special(text: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -100,10 +101,10 @@ pub(super) fn special(text: [u8; 8]) -> u64 {
 }
 
 /// Anything but an object or array.
-fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
+fn scalar(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let literal = |text: &[u8], kind| {
         let rest = bytes.get(at..)?;
-        rest.starts_with(text).then_some(Span {
+        rest.starts_with(text).then_some(ValueEnd {
             kind,
             end: at + text.len(),
             escaped: false,
@@ -112,7 +113,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
     match *bytes.get(at)? {
         b'"' => {
             let (end, escaped) = string_end(bytes, at)?;
-            Some(Span {
+            Some(ValueEnd {
                 kind: Kind::String,
                 end,
                 escaped,
@@ -121,7 +122,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
         b'0'..=b'9' => number(bytes, at),
         b'-' | b'N' | b'I' => number(bytes, at).or_else(|| {
             let (_, len) = not_finite(&bytes[at..])?;
-            Some(Span {
+            Some(ValueEnd {
                 kind: Kind::Float,
                 end: at + len,
                 escaped: false,
@@ -134,7 +135,7 @@ fn scalar(bytes: &[u8], at: usize) -> Option<Span> {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<Span> {
+fn number(bytes: &[u8], at: usize) -> Option<ValueEnd> {
     let digits = |at: usize| {
         let count = bytes
             .get(at..)?
@@ -158,7 +159,7 @@ fn number(bytes: &[u8], at: usize) -> Option<Span> {
         let signed = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
         end = digits(end + 1 + usize::from(signed))?;
     }
-    Some(Span {
+    Some(ValueEnd {
         kind,
         end,
         escaped: false,
@@ -168,15 +169,15 @@ fn number(bytes: &[u8], at: usize) -> Option<Span> {
 /// What may come next inside an object or array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Behind `[`: a value or `]`.
+    /// After `[`: a value or `]`.
     FirstElement,
-    /// Behind `:` or behind a comma in an array.
+    /// After `:` or after a comma in an array.
     Value,
-    /// Behind `{`: a key or `}`.
+    /// After `{`: a key or `}`.
     FirstKey,
-    /// Behind a comma in an object.
+    /// After a comma in an object.
     Key,
-    /// Behind a value: a comma, or the end of what holds it.
+    /// After a value: a comma, or the end of what holds it.
     Separator,
 }
 
@@ -215,7 +216,7 @@ impl Levels {
 
 const WORD_LEVELS: usize = u128::BITS as usize;
 
-/// The offset behind the object or array that opens at `at`.
+/// The offset after the object or array that opens at `at`.
 fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut levels = Levels::default();
     let mut next = Next::Value;

@@ -1,6 +1,6 @@
 //! What the text of a number means where that is not what the standard library's `parse` says.
 //!
-//! Takes text, gives the number or nothing. Never rounds an integer.
+//! Converts text to a number where it is exactly one. Never rounds an integer.
 
 /// The number that is not finite which `text` starts with, as Python and Go write it (`NaN`, `Infinity`, `-Infinity`),
 /// and its length.

@@ -1,9 +1,11 @@
 //! Following a path of keys and indexes into a value.
 //!
-//! Takes a value and steps, gives the value at the end. Never converts: a key does not index an array and an index
-//! does not look up a key. Only what stands before the wanted child is walked.
+//! Follows a list of steps from a value to the value at the end. Never converts: a key does not index an array and
+//! an index does not look up a key. Only what stands before the wanted child is walked.
 
-use super::{Elements, Kind, Members, Value, string_equals};
+use super::string::string_equals;
+use super::value::{Kind, Value};
+use super::walk::{Elements, Members};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

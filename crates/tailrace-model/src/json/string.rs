@@ -1,13 +1,14 @@
 //! JSON strings: undoing escapes, comparing, writing.
 //!
-//! Takes what stands between the quotes, gives UTF-8. A lone surrogate (`\ud83d` without its other half) cannot be
-//! UTF-8: it becomes U+FFFD and is counted, as invalid bytes are elsewhere. Never changes an unescaped character.
+//! Unescapes what stands between the quotes into UTF-8. A lone surrogate (`\ud83d` without its other half) cannot
+//! be UTF-8: it becomes U+FFFD and is counted, as invalid bytes are elsewhere. Never changes an unescaped
+//! character.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::{Kind, Value};
+use super::value::{Kind, Value};
 
 /// How [`unescape`] went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,10 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     let (read, replaced, written) = unescape_all(raw, &mut out[before..]);
     let is_good = read == raw.len();
     out.truncate(before + if is_good { written } else { 0 });
-    match is_good {
-        true => Unescaped::Done { replaced },
-        false => Unescaped::Invalid,
+    if is_good {
+        Unescaped::Done { replaced }
+    } else {
+        Unescaped::Invalid
     }
 }
 
@@ -77,7 +79,7 @@ fn unescape_all(raw: &[u8], out: &mut [u8]) -> (usize, u32, usize) {
     }
 }
 
-/// Fewer than eight bytes, and zeros behind them.
+/// Fewer than eight bytes, and zeros after them.
 #[inline]
 fn padded(bytes: &[u8]) -> [u8; STEP] {
     let len = bytes.len();
@@ -111,7 +113,7 @@ fn short_escape(code: u8) -> Option<u8> {
     (byte != 0).then_some(byte)
 }
 
-/// By the byte behind the backslash; 0 where that is no escape, or a longer one.
+/// By the byte after the backslash; 0 where that is no escape, or a longer one.
 static SHORT_ESCAPES: [u8; 256] = {
     let mut bytes = [0; 256];
     bytes[b'"' as usize] = b'"';

@@ -1,10 +1,12 @@
 //! Stepping through the members of one object or the elements of one array.
 //!
-//! Takes the text of an object or array, gives its children in the order they are written, duplicates included. Each
-//! child's grammar is checked to its bottom when it is reached. At the first thing that is not JSON the walk ends:
-//! text that came from a [`Value`] of the right kind was checked before and is always walked to its end.
+//! Iterates over the children of an object or array in the order they are written, duplicates included. Each child's
+//! grammar is checked to its bottom when it is reached. At the first thing that is not JSON the walk ends: text that
+//! came from a [`Value`] of the right kind was checked before and is always walked to its end.
 
-use super::{Kind, Value, first_value, grammar};
+use super::grammar;
+use super::parse::first_value;
+use super::value::{Kind, Value};
 
 /// The members of an object: key (kind String, perhaps escaped) and value.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl<'a> Iterator for Elements<'a> {
 #[derive(Clone, Debug)]
 struct Walk<'a> {
     text: &'a str,
-    /// The byte behind the opening bracket or behind the last comma; `None` once the walk is over.
+    /// The byte after the opening bracket or after the last comma; `None` once the walk is over.
     at: Option<usize>,
     close: u8,
 }

@@ -1,6 +1,6 @@
 //! Numbers since the Unix epoch, in the unit their magnitude tells.
 //!
-//! Takes the text of a decimal number, gives nanoseconds. The digits themselves are shifted: nothing is rounded, only
+//! Converts the text of a decimal number to nanoseconds. The digits themselves are shifted: nothing is rounded, only
 //! what is finer than a nanosecond is cut off (towards zero).
 
 /// The time of a decimal number, as JSON writes numbers: below 1e11 it counts seconds, below 1e14 milliseconds, below

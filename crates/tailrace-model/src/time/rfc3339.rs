@@ -1,6 +1,6 @@
 //! RFC 3339 dates and times, and what loggers write nearly like them.
 //!
-//! Takes text of the fixed layout `YYYY-MM-DDTHH:MM:SS`, then a fraction, then a zone; gives nanoseconds, and writes
+//! Parses text of the fixed form `YYYY-MM-DDTHH:MM:SS`, then a fraction, then a zone, to nanoseconds, and writes
 //! them. Accepted beyond the letter of RFC 3339, because loggers write it: a space for the `T`, a comma for the point
 //! (Python, Java), no zone, a space before the zone, zones `+0200`, `+02` and `UTC`. Anything else is no time.
 

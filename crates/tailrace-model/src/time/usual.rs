@@ -1,9 +1,9 @@
 //! Times that follow each other closely, as those of a log's records do.
 //!
-//! Takes one text after the other, gives what [`parse_usual`] gives. Of a time in the same minute as the one before only
-//! the seconds are read. Never gives another answer than without the one before.
+//! Parses one text after the other as [`parse_usual`] does. Of a time in the same minute as the one before only the
+//! seconds are read. Never gives another answer than without the one before.
 
-use super::parse_usual;
+use super::rfc3339::parse_usual;
 use crate::json::eight_digits;
 
 /// Reads times, and keeps the minute of the last.

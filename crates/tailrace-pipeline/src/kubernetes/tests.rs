@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use tailrace_input::InputOptions;
-use tailrace_kubernetes::Source;
+use tailrace_kubernetes::MetadataSource;
 use tailrace_testkit::{PodsApi, pod};
 
 use super::*;
@@ -124,7 +124,7 @@ impl World {
             node_name: Some("node-1".to_owned()),
             metadata_wait,
             remember_deleted: Duration::from_millis(1),
-            ..tailrace_kubernetes::Config::new(Source::Api { kubeconfig })
+            ..tailrace_kubernetes::Config::new(MetadataSource::Api { kubeconfig })
         };
         let node = NodePods {
             pods: Pods::start(config, runtime.handle(), on_change).unwrap(),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tailrace_frame::{Framer, Frames};
-use tailrace_scan::Sweep;
+use tailrace_scan::NewlineSearch;
 use tracing::warn;
 
 use super::held::Held;
@@ -73,7 +73,7 @@ impl LaneSource {
         &mut self,
         buffer: &[u8],
         chunk: Range<usize>,
-        sweep: &mut Sweep<'_>,
+        search: &mut NewlineSearch<'_>,
         records_max: usize,
         frames: &mut Frames,
     ) -> usize {
@@ -83,11 +83,11 @@ impl LaneSource {
             self.framer.pass_over(bytes, frames);
             return chunk.end;
         }
-        sweep.skip_to(chunk.start);
-        let newlines = std::iter::from_fn(|| sweep.next_before(chunk.end));
+        search.skip_to(chunk.start);
+        let newlines = std::iter::from_fn(|| search.next_before(chunk.end));
         let newlines = newlines.map(|newline| newline - chunk.start);
         let framer = &mut self.framer;
-        chunk.start + framer.push_lines(bytes, newlines, (0, base), records_max, frames)
+        chunk.start + framer.push_lines(bytes, newlines, 0, base, records_max, frames)
     }
 }
 

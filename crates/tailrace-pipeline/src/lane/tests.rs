@@ -1,10 +1,10 @@
-//! One sweep goes over a buffer in which chunks of several sources stand, and some of them are not framed.
+//! One newline search goes over a buffer in which chunks of several sources stand, and some of them are not framed.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use tailrace_model::json::Step;
-use tailrace_scan::{Column, Config, Needle, Needles, Records, Scanner, Source, Type};
+use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
 use super::*;
 use crate::transform::scan_records;
@@ -18,7 +18,7 @@ fn scanner() -> Scanner {
     };
     let column = Column {
         name: "a".into(),
-        source: Source::Key(vec![Step::Key("a".into())]),
+        source: ColumnSource::Key(vec![Step::Key("a".into())]),
         ty: Type::Text,
     };
     Scanner::new(Config {
@@ -101,7 +101,9 @@ fn frame(
     let mut used = Framed::default();
     Framer::new(&lane.frame, 0, false).push(b"{}\n\n{}\n", 0, 0, &mut used.frames);
     let mut memory = used.take_memory();
-    let (framed, is_cut) = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
+    let (framed, is_cut) = lane
+        .frame_next(scanner.searcher(true), &mut memory)
+        .unwrap();
     assert_eq!((lane.queue.room.used(), is_cut), (0, false));
     framed
 }
@@ -230,8 +232,8 @@ fn a_batch_of_many_records_is_framed_in_parts() {
         });
         let (mut records, mut spans, mut held) = (Vec::new(), Vec::new(), Vec::new());
         loop {
-            let sweeper = scanner.sweeper(true);
-            let (mut framed, is_cut) = lane.frame_next(sweeper, &mut Frames::default()).unwrap();
+            let searcher = scanner.searcher(true);
+            let (mut framed, is_cut) = lane.frame_next(searcher, &mut Frames::default()).unwrap();
             // A line that was begun before the chunk is one more.
             assert!(framed.frames.records.len() <= max + 1 && framed.observed_ns == 7);
             assert!(is_cut || framed.hits.is_some());
@@ -359,7 +361,9 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
     let (mut records, mut parts, mut is_cut) = (0, 0, true);
     while is_cut {
         let mut memory = Frames::default();
-        let (framed, more) = lane.frame_next(scanner.sweeper(true), &mut memory).unwrap();
+        let (framed, more) = lane
+            .frame_next(scanner.searcher(true), &mut memory)
+            .unwrap();
         let side: usize = framed.buffers[1].len();
         assert!(side <= 3 * line.len(), "{side}");
         assert!(lane.sources.lock().unwrap().held_bytes() <= (1 << 20) + line.len());

@@ -34,7 +34,7 @@ fn build_two_inputs(dir: &Path, jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
     fs::write(&path, yaml).unwrap();
     let loaded = config::load(std::slice::from_ref(&path), &|_| None).unwrap();
     let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
-    let around = Surroundings {
+    let around = BuildContext {
         id: PipelineId(1),
         queue_bytes: 16 << 20,
         jobs,

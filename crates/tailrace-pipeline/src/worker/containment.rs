@@ -18,7 +18,7 @@ use super::*;
 use crate::batch::{RawBatch, SourceEvent};
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
-use crate::pipeline::{Built, Surroundings, build, open};
+use crate::pipeline::{BuildContext, Built, build, open};
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::watermark::{Opening, Slot};
@@ -50,7 +50,7 @@ impl Bench {
         let plan = PipelinePlan::prepare("a", &loaded.pipelines["a"], &[]).unwrap();
         let runtime = Runtime::new().unwrap();
         let jobs = Arc::<Jobs>::default();
-        let around = Surroundings {
+        let around = BuildContext {
             id: PipelineId(1),
             queue_bytes: 16 << 20,
             jobs: &jobs,
@@ -116,8 +116,8 @@ impl Bench {
         self.read(lane, (offset, is_new), text);
         let pipeline = self.pipeline();
         let lane = &pipeline.lanes[lane];
-        let sweeper = worker.transform.sweeper(&pipeline.plan, true);
-        lane.frame_next(sweeper, &mut Frames::default()).unwrap().0
+        let searcher = worker.transform.searcher(&pipeline.plan, true);
+        lane.frame_next(searcher, &mut Frames::default()).unwrap().0
     }
 
     /// Puts text into the queue of a lane.

@@ -1,16 +1,15 @@
 //! Where an object or array inside a record ends.
 //!
-//! Takes the place of its bracket, gives the place behind the one that closes it, if everything between is JSON, escapes
-//! included. Never recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left
-//! to the walk.
+//! Finds the byte after the closing bracket, provided that everything between is JSON, escapes included. Never
+//! recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left to the walk.
 
-use super::value;
+use super::plain::{behind_scalar, string_end};
 use crate::index::{PROBE_BYTES, Probe};
 use crate::token::skip_whitespace;
 
 const DEPTH_MAX: u32 = u64::BITS;
 
-/// Behind the object or array that starts at `at`.
+/// After the object or array that starts at `at`.
 #[inline(always)]
 pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at;
@@ -36,7 +35,7 @@ pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> 
             at = behind_plain(probe, bytes, at)?;
             at = skip_whitespace(bytes, at);
         }
-        // Behind a value, or at the bracket that closes one.
+        // After a value, or at the bracket that closes one.
         while is_closed {
             let is_object = open & 1 == 1;
             match *bytes.get(at)? {
@@ -76,10 +75,10 @@ fn behind_plain<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     if bytes[at] == b'"' {
         return behind_string(probe, bytes, at);
     }
-    value::behind_scalar(probe, bytes, at)
+    behind_scalar(probe, bytes, at)
 }
 
-/// Behind the string that starts at `at`.
+/// After the string that starts at `at`.
 #[inline(always)]
 fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     let at = at + 1;
@@ -89,6 +88,6 @@ fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     if ends != 0 && bytes[end] == b'"' {
         return Some(end + 1);
     }
-    let (end, _) = value::string_end(probe, bytes, at)?;
+    let (end, _) = string_end(probe, bytes, at)?;
     Some(end + 1)
 }

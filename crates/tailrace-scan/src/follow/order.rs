@@ -1,11 +1,10 @@
 //! In which order the records of a lot are followed.
 //!
-//! Takes their beginnings, gives their places so that records which begin alike follow each other: where several programs
-//! write to one file, the next record is likely to be of the same program as the last, and what it takes to follow it is
-//! what the machine has just done. Never decides what a record is.
+//! Records that begin alike follow each other: where several programs write to one file, the next record is likely to
+//! be of the same program as the last, and what it takes to follow it is what the machine has just done. Never decides
+//! what a record is.
 
-use crate::lots::LOT_MAX;
-use crate::text::Span;
+use crate::text::{LOT_MAX, Span};
 
 // Records of a lot are told by a byte.
 const _: () = assert!(LOT_MAX <= 1 << u8::BITS);

@@ -1,50 +1,51 @@
-//! Following one record through the tree of all layouts.
+//! Following one record through the tree of all templates.
 //!
-//! Takes a record, gives the layout it has and the marks of its values. At each place the piece of text that stands there
-//! decides which way to go; it is never gone back. Never follows two records: that is done along one layout.
+//! Finds the template that a record has, and the spans of its values. At each place the literal that stands there
+//! decides which way to go; it is never gone back. Never follows two records: that is done along one template.
 
+use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
-use super::{Mark, ends_at, near, put_objects, window};
+use super::value_span::ValueSpan;
 use crate::index::Probe;
-use crate::layout::{Layouts, NONE, Node, WINDOW_BYTES};
+use crate::template::{NONE, Node, Templates, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
-/// Follows the record in this span through the tree of all layouts; gives the one it has.
+/// Follows the record in this span through the tree of all templates; gives the one it has.
 #[inline(always)]
 pub(super) fn through<P: Probe>(
     probe: P,
     bytes: &[u8],
     span: &Span,
-    layouts: &Layouts,
+    templates: &Templates,
     objects: Objects,
-    marks: &mut [Mark],
+    value_spans: &mut [ValueSpan],
 ) -> Option<u32> {
     let bytes = near(bytes, span);
     let mut at = span.start() as u32;
-    let nodes = layouts.nodes();
+    let nodes = templates.nodes();
     let mut node = nodes.first()?;
-    let mut slots = marks.iter_mut();
+    let mut slots = value_spans.iter_mut();
     loop {
         let window = window(bytes, at)?;
         if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
             node = next;
-            at += node.piece.len;
+            at += node.literal.len;
             if !node.is_tail {
                 let block = bytes.get(at as usize..at as usize + VALUE_BYTES)?;
                 let block = block.first_chunk()?;
-                let (mark, behind) = value::read(probe, bytes, block, at)?;
-                *slots.next()? = mark;
+                let (value_span, behind) = value::read(probe, bytes, block, at)?;
+                *slots.next()? = value_span;
                 at = behind;
                 continue;
             }
             at -= 1;
         }
-        let is_end = node.layout != NONE && ends_at(bytes, at as usize, span.end());
+        let is_end = node.template != NONE && ends_at(bytes, at as usize, span.end());
         if is_end {
-            put_objects(layouts.get(node.layout as usize), marks);
+            put_objects(templates.get(node.template as usize), value_spans);
         }
-        return is_end.then_some(node.layout);
+        return is_end.then_some(node.template);
     }
 }
 
@@ -71,9 +72,9 @@ fn next<'n, P: Probe>(
     let mut number = number;
     let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
-        if node.piece.starts(probe, window) && node.piece.goes_on(bytes, at) {
-            // Of two pieces, one of which goes on with whitespace, or into an object, that one is right where such stands.
-            match bytes.get((at + node.piece.len) as usize) {
+        if node.literal.starts(probe, window) && node.literal.goes_on(bytes, at) {
+            // Of two literals, one of which continues whitespace, or into an object, that one is right where such stands.
+            match bytes.get((at + node.literal.len) as usize) {
                 _ if node.is_tail => return Some(node),
                 Some(b'{') => whole = Some(node),
                 Some(byte) if !is_whitespace(*byte) => match objects {

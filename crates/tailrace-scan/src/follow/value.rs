@@ -1,27 +1,21 @@
 //! Where a value ends, and what it is.
 //!
-//! Takes the place where a value starts, gives its mark and the place behind it. Strings up to 31 bytes, short numbers and
-//! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except that a
-//! number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
+//! For the place where a value starts, finds its span and the byte after it. Strings up to 31 bytes, short numbers and
+//! literals are told at a glance, all others in a function of their own. Never looks at what follows a value, except
+//! that a number takes all bytes that belong to it; never undoes an escape, but finds the bad ones.
 
-use tailrace_model::json::{self, Kind};
+use tailrace_model::json::Kind;
 
-use super::{Mark, nested};
-use crate::index::{self, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
-use crate::token;
+use super::nested;
+use super::plain::{Value, any_number, short, string_end};
+use super::value_span::ValueSpan;
+use crate::config::Isa;
+use crate::index::{Indexer, PROBE_BYTES, Probe, Task};
 
-/// What a value is, and the place behind it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Value {
-    kind: Kind,
-    escaped: bool,
-    pub(super) behind: u32,
-}
-
-/// How many of a value's first bytes are looked at: one that tells what it is, and those behind it.
+/// How many of a value's first bytes are looked at: one that tells what it is, and those after it.
 pub(super) const VALUE_BYTES: usize = 1 + PROBE_BYTES;
 
-/// The value that starts at `start`, the first bytes of which are `block`, and the place behind it; `None` if it is none,
+/// The value that starts at `start`, the first bytes of which are `block`, and the place after it; `None` if it is none,
 /// or near the buffer's end.
 #[inline(always)]
 pub(super) fn read<P: Probe>(
@@ -29,58 +23,27 @@ pub(super) fn read<P: Probe>(
     bytes: &[u8],
     block: &[u8; VALUE_BYTES],
     start: u32,
-) -> Option<(Mark, u32)> {
+) -> Option<(ValueSpan, u32)> {
     if block[0] == b'"' {
         let text = block[1..].first_chunk::<PROBE_BYTES>()?;
         let ends = probe.string_ends(text);
         let len = ends.trailing_zeros();
         if ends != 0 && text[len as usize % PROBE_BYTES] == b'"' {
             let text = start + 1;
-            return Some((Mark::of_len(Kind::String, text, len), text + len + 1));
+            return Some((ValueSpan::of_len(Kind::String, text, len), text + len + 1));
         }
     } else if let Some((kind, len)) = short(probe, block.first_chunk()?) {
-        return Some((Mark::of_len(kind, start, len), start + len));
+        return Some((ValueSpan::of_len(kind, start, len), start + len));
     }
     let value = probe.apart(Any { bytes, start })?;
     let quote = u32::from(value.kind == Kind::String);
-    let mark = Mark::new(
+    let value_span = ValueSpan::new(
         value.kind,
         value.escaped,
         start + quote,
         value.behind - quote,
     );
-    Some((mark, value.behind))
-}
-
-/// The kind and the length of a short number or a literal.
-#[inline(always)]
-fn short<P: Probe>(probe: P, block: &[u8; PROBE_BYTES]) -> Option<(Kind, u32)> {
-    if !block[0].is_ascii_digit() {
-        return match block[0] {
-            b't' if block.starts_with(b"true") => Some((Kind::Bool, 4)),
-            b'f' if block.starts_with(b"false") => Some((Kind::Bool, 5)),
-            b'n' if block.starts_with(b"null") => Some((Kind::Null, 4)),
-            _ => None,
-        };
-    }
-    let others = probe.not_digits(block);
-    let whole = others.trailing_zeros();
-    if block[0] == b'0' && whole != 1 {
-        return None;
-    }
-    let behind = *block.get(whole as usize)?;
-    if is_end(behind) {
-        return Some((Kind::Integer, whole));
-    }
-    let len = (others & others.wrapping_sub(1)).trailing_zeros();
-    let is_float = behind == b'.' && len > whole + 1 && is_end(*block.get(len as usize)?);
-    is_float.then_some((Kind::Float, len))
-}
-
-/// Whether the byte stands behind a value. Where another one of them is right, nothing follows that is expected there.
-#[inline(always)]
-fn is_end(byte: u8) -> bool {
-    matches!(byte, b',' | b'}' | b']')
+    Some((value_span, value.behind))
 }
 
 /// Any value at all.
@@ -115,77 +78,27 @@ impl Task for Any<'_> {
     }
 }
 
-/// The quote that ends the string whose text starts at `at`, and whether there is a backslash before it; `None` if one of
-/// its escapes is none that JSON has.
-#[inline(always)]
-pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<(usize, bool)> {
-    let (mut at, mut escapes_next, mut seen) = (at, 0, 0);
-    loop {
-        let block = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
-        let StringMasks {
-            quotes,
-            backslashes,
-            controls,
-        } = probe.string_masks(block);
-        let escaped = index::escaped(backslashes, &mut escapes_next);
-        let ends = quotes & !escaped | controls;
-        // All of them if there is no end.
-        let inside = ends.wrapping_sub(1) & !ends;
-        seen |= backslashes & inside;
-        if escaped & inside != 0 && !are_good(bytes, at, escaped & inside) {
-            return None;
-        }
-        if ends != 0 {
-            let end = ends.trailing_zeros();
-            return (controls >> end & 1 == 0).then_some((at + end as usize, seen != 0));
-        }
-        at += STRING_BYTES;
-    }
+/// The place after the value at `at`, as following finds it.
+pub(crate) fn behind(bytes: &[u8], at: usize) -> Option<usize> {
+    Indexer::new(Isa::Scalar).run(Behind { bytes, at })
 }
 
-/// Whether these bytes from `at` on, each behind a backslash, make escapes that JSON has.
-#[inline(always)]
-fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
-    let mut rest = escaped;
-    while rest != 0 {
-        let at = at + rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        let is_good = match bytes[at] {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => true,
-            b'u' => bytes
-                .get(at + 1..at + 5)
-                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
-            _ => false,
-        };
-        if !is_good {
-            return false;
-        }
-    }
-    true
+struct Behind<'a> {
+    bytes: &'a [u8],
+    at: usize,
 }
 
-/// The place behind the number or literal inside an object or array that starts at `at`.
-#[inline(always)]
-pub(super) fn behind_scalar<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
-    let block = bytes.get(at..at + PROBE_BYTES)?.first_chunk()?;
-    match short(probe, block) {
-        Some((_, len)) => Some(at + len as usize),
-        None => Some(any_number(bytes, at)?.behind as usize),
-    }
-}
+impl Task for Behind<'_> {
+    type Output = Option<usize>;
 
-/// Any number at all, a byte at a time.
-#[inline(never)]
-fn any_number(bytes: &[u8], start: usize) -> Option<Value> {
-    let rest = bytes.get(start..)?;
-    let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-    let len = rest.iter().take_while(is_part).count();
-    let number = token::number_kind(&rest[..len]).map(|kind| (kind, len));
-    let not_finite = || json::not_finite(rest).map(|(_, len)| (Kind::Float, len));
-    let (kind, len) = number.or_else(not_finite)?;
-    Some(Value {
-        kind,
-        escaped: false,
-        behind: u32::try_from(start + len).ok()?,
-    })
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Option<usize> {
+        let block = self
+            .bytes
+            .get(self.at..self.at + VALUE_BYTES)?
+            .first_chunk()?;
+        let at = u32::try_from(self.at).ok()?;
+        let (_, behind) = read(probe, self.bytes, block, at)?;
+        Some(behind as usize)
+    }
 }

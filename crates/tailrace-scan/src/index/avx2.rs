@@ -1,6 +1,6 @@
 //! The index with AVX2 and carry-less multiplication.
 //!
-//! Takes 64 bytes, gives their masks by comparing two halves of 32 bytes. Never runs on a machine that lacks the
+//! The masks of 64 bytes come from comparing two halves of 32 bytes. Never runs on a machine that lacks the
 //! instructions: [`Avx2::new`] asks the CPU, and there is no other way to a value of the type.
 
 #![allow(
@@ -15,10 +15,9 @@ use std::arch::x86_64::{
     _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
 };
 
-use super::{
-    BLOCK_BYTES, BlockMasks, Index, Masks, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task,
-    build,
-};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::build::{Index, build};
+use super::probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.

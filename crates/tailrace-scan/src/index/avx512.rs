@@ -1,7 +1,7 @@
 //! The index with AVX-512: 64 bytes are one vector, a compare is a mask.
 //!
-//! Takes 64 bytes, gives their masks. Never runs on a machine that lacks the instructions: [`Avx512::new`] asks the CPU,
-//! and there is no other way to a value of the type.
+//! The masks of 64 bytes come from one vector. Never runs on a machine that lacks the instructions: [`Avx512::new`]
+//! asks the CPU, and there is no other way to a value of the type.
 
 #![allow(
     unsafe_code,
@@ -16,7 +16,8 @@ use std::arch::x86_64::{
 };
 
 use super::avx2::prefix_xor;
-use super::{BLOCK_BYTES, BlockMasks, Index, Masks, build};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::build::{Index, build};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX-512 F and BW, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.

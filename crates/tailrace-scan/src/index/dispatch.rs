@@ -1,9 +1,10 @@
 //! Which index runs: chosen once, when a scanner is made.
 //!
-//! Takes the wish of the caller, asks the machine, gives a value that indexes. Never asks again per record.
+//! Asks the machine what it has, and gives the best index that the caller allows. Never asks again per record.
 
+use super::build::{Index, build};
+use super::probe::{Probe, Task};
 use super::scalar::Scalar;
-use super::{Index, Probe, Task, build};
 use crate::config::Isa;
 use crate::text::Span;
 

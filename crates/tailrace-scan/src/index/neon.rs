@@ -1,6 +1,6 @@
 //! The index with NEON, which every 64-bit ARM has.
 //!
-//! Takes 64 bytes, gives their masks from four vectors of 16. Never multiplies without carry: that is an extension.
+//! The masks of 64 bytes come from four vectors of 16. Never multiplies without carry: that is an extension.
 
 #![allow(
     unsafe_code,
@@ -12,7 +12,8 @@ use std::arch::aarch64::{
     vreinterpretq_u64_u8,
 };
 
-use super::{BLOCK_BYTES, BlockMasks, Masks, Probe, STRING_BYTES};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
+use super::probe::{Probe, STRING_BYTES};
 
 /// Every CPU of the architecture has it.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! A look at 32 bytes, or at 64 of a long string, and work that takes many of them.
 //!
-//! Takes bytes, gives masks of which are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every
-//! machine; an instruction set may do better. Never reads beyond the bytes.
+//! Masks tell which bytes are of a kind: bit `i` is byte `i`. What is given here is plain Rust, for every machine;
+//! an instruction set may do better. Never reads beyond the bytes.
 
 use super::scalar;
 

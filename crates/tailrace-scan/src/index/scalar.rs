@@ -1,8 +1,8 @@
 //! The index in plain Rust: for machines without the vector instructions, and as the one that Miri runs.
 //!
-//! Takes 64 bytes, gives their masks by arithmetic on words of eight bytes. Never anything else.
+//! The masks of 64 bytes come from arithmetic on words of eight bytes. Never anything else.
 
-use super::{BLOCK_BYTES, BlockMasks, Masks};
+use super::block::{BLOCK_BYTES, BlockMasks, Masks};
 
 /// Plain Rust: every machine has it.
 #[derive(Clone, Copy, Debug)]

@@ -44,7 +44,7 @@ fn indexed(index: &mut Index, record: usize) -> Expect {
     }
 }
 
-/// The records one behind the other with these bytes before and after each: none decides anything about another.
+/// The records one after the other with these bytes before and after each: none decides anything about another.
 fn check_all(records: &[&[u8]], gap: &[u8], index: &mut Index) {
     let mut buffer = gap.to_vec();
     let mut spans = Vec::new();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::Isa;
 use crate::index::Indexer;
-use crate::sweep::Sweeper;
+use crate::newline_search::NewlineSearcher;
 use crate::tests::generate;
 
 fn needles(texts: &[(&str, bool)]) -> Needles {
@@ -64,8 +64,8 @@ proptest! {
             .map(|(number, _)| number)
             .collect();
         let first = records.buffers.first().map_or(&[][..], |buffer| buffer);
-        let sweeper = Sweeper { indexer: Indexer::new(Isa::Auto), texts: prefilter.texts() };
-        let hits = sweeper.over(first).finish();
+        let searcher = NewlineSearcher { indexer: Indexer::new(Isa::Auto), texts: prefilter.texts() };
+        let hits = searcher.over(first).finish();
         for hits in [None, hits.as_ref()] {
             prefilter.off = 0;
             match prefilter.candidates(&records, hits) {
@@ -97,11 +97,11 @@ fn what_stands_between_two_records_is_nobodys() {
     }
     batch.records[2].end -= 1;
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
-    let sweeper = Sweeper {
+    let searcher = NewlineSearcher {
         indexer: Indexer::new(Isa::Auto),
         texts: prefilter.texts(),
     };
-    let hits = sweeper.over(&batch.buffers[0]).finish();
+    let hits = searcher.over(&batch.buffers[0]).finish();
     for hits in [None, hits.as_ref()] {
         let candidates = prefilter.candidates(&batch.records(), hits);
         assert_eq!(candidates, Some(vec![1]));
@@ -111,11 +111,11 @@ fn what_stands_between_two_records_is_nobodys() {
 #[test]
 fn hits_of_another_buffer_are_not_trusted() {
     let mut prefilter = Prefilter::new(&[needles(&[("x", false)])]).unwrap();
-    let sweeper = Sweeper {
+    let searcher = NewlineSearcher {
         indexer: Indexer::new(Isa::Auto),
         texts: prefilter.texts(),
     };
-    let hits = sweeper.over(b"y\ny\nyyy").finish();
+    let hits = searcher.over(b"y\ny\nyyy").finish();
     let batch = crate::tests::Batch::of_lines(&["y", "y", "x"], 0);
     assert_eq!(
         prefilter.candidates(&batch.records(), hits.as_ref()),

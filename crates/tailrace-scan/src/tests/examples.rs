@@ -707,10 +707,10 @@ fn values_outlive_scanner_and_caller() {
     assert_eq!(scanned.batch.column(0).null_count(), 0);
 }
 
-/// Once layouts have taken turns, records are followed in the order of how they begin. Those of one layout may begin in
+/// Once templates have taken turns, records are followed in the order of how they begin. Those of one template may begin in
 /// different ways, too: they then stand side by side, and what was found of them does not.
 #[test]
-fn records_of_one_layout_that_begin_differently_are_followed_out_of_order() {
+fn records_of_one_template_that_begin_differently_are_followed_out_of_order() {
     let turns = (0..512).map(|i| match i % 2 {
         0 => format!(r#"{{"a":{i},"b":"x"}}"#),
         _ => format!(r#"{{"b":"y","a":{i}}}"#),

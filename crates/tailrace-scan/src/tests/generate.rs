@@ -29,7 +29,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "a key of more than sixteen bytes",
 ];
 
-/// One batch: lines in one or two buffers behind some bytes, with flags, times and streams.
+/// One batch: lines in one or two buffers after some bytes, with flags, times and streams.
 pub(crate) fn batch() -> impl Strategy<Value = Batch> {
     let record = (line(), flags(), any::<bool>(), 0..3_u8, 0..3_u8);
     (vec(record, 0..12), 0..64_usize, vec(any::<u8>(), 0..3)).prop_map(|(lines, pad, behind)| {
@@ -61,8 +61,8 @@ fn flags() -> impl Strategy<Value = u8> {
     prop_oneof![20 => Just(0), 2 => Just(TEXT_ALLOWED), 1 => Just(TEXT), 1 => Just(TRUNCATED), 1 => Just(BROKEN), 1 => 0..16_u8]
 }
 
-/// The bytes before each value of a few layouts.
-fn layouts() -> [&'static [&'static str]; 4] {
+/// The bytes before each value of a few templates.
+fn templates() -> [&'static [&'static str]; 4] {
     [
         &[r#"{"a":"#, r#","b":"#, r#","message":"#, r#","level":"#][..],
         &[r#"{"a":"#, r#","b":"#, r#","level":"#],
@@ -81,8 +81,8 @@ fn layouts() -> [&'static [&'static str]; 4] {
     ]
 }
 
-/// One record's bytes, in one of a few layouts, now and then bent, or with something in it that is no member.
-pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
+/// One record's bytes, in one of a few templates, now and then bent, or with something in it that is no member.
+pub(crate) fn of_template() -> impl Strategy<Value = Vec<u8>> {
     let bends = prop_oneof![4 => Just(Vec::new()), 1 => vec(bend(), 1..3)];
     let odd = select(
         &[
@@ -100,7 +100,7 @@ pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
             ",\"a\":tru",
         ][..],
     );
-    (select(layouts().to_vec()), vec(value(2), 5), odd, bends).prop_map(
+    (select(templates().to_vec()), vec(value(2), 5), odd, bends).prop_map(
         |(pieces, values, odd, bends)| {
             let line = joined(pieces, &values);
             let (members, brace) = line.split_at(line.len() - 1);
@@ -112,8 +112,8 @@ pub(crate) fn of_layout() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Records of one layout one behind the other. Most have the same values, or others with as many structural characters.
-pub(crate) fn of_one_layout() -> impl Strategy<Value = Vec<Vec<u8>>> {
+/// Records of one template one after the other. Most have the same values, or others with as many structural characters.
+pub(crate) fn of_one_template() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let other = prop_oneof![4 => leaf(), 1 => value(1)];
     let others = prop_oneof![9 => Just(Vec::new()), 1 => vec((0..5_usize, other), 1..3)];
     let bends = prop_oneof![30 => Just(Vec::new()), 1 => vec(bend(), 1..2)];
@@ -122,7 +122,7 @@ pub(crate) fn of_one_layout() -> impl Strategy<Value = Vec<Vec<u8>>> {
         prop_oneof![9 => value(2), 1 => Just("\"x\"[\"y\"]\"z\"".to_string())],
         5,
     );
-    (select(layouts().to_vec()), values, lines).prop_map(|(pieces, values, lines)| {
+    (select(templates().to_vec()), values, lines).prop_map(|(pieces, values, lines)| {
         let line = |(others, bends): (Vec<(usize, String)>, Vec<Bend>)| {
             let mut values = values.clone();
             for (at, other) in others {
@@ -165,7 +165,7 @@ enum Bend {
     Replace(f64, u8),
     Cut(f64),
     Swap(f64, f64),
-    /// The first of these bytes behind the place becomes another of them.
+    /// The first of these bytes after the place becomes another of them.
     Flip(f64, u8),
 }
 

@@ -25,7 +25,7 @@ fn star_members(lines: &[&str]) -> (Plain, Vec<String>) {
     (scanned, members)
 }
 
-/// Each fault alone, before and behind members that are right. All of one layout, so that a record that is followed
+/// Each fault alone, before and after members that are right. All of one template, so that a record that is followed
 /// would hide its fault.
 #[test]
 fn select_star_finds_whatever_is_not_json() {

@@ -35,10 +35,10 @@ proptest! {
         }
     }
 
-    /// Lines of few layouts, as programs write them, with a bent one here and there: what is read by layout is what a
+    /// Lines of few templates, as programs write them, with a bent one here and there: what is read by template is what a
     /// walk reads.
     #[test]
-    fn layouts_equal_the_reference(lines in proptest::collection::vec(generate::of_layout(), 1..90)) {
+    fn templates_equal_the_reference(lines in proptest::collection::vec(generate::of_template(), 1..90)) {
         let batch = Batch::of_lines(&lines, 0);
         for config in configs() {
             check_scan(&config, &batch);
@@ -47,9 +47,9 @@ proptest! {
         check_scan(&few, &batch);
     }
 
-    /// Lines of one layout one behind the other: what is read by distance is what a walk reads.
+    /// Lines of one template one after the other: what is read by distance is what a walk reads.
     #[test]
-    fn neighbours_equal_the_reference(lines in generate::of_one_layout()) {
+    fn neighbours_equal_the_reference(lines in generate::of_one_template()) {
         let batch = Batch::of_lines(&lines, 0);
         for config in configs() {
             check_scan(&config, &batch);
@@ -59,7 +59,7 @@ proptest! {
     /// Some of many lines, with bytes that are no text in others: what is checked beside a record decides nothing.
     #[test]
     fn lines_between_records_do_not_matter(
-        lines in generate::of_one_layout(),
+        lines in generate::of_one_template(),
         times in 1..12_usize,
         wanted in any::<u64>(),
         spoilt in prop_oneof![Just(0), any::<u64>(), (0..64_u64).prop_map(|at| 1 << at)],
@@ -78,18 +78,18 @@ proptest! {
 
     /// What two phases give for some records is what one phase gives for them.
     #[test]
-    fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), searched in any::<bool>(), swept in any::<bool>()) {
+    fn two_phases_equal_one(batch in generate::batch(), kept in any::<u64>(), has_prefilter in any::<bool>(), searched in any::<bool>()) {
         let needle = Needle { text: "a".into(), quoted: true };
         for config in configs().into_iter().filter(|config| !config.columns.is_empty()) {
             let config = Config {
                 first: (0..config.columns.len()).step_by(2).collect(),
-                prefilter: Vec::from_iter(searched.then(|| Needles { any: vec![needle.clone()] })),
+                prefilter: Vec::from_iter(has_prefilter.then(|| Needles { any: vec![needle.clone()] })),
                 ..config
             };
             let mut scanner = Scanner::new(config.clone());
             let records = batch.records();
             let buffer = batch.buffers.first().map_or(&[][..], |buffer| buffer);
-            let hits = scanner.sweeper(swept).over(buffer).finish();
+            let hits = scanner.searcher(searched).over(buffer).finish();
             let first = scanner.first(&records, hits.as_ref());
             let candidates = first.rows.clone().unwrap_or((0..batch.records.len() as u32).collect());
             let expect = plain(&Scanner::new(config.clone()).scan_some(&records, &candidates));

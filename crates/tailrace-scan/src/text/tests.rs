@@ -108,7 +108,7 @@ fn views_of_every_length() {
         .flat_map(|start| (start..=19).map(move |end| (start, end)))
         .chain([(0, 21), (19, 21)])
         .collect();
-    let mut views = Views::new(2 * ranges.len());
+    let mut views = StringViews::new(2 * ranges.len());
     views.grow(2 * ranges.len());
     for (row, &(start, end)) in ranges
         .iter()

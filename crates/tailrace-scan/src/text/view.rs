@@ -1,7 +1,7 @@
 //! Views of text, as Arrow keeps them: 16 bytes each.
 //!
-//! Takes a text's first bytes, its length and its place, gives its view. Never looks whether it is text: whoever calls
-//! has found that it is.
+//! A view is made of a text's first bytes, its length and its place. Never looks whether it is text: whoever calls has
+//! found that it is.
 
 /// Longest text that lies in its view.
 const INLINE_BYTES_MAX: usize = 12;
@@ -9,7 +9,7 @@ const INLINE_BYTES_MAX: usize = 12;
 /// Where a text is, as Arrow's string views say it: length and either the text itself (up to 12 bytes) or its first
 /// four bytes, its buffer and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct View(u128);
+pub(crate) struct StringView(u128);
 
 /// What a view refers to.
 pub(super) enum Seen {
@@ -23,7 +23,7 @@ pub(super) enum Seen {
     },
 }
 
-/// What of a text's first four bytes and of the eight behind them a view of a text of so many bytes holds, and whether
+/// What of a text's first four bytes and of the eight after them a view of a text of so many bytes holds, and whether
 /// it refers to the buffer.
 #[repr(align(32))]
 struct Parts {
@@ -55,54 +55,60 @@ static PARTS: [Parts; INLINE_BYTES_MAX + 2] = {
     parts
 };
 
-impl View {
+impl StringView {
     /// Of the first `len` bytes of `reach`, which is what the buffer holds from `offset` on. No branch on the length.
     #[inline(always)]
-    pub(super) fn of_part(reach: &[u8], len: usize, buffer: u32, offset: u32) -> View {
+    pub(super) fn of_part(reach: &[u8], len: usize, buffer: u32, offset: u32) -> StringView {
         let Some(block) = reach.first_chunk::<16>() else {
-            return View::at_the_end(&reach[..len], buffer, offset);
+            return StringView::at_the_end(&reach[..len], buffer, offset);
         };
-        View::of_block(block, len, buffer, offset)
+        StringView::of_block(block, len, buffer, offset)
     }
 
     /// Of the `len` bytes at `offset` of a buffer, the first of which are `block`.
     #[inline(always)]
-    pub(super) fn of_block(block: &[u8; 16], len: usize, buffer: u32, offset: u32) -> View {
+    pub(super) fn of_block(block: &[u8; 16], len: usize, buffer: u32, offset: u32) -> StringView {
         let [first, second] = words(block);
-        View::of_words(first << 32, first >> 32 | second << 32, len, buffer, offset)
+        StringView::of_words(first << 32, first >> 32 | second << 32, len, buffer, offset)
     }
 
     /// Of the `len` bytes at `offset` of a buffer: the first four are the high half of `head`, the next eight are `tail`.
     #[inline(always)]
-    pub(super) fn of_words(head: u64, tail: u64, len: usize, buffer: u32, offset: u32) -> View {
+    pub(super) fn of_words(
+        head: u64,
+        tail: u64,
+        len: usize,
+        buffer: u32,
+        offset: u32,
+    ) -> StringView {
         let parts = &PARTS[len.min(INLINE_BYTES_MAX + 1)];
         let low = (head & parts.head) | u64::from(len as u32);
         let reference = u64::from(buffer) | u64::from(offset) << 32;
         let high = (tail & parts.tail) | (reference & parts.reference);
-        View(u128::from(high) << 64 | u128::from(low))
+        StringView(u128::from(high) << 64 | u128::from(low))
     }
 
     #[cold]
-    pub(super) fn at_the_end(text: &[u8], buffer: u32, offset: u32) -> View {
+    pub(super) fn at_the_end(text: &[u8], buffer: u32, offset: u32) -> StringView {
         if text.len() > INLINE_BYTES_MAX {
-            View::long(text, buffer, offset)
+            StringView::long(text, buffer, offset)
         } else {
-            View::short(text)
+            StringView::short(text)
         }
     }
 
     #[inline]
-    fn long(text: &[u8], buffer: u32, offset: u32) -> View {
+    fn long(text: &[u8], buffer: u32, offset: u32) -> StringView {
         let prefix = text
             .first_chunk::<4>()
             .map_or(0, |prefix| u32::from_le_bytes(*prefix));
         let high = u64::from(buffer) | u64::from(offset) << 32;
-        View(u128::from(high) << 64 | u128::from(prefix) << 32 | text.len() as u128)
+        StringView(u128::from(high) << 64 | u128::from(prefix) << 32 | text.len() as u128)
     }
 
     /// A view of a text that lies in the view itself; `None` if it is too long for that.
-    pub(crate) fn inline(text: &str) -> Option<View> {
-        (text.len() <= INLINE_BYTES_MAX).then(|| View::short(text.as_bytes()))
+    pub(crate) fn inline(text: &str) -> Option<StringView> {
+        (text.len() <= INLINE_BYTES_MAX).then(|| StringView::short(text.as_bytes()))
     }
 
     /// What it is a view of.
@@ -123,33 +129,33 @@ impl View {
         Seen::Inline(text, len)
     }
 
-    fn short(text: &[u8]) -> View {
+    fn short(text: &[u8]) -> StringView {
         let mut block = [0; 16];
         block[4..4 + text.len()].copy_from_slice(text);
-        View(u128::from_le_bytes(block) | text.len() as u128)
+        StringView(u128::from_le_bytes(block) | text.len() as u128)
     }
 }
 
 /// The place of one view.
 #[derive(Debug)]
-pub(crate) struct Slot<'v>(&'v mut u128);
+pub(crate) struct ViewSlot<'v>(&'v mut u128);
 
-impl Slot<'_> {
+impl ViewSlot<'_> {
     /// Puts a view there.
     #[inline(always)]
-    pub(crate) fn set(self, view: View) {
+    pub(crate) fn set(self, view: StringView) {
         *self.0 = view.0;
     }
 }
 
 /// The views of one column: one slot per record, empty until set.
 #[derive(Debug)]
-pub(crate) struct Views(Vec<u128>);
+pub(crate) struct StringViews(Vec<u128>);
 
-impl Views {
+impl StringViews {
     /// Room for so many slots, none of them there.
-    pub(crate) fn new(slots: usize) -> Views {
-        Views(Vec::with_capacity(slots))
+    pub(crate) fn new(slots: usize) -> StringViews {
+        StringViews(Vec::with_capacity(slots))
     }
 
     /// So many slots.
@@ -163,8 +169,8 @@ impl Views {
         &mut self,
         row: usize,
         count: usize,
-    ) -> impl ExactSizeIterator<Item = Slot<'_>> {
-        self.0[row..row + count].iter_mut().map(Slot)
+    ) -> impl ExactSizeIterator<Item = ViewSlot<'_>> {
+        self.0[row..row + count].iter_mut().map(ViewSlot)
     }
 
     pub(super) fn into_inner(self) -> Vec<u128> {
@@ -172,13 +178,13 @@ impl Views {
     }
 
     /// The view in a slot.
-    pub(crate) fn get(&self, row: usize) -> View {
-        View(self.0[row])
+    pub(crate) fn get(&self, row: usize) -> StringView {
+        StringView(self.0[row])
     }
 
     /// Puts a view into a slot.
     #[inline]
-    pub(crate) fn set(&mut self, row: usize, view: View) {
+    pub(crate) fn set(&mut self, row: usize, view: StringView) {
         self.0[row] = view.0;
     }
 }

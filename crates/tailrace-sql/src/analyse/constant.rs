@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use tailrace_model::json::Step;
 
-use super::is_sign;
+use super::build::is_sign;
 
 /// Integers below this magnitude are exact as 64-bit floats, and no other number rounds to them.
 const FLOAT_EXACT_END: f64 = (1_u64 << 53) as f64;
@@ -79,9 +79,10 @@ fn number(text: &str) -> Constant {
     let big = text
         .parse()
         .map_or(true, |number: f64| number >= FLOAT_EXACT_END);
-    match text.contains(['.', 'e', 'E']) {
-        true => Constant::Float { big },
-        false => Constant::Integer { big },
+    if text.contains(['.', 'e', 'E']) {
+        Constant::Float { big }
+    } else {
+        Constant::Integer { big }
     }
 }
 

@@ -5,9 +5,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Spanned, UnaryOperator, Value,
 };
 
-use super::function::of_values;
+use super::build::{is_json, of_values, try_cast};
 use super::peers::Joined;
-use super::{Analysis, Force, Want, constant, try_cast};
+use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
 use crate::types::Type;
 use crate::value::{Function, Operation};
@@ -413,10 +413,6 @@ impl Analysis<'_> {
 /// What to write instead of what is refused.
 pub(super) const FORMS: &str =
     "use comparisons, arithmetic, AND, OR, NOT, CASE, casts and functions";
-
-pub(super) fn is_json(op: &BinaryOperator) -> bool {
-    matches!(op, BinaryOperator::Arrow | BinaryOperator::LongArrow)
-}
 
 /// A comparison of two numbers as they are written.
 fn compared(left: Expr, op: BinaryOperator, right: Expr) -> Expr {

@@ -2,10 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Spanned, Value,
+    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+    Value,
 };
 
+use super::build::{call_in_place, is_list, of_values};
 use super::peers::Joined;
 use super::{Analysis, Force, Want, constant};
 use crate::error::Error;
@@ -72,9 +73,10 @@ impl Analysis<'_> {
         let arguments = match signature::arguments(&name) {
             Arguments::Alternatives => {
                 let nothing = Want::nothing("the elements of a list have one type", &around);
-                let (joined, want) = match is_list(&name) {
-                    true => (Joined::Element, &nothing),
-                    false => (Joined::Value, want),
+                let (joined, want) = if is_list(&name) {
+                    (Joined::Element, &nothing)
+                } else {
+                    (Joined::Value, want)
                 };
                 let peers = self.peers(arguments, joined, &around, want)?;
                 let extreme = match name.as_str() {
@@ -211,79 +213,6 @@ impl Analysis<'_> {
     }
 }
 
-/// The arguments a call chooses from, if it is such a call.
-pub(super) fn alternatives(function: &ast::Function) -> Option<Vec<&Expr>> {
-    let name = function.name.to_string().to_lowercase();
-    if signature::arguments(&name) != Arguments::Alternatives || is_list(&name) {
-        return None;
-    }
-    let FunctionArguments::List(list) = &function.args else {
-        return None;
-    };
-    let plain = list.args.iter().map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    plain.collect()
-}
-
-fn is_list(name: &str) -> bool {
-    matches!(name, "make_array" | "make_list")
-}
-
 fn nested(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
-}
-
-/// A call of one of the functions over values of any kind.
-pub(super) fn of_values(function: Function, arguments: Vec<Expr>) -> Expr {
-    call(function.name(), arguments)
-}
-
-/// A call of `name`, which is a lowercase function name.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    let function = ast::Function {
-        name: ObjectName(Vec::new()),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::None,
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    };
-    call_in_place(function, name, arguments)
-}
-
-/// An expression as a value of any kind.
-pub(crate) fn as_value(expr: Expr) -> Expr {
-    of_values(Function::Value, vec![expr])
-}
-
-/// A cast to an Arrow type that SQL has no name for.
-pub(crate) fn arrow_cast(expr: Expr, ty: &arrow::datatypes::DataType) -> Expr {
-    call(
-        "arrow_cast",
-        vec![expr, Expr::value(Value::SingleQuotedString(ty.to_string()))],
-    )
-}
-
-fn call_in_place(mut function: ast::Function, name: &str, arguments: Vec<Expr>) -> Expr {
-    let span = function.name.span();
-    let ident = Ident {
-        value: name.to_owned(),
-        quote_style: name.starts_with('#').then_some('"'),
-        span,
-    };
-    function.name = ObjectName(vec![ObjectNamePart::Identifier(ident)]);
-    let args = arguments
-        .into_iter()
-        .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)))
-        .collect();
-    function.args = FunctionArguments::List(FunctionArgumentList {
-        duplicate_treatment: None,
-        args,
-        clauses: Vec::new(),
-    });
-    Expr::Function(function)
 }

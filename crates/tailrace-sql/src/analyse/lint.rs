@@ -1,6 +1,6 @@
 //! Queries that are valid and surely not meant so.
 //!
-//! Takes expressions as the user wrote them; gives warnings that say what to write instead, and one error: a value in
+//! Reads expressions as the user wrote them; warns and says what to write instead, and reports one error: a value in
 //! double quotes, which makes it a key. Never changes an expression, never looks at data.
 
 use std::ops::ControlFlow;
@@ -15,11 +15,11 @@ use tailrace_model::reserved::{
 };
 use tailrace_model::severity::{number_of_text, short_name};
 
+use super::build::{bare, is_json, is_null};
 use super::constant::Constant;
-use super::expression::is_json;
-use super::{Analysis, bare, constant, is_null};
+use super::{Analysis, constant};
 use crate::error::Error;
-use crate::types::{Source, Type};
+use crate::types::{ColumnSource, Type};
 
 impl Analysis<'_> {
     /// Looks at an expression and all that it holds.
@@ -69,9 +69,9 @@ impl Analysis<'_> {
     }
 
     /// What a key is, if that is known and neither true nor false.
-    fn never_boolean(&self, source: &Source) -> Option<&'static str> {
+    fn never_boolean(&self, source: &ColumnSource) -> Option<&'static str> {
         let name = match source {
-            Source::Reserved(..) => {
+            ColumnSource::Reserved(..) => {
                 return match source.natural_type()? {
                     Type::Boolean => None,
                     Type::Int64 | Type::Float64 => Some("it is a number"),
@@ -79,7 +79,7 @@ impl Analysis<'_> {
                     Type::Open | Type::Text | Type::Value => Some("it is text"),
                 };
             }
-            Source::Key(steps) => match steps.as_slice() {
+            ColumnSource::Key(steps) => match steps.as_slice() {
                 [Step::Key(name)] if self.options.declared(source).is_none() => name.as_str(),
                 _ => return None,
             },
@@ -113,7 +113,7 @@ impl Analysis<'_> {
         let Ok(Some(found)) = self.key(bare(key)) else {
             return ControlFlow::Continue(());
         };
-        let Source::Reserved(reserved, name) = &found.source else {
+        let ColumnSource::Reserved(reserved, name) = &found.source else {
             return ControlFlow::Continue(());
         };
         let literal = match bare(other) {
@@ -160,9 +160,10 @@ impl Analysis<'_> {
         let name = ident.value.as_str();
         let text = format!("'{}'", name.replace('\'', "''"));
         if is_surely_value(name) {
-            let key = match is_plain(ident) {
-                true => format!("{name} without quotes"),
-                false => format!("json->{text}"),
+            let key = if is_plain(ident) {
+                format!("{name} without quotes")
+            } else {
+                format!("json->{text}")
             };
             let error = self.places.of(right.span()).error(format!(
                 "{right} is a key: double quotes stand around names, single quotes around texts"

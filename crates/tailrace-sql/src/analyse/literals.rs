@@ -1,8 +1,8 @@
 //! Literal patterns, formats, units, zones and casts, tried when the query is compiled.
 //!
-//! Takes rewritten expressions; gives an error at the literal that DataFusion would refuse in every record, and warns of
-//! a format that no text can have. What a literal does is found out by calling its function with it, on a value that
-//! no such function refuses. Never looks at keys.
+//! Reports an error at a literal of a rewritten expression that DataFusion would refuse in every record, and warns of a
+//! format that no text can have. What a literal does is found out by calling its function with it, on a value that no
+//! such function refuses. Never looks at keys.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
-use super::{Analysis, constant, function};
+use super::build::{self, try_cast};
+use super::{Analysis, constant};
 use crate::error::{Error, planner_message};
 
 impl Analysis<'_> {
@@ -67,7 +68,7 @@ impl Analysis<'_> {
         let Some(first) = first else {
             return ControlFlow::Continue(());
         };
-        if let Some(error) = self.failure(&function::call(&name, probed)) {
+        if let Some(error) = self.failure(&build::call(&name, probed)) {
             let last = arguments.last().filter(|_| reason(&error).contains("flag"));
             let culprit = last.copied().unwrap_or(first);
             let what = format!("`{name}` cannot use {culprit}");
@@ -81,7 +82,7 @@ impl Analysis<'_> {
         if !is_constant(format) {
             return ControlFlow::Continue(());
         }
-        let written = function::call("to_char", vec![time(), with_zone(format)]);
+        let written = build::call("to_char", vec![time(), with_zone(format)]);
         let hint = "formats are those of strftime: %Y-%m-%d %H:%M:%S%.f %z";
         if let Some(error) = self.failure(&written) {
             let what = format!("{format} is no format of time");
@@ -89,7 +90,7 @@ impl Analysis<'_> {
         }
         let read = match name {
             "to_char" | "date_format" => written,
-            _ => function::call(name, vec![written, format.clone()]),
+            _ => build::call(name, vec![written, format.clone()]),
         };
         let value = self.session.constant(&read);
         if value.is_ok_and(|value| !value.is_null()) {
@@ -224,7 +225,7 @@ fn trial(expr: &Expr) -> Option<Trial<'_>> {
                 time_zone: time_zone.clone(),
             };
             // The zone is first looked up by who asks for a part of the time.
-            let probe = function::call("date_part", vec![text("hour"), local]);
+            let probe = build::call("date_part", vec![text("hour"), local]);
             let what = format!("{time_zone} is no time zone");
             let hint = "write a name such as 'Europe/Berlin', or an offset such as '+02:00'";
             (probe, time_zone.as_ref(), what, hint)
@@ -258,7 +259,7 @@ fn is_ours(written: &impl ToString) -> bool {
     written.to_string().contains('#')
 }
 
-/// Looks at each expression behind those that it holds.
+/// Looks at each expression after those that it holds.
 struct Check<'a, 'b>(&'a mut Analysis<'b>);
 
 impl Visitor for Check<'_, '_> {
@@ -378,7 +379,7 @@ fn with_zone(format: &Expr) -> Expr {
 
 /// A point in time.
 fn time() -> Expr {
-    super::try_cast(
+    try_cast(
         text("2026-01-02T03:04:05.678Z"),
         crate::types::Type::Timestamp,
     )

@@ -3,12 +3,12 @@
 use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::Expr;
 
+use super::build::{self, is_json, is_null, of_values};
 use super::constant::{Constant, constant, quoted};
-use super::function::of_values;
 use super::{Analysis, Force, Want};
 use crate::error::Error;
 use crate::types::Type;
-use crate::value::{self, Function};
+use crate::value::{Function, array};
 
 /// What joins the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,16 +171,17 @@ impl Analysis<'_> {
         let want = Want::value(why, around);
         let mut exprs = Vec::with_capacity(operands.len());
         for operand in operands {
-            let expr = match operand.is_open {
-                true => self.rewrite(operand.expr, &want)?,
-                false => operand.expr,
+            let expr = if operand.is_open {
+                self.rewrite(operand.expr, &want)?
+            } else {
+                operand.expr
             };
-            let is_value = joined != Joined::Value
-                || super::is_null(&expr)
-                || value::is_value(&self.type_of(&expr)?);
-            exprs.push(match is_value {
-                true => expr,
-                false => of_values(Function::Value, vec![expr]),
+            let is_value =
+                joined != Joined::Value || is_null(&expr) || array::is_value(&self.type_of(&expr)?);
+            exprs.push(if is_value {
+                expr
+            } else {
+                of_values(Function::Value, vec![expr])
             });
         }
         Ok(Peers {
@@ -206,9 +207,7 @@ impl Analysis<'_> {
         }
         match expr {
             Expr::Nested(inner) => self.is_open(inner),
-            Expr::BinaryOp { left, op, .. } if super::expression::is_json(op) => {
-                Ok(self.is_open(left)?)
-            }
+            Expr::BinaryOp { left, op, .. } if is_json(op) => Ok(self.is_open(left)?),
             expr => self.all_open(alternatives(expr).into_iter()),
         }
     }
@@ -216,7 +215,7 @@ impl Analysis<'_> {
     fn all_open<'e>(&self, exprs: impl Iterator<Item = &'e Expr>) -> Result<bool, Error> {
         let mut any = false;
         for expr in exprs {
-            if super::is_null(expr) {
+            if is_null(expr) {
                 continue;
             }
             if !self.is_open(expr)? {
@@ -240,7 +239,7 @@ fn alternatives(expr: &Expr) -> Vec<&Expr> {
             let results = conditions.iter().map(|when| &when.result);
             results.chain(else_result.as_deref()).collect()
         }
-        Expr::Function(function) => super::function::alternatives(function).unwrap_or_default(),
+        Expr::Function(function) => build::alternatives(function).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
@@ -276,7 +275,7 @@ impl Facts {
 
     fn data_type(&mut self, ty: &DataType) {
         match ty {
-            ty if value::is_value(ty) => self.dynamic = true,
+            ty if array::is_value(ty) => self.dynamic = true,
             ty if ty.is_integer() => self.integers = true,
             ty if ty.is_floating() => self.floats = true,
             DataType::Decimal128(..) | DataType::Decimal256(..) => {

@@ -1,12 +1,13 @@
 //! SIMILAR TO, as SQL has it: the pattern is the whole text's.
 //!
-//! Takes a literal pattern, gives a regular expression that is anchored at both ends. DataFusion would read the pattern
-//! as a regular expression that may match anywhere.
+//! Translates a literal pattern to a regular expression that is anchored at both ends. DataFusion would read the
+//! pattern as a regular expression that may match anywhere.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, Value, ValueWithSpan};
 
+use super::build::bare;
 use super::literals::reason;
-use super::{Analysis, bare, constant};
+use super::{Analysis, constant};
 use crate::error::Error;
 use crate::types::Type;
 
@@ -97,7 +98,7 @@ fn regex(pattern: &str, escape: Option<char>) -> Result<String, &'static str> {
     Ok(regex)
 }
 
-/// What stands in `[ ]`, behind the first bracket.
+/// What stands in `[ ]`, after the first bracket.
 fn bracket(
     chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
     escape: Option<char>,
@@ -133,7 +134,7 @@ fn bracket(
     Ok(())
 }
 
-/// Every character of ASCII that is no letter, digit or white space may stand behind a backslash.
+/// Every character of ASCII that is no letter, digit or white space may stand after a backslash.
 fn push_literal(regex: &mut String, literal: char) {
     if literal.is_ascii_punctuation() {
         regex.push('\\');

@@ -1,27 +1,26 @@
 //! A query in two phases: conditions on the few columns that they read, then the rest for the rows that are left.
 //!
-//! Takes first a batch of the columns of [`Pushdown`](crate::Pushdown), then one of all columns with the selected
-//! rows only; gives together what one evaluation gives, with rows counted in the second batch. No condition is
-//! evaluated twice: a volatile one may say something else.
+//! The first batch has the columns of [`Pushdown`](crate::Pushdown), the second one all columns with the selected
+//! rows only; together they give what one evaluation gives, with rows counted in the second batch. No condition
+//! is evaluated twice: a volatile one may say something else.
 
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::{Evaluated, Evaluator, Rows, Runner, conform};
 use crate::failures::{Failure, Failures};
 use crate::query::Query;
-use crate::row_wise::{RowWise, rows_that_meet};
-use crate::value::counts::{self, Counts};
+use crate::row_wise::RowWise;
+use crate::selected::Rows;
+use crate::value::counts::Counts;
 
 /// The conditions of all branches, over the columns of the pushdown.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    schema: SchemaRef,
-    predicates: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) schema: SchemaRef,
+    pub(super) predicates: Vec<Arc<dyn PhysicalExpr>>,
 }
 
 /// Which rows of a batch a query keeps.
@@ -30,102 +29,26 @@ pub struct Selection {
     /// Those that some branch keeps.
     pub rows: Rows,
     /// By branch: those that it keeps, as positions in `rows`.
-    branches: Vec<Rows>,
-    failures: Failures,
-    counts: Counts,
+    pub(super) branches: Vec<Rows>,
+    pub(super) failures: Failures,
+    pub(super) counts: Counts,
 }
 
 impl Conditions {
     /// # Errors
     /// When a condition reads a column that the pushdown has not, which compiling the query excludes.
-    pub(super) fn new(query: &Query, branches: &[Runner]) -> Result<Option<Conditions>> {
+    pub(super) fn new<'r>(
+        query: &Query,
+        branches: impl Iterator<Item = &'r RowWise>,
+    ) -> Result<Option<Conditions>> {
         let Some(pushdown) = query.pushdown() else {
             return Ok(None);
         };
         let schema = Arc::new(query.schema().project(&pushdown.columns)?);
-        let row_wise = branches.iter().filter_map(Runner::row_wise);
-        let predicates = row_wise
+        let predicates = branches
             .filter_map(|row_wise| row_wise.predicate_over(&schema))
             .collect::<Result<_>>()?;
         Ok(Some(Conditions { schema, predicates }))
-    }
-}
-
-impl Evaluator {
-    /// The first phase: the rows to keep of a batch whose columns are those of [`Pushdown`](crate::Pushdown) in order;
-    /// `observed_ns` is as in [`Evaluator::evaluate`].
-    ///
-    /// # Panics
-    /// When the query has no pushdown, or the batch other columns.
-    pub fn select(&mut self, batch: &RecordBatch, observed_ns: i64) -> Selection {
-        let conditions = self.conditions.as_ref();
-        let conditions = conditions.expect("the query has a pushdown");
-        self.clock.set(observed_ns);
-        let batch = conform(&conditions.schema, batch);
-        let mut failures = Failures::default();
-        let counted = counts::now();
-        let predicates = conditions.predicates.iter();
-        let branches: Vec<Rows> = predicates
-            .enumerate()
-            .map(|(branch, predicate)| {
-                rows_that_meet(predicate, &batch, failures.of_branch(branch))
-            })
-            .collect();
-        let rows = union(&branches, batch.num_rows());
-        let branches = branches
-            .into_iter()
-            .map(|branch| positions(branch, &rows))
-            .collect();
-        Selection {
-            rows,
-            branches,
-            failures,
-            counts: counts::now() - counted,
-        }
-    }
-
-    /// The second phase: what is computed for the selected rows. `batch` has the query's columns, and row `i` of it is
-    /// the `i`-th row of the selection; the rows that are given count in this batch. Failures of both phases are
-    /// counted.
-    ///
-    /// # Panics
-    /// When the batch has other columns than the query, or another number of rows than the selection.
-    pub fn compute(
-        &mut self,
-        batch: &RecordBatch,
-        selection: Selection,
-        observed_ns: i64,
-    ) -> Evaluated {
-        self.clock.set(observed_ns);
-        let batch = conform(&self.schema, batch);
-        if let Rows::Some(rows) = &selection.rows {
-            assert_eq!(rows.len(), batch.num_rows(), "one row for each selected");
-        }
-        let Selection {
-            rows: selected,
-            branches,
-            mut failures,
-            counts: of_conditions,
-        } = selection;
-        let counted = counts::now();
-        let mut failed = Failures::default();
-        let row_wise = self.branches.iter().filter_map(Runner::row_wise);
-        let branches = row_wise
-            .zip(branches)
-            .enumerate()
-            .map(|(branch, (row_wise, rows))| {
-                row_wise.compute(&batch, rows, failed.of_branch(branch))
-            })
-            .collect();
-        failures.add_selected(failed, &selected);
-        let (failed_rows, failures) = failures.take();
-        let counts = counts::now() - counted;
-        Evaluated {
-            branches,
-            failed_rows: failed_rows + counts.failed + of_conditions.failed,
-            failures,
-            type_mismatches: counts.mismatches + of_conditions.mismatches,
-        }
     }
 }
 
@@ -137,17 +60,8 @@ impl Selection {
     }
 }
 
-impl Runner {
-    fn row_wise(&self) -> Option<&RowWise> {
-        match self {
-            Runner::RowWise(row_wise) => Some(row_wise),
-            Runner::General(_) => None,
-        }
-    }
-}
-
 /// The rows that at least one branch keeps.
-fn union(branches: &[Rows], count: usize) -> Rows {
+pub(super) fn union(branches: &[Rows], count: usize) -> Rows {
     let mut kept: Vec<bool> = Vec::new();
     for branch in branches {
         match branch {
@@ -168,7 +82,7 @@ fn union(branches: &[Rows], count: usize) -> Rows {
 }
 
 /// Where the rows of a branch stand in a union that holds them all.
-fn positions(branch: Rows, union: &Rows) -> Rows {
+pub(super) fn positions(branch: Rows, union: &Rows) -> Rows {
     let (mut rows, union) = match (branch, union) {
         (rows, Rows::All) => return rows,
         // Then the union was all, too.

@@ -1,7 +1,7 @@
 //! The arguments of a call, by row.
 //!
-//! Takes constants and columns, gives texts, counts, instants and sizes of one row; `None` for NULL and for values that are
-//! none of these.
+//! Reads texts, counts, instants and sizes of one row from constants and columns; `None` for NULL and for values that
+//! are none of these.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -41,9 +41,10 @@ pub(crate) fn is_over() -> bool {
 /// # Errors
 /// If the budget is used up.
 pub(super) fn check() -> Result<()> {
-    match is_over() {
-        true => exec_err!("the batch makes too much for one piece"),
-        false => Ok(()),
+    if is_over() {
+        exec_err!("the batch makes too much for one piece")
+    } else {
+        Ok(())
     }
 }
 
@@ -76,7 +77,7 @@ mod tests {
         assert!(!spent(2, &[BYTES_MAX, BYTES_MAX]) && is_exhausted());
         assert!(spent(1, &[usize::MAX; 3]) && !is_exhausted());
         assert!(bounded(2, || spend(usize::MAX, 1).is_err() && check().is_err()));
-        // Nothing is bounded behind it.
+        // Nothing is bounded after it.
         assert!(check().is_ok() && spend(usize::MAX, 1).is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! What the constants of one query may cost while it is planned.
 //!
-//! Takes what each call makes, refuses a call once all of them together made too much. One constant is bounded by its
-//! size; this bounds how many there are, so that planning ends soon and its plan stays small. It holds only where
-//! constants are evaluated: a batch of records has its own bounds.
+//! Adds up what each call makes, and refuses a call once all of them together made too much. One constant is bounded
+//! by its size; this bounds how many there are, so that planning ends soon and its plan stays small. It holds only
+//! where constants are evaluated: a batch of records has its own bounds.
 
 use std::cell::Cell;
 

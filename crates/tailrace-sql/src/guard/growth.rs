@@ -1,8 +1,9 @@
 //! What a call would build, from its arguments.
 //!
-//! Takes the arguments of a function whose result can be much larger than they are, or whose work grows with their
-//! product; refuses the call before memory is taken for it. Other functions build at most a few times what they are
-//! given, which `size` sees afterwards. A bound that is not exact only has to hold what a call takes for a moment.
+//! Checks the arguments of a function whose result can be much larger than they are, or whose work grows with their
+//! product, and refuses the call before memory is allocated for it. Other functions build at most a few times what
+//! they are given, which `size` sees afterwards. A bound that is not exact only has to hold what a call takes for a
+//! moment.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::argument::Argument;
-use super::size::{self, PLACE_BYTES};
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, budget};
+use super::budget;
+use super::size::{self, BATCH_BYTES_MAX, PLACE_BYTES, VALUE_BYTES_MAX};
 
 /// What a call may take for one row where its bound is not exact.
 const TRANSIENT_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;

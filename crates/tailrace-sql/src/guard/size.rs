@@ -1,14 +1,21 @@
 //! How large the values of an array are.
 //!
-//! Takes what a call built, says whether a value or all of them are too large. The usual batch is measured by the length
-//! of its buffers alone; values are measured one by one only when together they could be too large.
+//! Decides whether a value that a call built, or all of them together, are too large. The usual batch is measured by
+//! the length of its buffers alone; values are measured one by one only when together they could be too large.
 
 use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::{BATCH_BYTES_MAX, VALUE_BYTES_MAX, batch};
+use super::batch;
+
+/// The largest value that an expression may make: text or list, in bytes. A larger one fails, so that it is NULL and
+/// its record counted.
+pub(crate) const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What one call may build for several rows; above it, the batch is tried in halves.
+pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Whether no value exceeds [`VALUE_BYTES_MAX`], and several together [`BATCH_BYTES_MAX`].
 ///

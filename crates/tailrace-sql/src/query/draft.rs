@@ -12,45 +12,50 @@ use datafusion::logical_expr_common::type_coercion::binary::type_union_coercion;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, visit_expressions};
 
 use super::list::{Item, List};
-use super::{Branch, Conjunct, Output, OutputValue, Prepared};
 use crate::analyse::{Analysis, arrow_cast, as_value};
-use crate::error::{Error, Place, Warning, planner_message, type_name};
+use crate::branch::{Branch, Conjunct, Output, OutputValue, Prepared, When};
+use crate::error::{Error, Position, Warning, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
-use crate::parse::Part;
+use crate::parse::SelectPart;
 use crate::plan::{Computed, NoRows, Outputs, Rewritten, plan, row_wise, table_schema};
-use crate::pushdown::When;
 use crate::row_wise::RowWise;
 use crate::session::{Clock, Session};
 use crate::types::{Columns, Star};
-use crate::value;
+use crate::value::array;
 
 /// A branch on its way to a plan.
 pub(super) struct Draft {
     rewritten: Rewritten,
-    outputs: Vec<(String, Slot)>,
+    outputs: Vec<(String, DraftValue)>,
     /// Places of the computed outputs.
-    places: Vec<Place>,
+    places: Vec<Position>,
     predicate: Vec<Conjunct>,
     star: Option<Vec<String>>,
-    place: Place,
-    condition_place: Option<Place>,
+    place: Position,
+    condition_place: Option<Position>,
 }
 
 /// Where a draft's output comes from.
-enum Slot {
+enum DraftValue {
     Column(usize),
     Computed,
 }
 
 impl Draft {
-    pub(super) fn new(analysis: &mut Analysis<'_>, part: Part, list: List) -> Result<Draft, Error> {
+    pub(super) fn new(
+        analysis: &mut Analysis<'_>,
+        part: SelectPart,
+        list: List,
+    ) -> Result<Draft, Error> {
         let mut outputs = Vec::with_capacity(list.items.len());
         let mut computed = Vec::new();
         let mut places = Vec::new();
         for item in list.items {
             match item {
-                Item::Passed { column, name, .. } => outputs.push((name, Slot::Column(column))),
+                Item::Passed { column, name, .. } => {
+                    outputs.push((name, DraftValue::Column(column)))
+                }
                 Item::Computed { expr, name, place } => {
                     let expr = analysis.output(*expr)?;
                     computed.push(Computed {
@@ -59,7 +64,7 @@ impl Draft {
                         unnests: analysis.unnest_found,
                     });
                     places.push(place);
-                    outputs.push((name, Slot::Computed));
+                    outputs.push((name, DraftValue::Computed));
                 }
             }
         }
@@ -98,7 +103,7 @@ impl Draft {
             Literal(value, _) => value.is_null(),
             _ => false,
         };
-        let Place { line, column, .. } = self.condition_place.filter(|_| never)?;
+        let Position { line, column, .. } = self.condition_place.filter(|_| never)?;
         Some(Warning {
             line,
             column,
@@ -110,8 +115,8 @@ impl Draft {
         let mut types = prepared.types.iter();
         let mut output = |(name, slot)| {
             let value = match slot {
-                Slot::Column(index) => OutputValue::Column(index),
-                Slot::Computed => {
+                DraftValue::Column(index) => OutputValue::Column(index),
+                DraftValue::Computed => {
                     OutputValue::Computed(types.next().cloned().unwrap_or(DataType::Null))
                 }
             };
@@ -205,7 +210,7 @@ impl Planner<'_> {
     }
 
     /// The place of the expression that cannot be planned even alone.
-    fn culprit(&self, draft: &Draft) -> Place {
+    fn culprit(&self, draft: &Draft) -> Position {
         let whole = &draft.rewritten;
         let alone = |computed, condition| Rewritten {
             select: whole.select.clone(),
@@ -277,20 +282,20 @@ pub(super) fn unify_types(
         let mut members = Vec::new();
         for (index, draft) in drafts.iter().enumerate() {
             let slots = &draft.outputs[..=output];
-            if matches!(slots[output].1, Slot::Column(_)) {
+            if matches!(slots[output].1, DraftValue::Column(_)) {
                 continue;
             }
             let computed = slots
                 .iter()
-                .filter(|(_, slot)| matches!(slot, Slot::Computed))
+                .filter(|(_, slot)| matches!(slot, DraftValue::Computed))
                 .count()
                 - 1;
             let ty = &prepared[index].types[computed];
             common = Some(match &common {
                 None => ty.clone(),
                 // A number or a value of any kind takes in every other.
-                Some(common) if value::is_value(common) || value::is_value(ty) => {
-                    value::data_type()
+                Some(common) if array::is_value(common) || array::is_value(ty) => {
+                    array::data_type()
                 }
                 Some(common) => type_union_coercion(common, ty).ok_or_else(|| {
                     let name = &slots[output].0;
@@ -312,9 +317,10 @@ pub(super) fn unify_types(
                 .filter(|common| **common != prepared[index].types[computed])
             {
                 let computed = &mut drafts[index].rewritten.computed[computed];
-                computed.expr = match value::is_value(common) {
-                    true => as_value(computed.expr.clone()),
-                    false => arrow_cast(computed.expr.clone(), common),
+                computed.expr = if array::is_value(common) {
+                    as_value(computed.expr.clone())
+                } else {
+                    arrow_cast(computed.expr.clone(), common)
                 };
                 changed.insert(index);
             }

@@ -9,26 +9,26 @@ use datafusion::sql::sqlparser::ast::{
 use tailrace_model::json::Step;
 
 use crate::analyse::{Analysis, bare};
-use crate::error::{Error, Place};
-use crate::parse::Part;
-use crate::types::Source;
+use crate::error::{Error, Position};
+use crate::parse::SelectPart;
+use crate::types::ColumnSource;
 
 /// An item of a SELECT list.
 pub(super) enum Item {
     Passed {
         column: usize,
         name: String,
-        place: Place,
+        place: Position,
     },
     Computed {
         expr: Box<Expr>,
         name: String,
-        place: Place,
+        place: Position,
     },
 }
 
 impl Item {
-    fn name(&self) -> (&str, Place) {
+    fn name(&self) -> (&str, Position) {
         match self {
             Item::Passed { name, place, .. } | Item::Computed { name, place, .. } => (name, *place),
         }
@@ -45,11 +45,11 @@ impl Item {
 pub(super) struct List {
     pub(super) items: Vec<Item>,
     pub(super) star: Option<Vec<String>>,
-    pub(super) place: Place,
+    pub(super) place: Position,
 }
 
 /// Takes a SELECT list apart and finds the columns of what is passed through.
-pub(super) fn list(analysis: &mut Analysis<'_>, part: &Part) -> Result<List, Error> {
+pub(super) fn list(analysis: &mut Analysis<'_>, part: &SelectPart) -> Result<List, Error> {
     let place = analysis.places.of(part.select.select_token.0.span);
     let mut list = List {
         items: Vec::new(),
@@ -112,8 +112,8 @@ fn unnamed(analysis: &mut Analysis<'_>, list: &mut List, expr: &Expr) -> Result<
             .with_hint(hint));
     };
     let name = match &key.source {
-        Source::Reserved(_, name) => name.clone(),
-        Source::Key(steps) => match steps.first() {
+        ColumnSource::Reserved(_, name) => name.clone(),
+        ColumnSource::Key(steps) => match steps.first() {
             Some(Step::Key(name)) => name.clone(),
             _ => expr.to_string(),
         },
@@ -141,13 +141,13 @@ fn star(
     if options.opt_ilike.is_some() || options.opt_replace.is_some() || options.opt_alias.is_some() {
         let hint = "an output named like a key replaces it: `*, upper(level) AS level`";
         return Err(place
-            .error("only EXCEPT and EXCLUDE are possible behind `*`")
+            .error("only EXCEPT and EXCLUDE are possible after `*`")
             .with_hint(hint));
     }
     if options.opt_rename.is_some() {
         let hint = "write `* EXCEPT (old), old AS new`";
         return Err(place
-            .error("only EXCEPT and EXCLUDE are possible behind `*`")
+            .error("only EXCEPT and EXCLUDE are possible after `*`")
             .with_hint(hint));
     }
     let mut except = Vec::new();

@@ -12,7 +12,9 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::Value;
 use tailrace_model::json::Kind;
 
-use crate::{Column, Evaluated, Options, OutputValue, Query, Reserved, Rows, Source, Step, Type};
+use crate::{
+    Column, ColumnSource, Evaluated, Options, OutputValue, Query, Reserved, Rows, Step, Type,
+};
 
 /// 2026-01-02T03:04:05Z
 pub(super) const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
@@ -83,7 +85,7 @@ fn values_of_any_kind(values: impl Iterator<Item = Option<Value>>) -> ArrayRef {
         }));
         texts.push(value.and_then(text));
     }
-    let DataType::Struct(fields) = Type::Value.data_type() else {
+    let DataType::Struct(fields) = crate::types::data_type(Type::Value) else {
         unreachable!("values are structs");
     };
     let texts = StringViewArray::from_iter(texts);
@@ -92,9 +94,9 @@ fn values_of_any_kind(values: impl Iterator<Item = Option<Value>>) -> ArrayRef {
     Arc::new(StructArray::new(fields, columns, nulls))
 }
 
-fn value(source: &Source, record: &Value) -> Option<Value> {
+fn value(source: &ColumnSource, record: &Value) -> Option<Value> {
     match source {
-        Source::Key(steps) => {
+        ColumnSource::Key(steps) => {
             let mut at = record;
             for step in steps {
                 at = match step {
@@ -104,12 +106,12 @@ fn value(source: &Source, record: &Value) -> Option<Value> {
             }
             Some(at.clone())
         }
-        Source::Reserved(Reserved::Body, _) => record.get("msg").cloned(),
-        Source::Reserved(Reserved::Json, _) => Some(record.clone()),
-        Source::Reserved(Reserved::Timestamp, _) => record.get("ts").cloned(),
-        Source::Reserved(Reserved::SeverityNumber, _) => Some(Value::from(9)),
-        Source::Reserved(Reserved::Malformed, _) => Some(Value::from(false)),
-        Source::Reserved(_, name) => Some(Value::from(name.as_str())),
+        ColumnSource::Reserved(Reserved::Body, _) => record.get("msg").cloned(),
+        ColumnSource::Reserved(Reserved::Json, _) => Some(record.clone()),
+        ColumnSource::Reserved(Reserved::Timestamp, _) => record.get("ts").cloned(),
+        ColumnSource::Reserved(Reserved::SeverityNumber, _) => Some(Value::from(9)),
+        ColumnSource::Reserved(Reserved::Malformed, _) => Some(Value::from(false)),
+        ColumnSource::Reserved(_, name) => Some(Value::from(name.as_str())),
     }
 }
 

@@ -15,7 +15,8 @@ use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use super::data::OBSERVED_NS;
-use crate::guard::{VALUE_BYTES_MAX, guard};
+use crate::guard::guard;
+use crate::guard::size::VALUE_BYTES_MAX;
 use crate::session::{Clock, Session};
 
 fn texts() -> ArrayRef {

@@ -2,7 +2,7 @@
 
 use crate::{Options, Query};
 
-/// `column+length message | hint`, or `ok`, with warnings behind.
+/// `column+length message | hint`, or `ok`, with warnings after.
 pub(super) fn outcome(sql: &str) -> String {
     match Query::compile(sql, &Options::default()) {
         Err(error) => {

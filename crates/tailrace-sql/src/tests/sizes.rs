@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::data::{OBSERVED_NS, batch, run};
-use crate::guard::VALUE_BYTES_MAX;
+use crate::guard::size::VALUE_BYTES_MAX;
 use crate::{Options, Query};
 
 const LINES: &[&str] = &[

@@ -1,6 +1,6 @@
 //! From values of any kind to the types of columns, by the rules of scanned columns.
 //!
-//! Takes values, gives arrays of one type; what does not fit is NULL. Text that is there already is not copied.
+//! Converts values to arrays of one type; what does not fit is NULL. Text that is there already is not copied.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::common::Result;
 use tailrace_model::json::Kind;
 use tailrace_model::time;
 
+use super::array::{Builder, Value, Values, is_value};
 use super::counts::count_none;
-use super::{Value, Values};
 
 pub(super) fn to_int64(values: &Values<'_>, rows: usize) -> ArrayRef {
     let integer = |row| count_none(values.get(row)?.number()?.to_i64());
@@ -82,11 +82,11 @@ pub(super) fn to_text(array: &ArrayRef, rows: usize) -> Result<ArrayRef> {
 
 /// An array of any type as values of any kind.
 pub(super) fn to_value(array: ArrayRef, rows: usize) -> Result<ArrayRef> {
-    if super::is_value(array.data_type()) {
+    if is_value(array.data_type()) {
         return Ok(array);
     }
     let values = Values::new(&array)?;
-    let mut builder = super::Builder::new(rows);
+    let mut builder = Builder::new(rows);
     for row in 0..rows {
         builder.push(values.get(row));
     }

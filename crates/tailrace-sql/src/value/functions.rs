@@ -1,6 +1,7 @@
 //! The functions over values of any kind that rewritten queries call. Users cannot name them.
 //!
-//! Takes columns and constants, gives a column. An operation that has no exact result is NULL, and counted.
+//! Each reads columns and constants and returns a column. An operation that has no exact result is NULL,
+//! and counted.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
@@ -13,13 +14,14 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::array::{Builder, Value, Values, data_type, is_value};
 use super::convert::{self, text_of};
+use super::counts;
 use super::number::{Number, Operation};
-use super::{Builder, Value, Values, counts, data_type, is_value};
 use tailrace_model::json::{self, Kind, Step};
 
 use crate::error::type_name;
-use crate::types::Type;
+use crate::types::{self, Type};
 
 /// A function over values of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -172,7 +174,7 @@ impl ScalarUDFImpl for OfValues {
             Function::Compare => DataType::Int8,
             Function::ToInt64 => DataType::Int64,
             Function::ToBoolean | Function::In | Function::Between => DataType::Boolean,
-            Function::ToTimestamp => Type::Timestamp.data_type(),
+            Function::ToTimestamp => types::data_type(Type::Timestamp),
             Function::ToText => DataType::Utf8View,
         })
     }
@@ -190,11 +192,12 @@ impl ScalarUDFImpl for OfValues {
             });
         }
         let result = self.invoke(&arrays, rows, &ty)?;
-        match all_constant {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+        if all_constant {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
                 &result, 0,
-            )?)),
-            false => Ok(ColumnarValue::Array(result)),
+            )?))
+        } else {
+            Ok(ColumnarValue::Array(result))
         }
     }
 }
@@ -204,9 +207,10 @@ impl OfValues {
     fn invoke(&self, arrays: &[(ArrayRef, bool)], rows: usize, ty: &DataType) -> Result<ArrayRef> {
         let all = |at: usize| -> Result<ArrayRef> {
             let (array, is_constant) = &arrays[at];
-            match *is_constant && rows != 1 {
-                true => Ok(ScalarValue::try_from_array(array, 0)?.to_array_of_size(rows)?),
-                false => Ok(Arc::clone(array)),
+            if *is_constant && rows != 1 {
+                Ok(ScalarValue::try_from_array(array, 0)?.to_array_of_size(rows)?)
+            } else {
+                Ok(Arc::clone(array))
             }
         };
         let mut arguments = Vec::with_capacity(arrays.len());
@@ -384,9 +388,12 @@ fn extremes(arguments: &[Argument<'_>], rows: usize, end: Ordering) -> ArrayRef 
             _ => text_of(a).cmp(&text_of(b)),
         };
         // Of equal ones the first.
-        let best = present().reduce(|best, value| match order(&value, &best) == end {
-            true => value,
-            false => best,
+        let best = present().reduce(|best, value| {
+            if order(&value, &best) == end {
+                value
+            } else {
+                best
+            }
         });
         builder.push(best);
     }

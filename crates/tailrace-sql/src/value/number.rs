@@ -1,6 +1,6 @@
 //! Numbers as JSON has them: integers of any size that fits, and floats.
 //!
-//! Takes the text of a value, gives the number; compares and computes. An integer is never turned into a float, except
+//! Parses the text of a value as a number; compares and computes. An integer is never turned into a float, except
 //! where the other operand of an operation is one. Never allocates.
 
 use std::cmp::Ordering;
@@ -75,9 +75,10 @@ impl Number {
                 } else {
                     // Either has a fraction or an exponent. The shortest text of an integer beyond 2^53 is that of another
                     // integer: it is written in full where it would be read as one.
-                    let written = match (FLOAT_EXACT_MAX..INTEGERS_END).contains(&float.abs()) {
-                        true => write!(text, "{float:.1}"),
-                        false => write!(text, "{float:?}"),
+                    let written = if (FLOAT_EXACT_MAX..INTEGERS_END).contains(&float.abs()) {
+                        write!(text, "{float:.1}")
+                    } else {
+                        write!(text, "{float:?}")
                     };
                     written.expect("a string takes every text");
                 }

@@ -140,7 +140,7 @@ pub(super) fn is_ruby_from_in_reverse(line: &[u8]) -> bool {
     is_indented(line) && digits > 0 && text[digits..].starts_with(b": from ")
 }
 
-/// Of `a.rb:2:in 'f'` or `a.rb:2:in 'f': x (E)` what is behind the first quote; the place is all that is before it.
+/// Of `a.rb:2:in 'f'` or `a.rb:2:in 'f': x (E)` what is after the first quote; the place is all that is before it.
 fn in_ruby_method(line: &[u8]) -> Option<&[u8]> {
     let at = memmem::find(line, b":in ")?;
     let (place, name) = (&line[..at], &line[at + 4..]);

@@ -2,7 +2,7 @@
 //! it is about. Pure declarations over tests of a line's bytes.
 
 use super::lines::*;
-use super::{Is, Machine, OUTSIDE, Rule};
+use super::machine::{Is, Machine, OUTSIDE, Rule};
 
 /// Every state.
 const ANY: u8 = u8::MAX;
@@ -273,7 +273,7 @@ pub(super) static DOTNET: Machine = {
 /// Node.js v20.20.2
 /// ```
 ///
-/// The message behind the caret may have any lines: frames follow it, or one of the two that Node.js ends with.
+/// The message after the caret may have any lines: frames follow it, or one of the two that Node.js ends with.
 pub(super) static JAVASCRIPT: Machine = {
     const SOURCE: u8 = 1;
     const CODE: u8 = 2;

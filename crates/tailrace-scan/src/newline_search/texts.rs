@@ -1,7 +1,7 @@
-//! What a sweep looks for besides newlines.
+//! What a newline search looks for besides newlines.
 //!
-//! Takes the texts of one list of the prefilter, gives for each the pair of its bytes that promises to be the rarest, and
-//! tells whether a whole text stands where a pair was seen. Never searches.
+//! For each text of one list of the prefilter it has the pair of bytes that promises to be the rarest, and it tells
+//! whether a whole text stands where a pair was seen. Never searches.
 
 use memchr::arch::all::packedpair;
 
@@ -25,7 +25,7 @@ pub(super) struct Pair {
     pub(super) second: u8,
     /// Where the first one stands in the text.
     pub(super) at: usize,
-    /// How far behind it the second one stands.
+    /// How far after it the second one stands.
     pub(super) behind: usize,
 }
 
@@ -46,7 +46,7 @@ impl Texts {
         &self.pairs
     }
 
-    /// Whether they are few enough for a sweep.
+    /// Whether they are few enough for one search.
     pub(crate) fn are_few(&self) -> bool {
         self.texts.len() <= TEXTS_MAX
     }

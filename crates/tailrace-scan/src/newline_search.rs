@@ -1,9 +1,9 @@
-//! One sweep over a buffer: where its lines end and, on the same way, where the prefilter's texts stand.
+//! The newline search: where the lines of a buffer end and, in the same pass, where the prefilter's texts stand.
 //!
-//! Takes a buffer and texts, gives places in it, ascending. Of each text two bytes, those that promise to be the
-//! rarest, are looked for in 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it
-//! is compared. It goes on as newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in
-//! the nearest cache. Never knows records: a place may lie in none.
+//! Yields places in a buffer, ascending. Of each text two bytes, those that promise to be the rarest, are looked for in
+//! 64 places at once (W. Muła's generic SIMD substring search); where both stand, all of it is compared. It continues as
+//! newlines are asked for, a few KiB at a time, so that whoever frames the lines meets them in the nearest cache. Never
+//! knows records: a place may lie in none.
 
 mod texts;
 
@@ -15,23 +15,23 @@ use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
 /// How many blocks are looked at before what was seen is given out.
 const BLOCKS: usize = 64;
-/// The last bytes, which are not enough for a block and what stands behind it, are fewer blocks than these.
+/// The last bytes, which are not enough for a block and what stands after it, are fewer blocks than these.
 const REST_BLOCKS: usize = 5;
 /// Where more than one place for so many bytes has to be looked at twice, searching record by record is cheaper.
 const BYTES_PER_PLACE_MIN: usize = 16;
 
 /// What to look for, and the instructions to do it with.
 #[derive(Clone, Copy, Debug)]
-pub struct Sweeper<'a> {
+pub struct NewlineSearcher<'a> {
     pub(crate) indexer: Indexer,
     /// At most [`TEXTS_MAX`].
     pub(crate) texts: Option<&'a Texts>,
 }
 
-/// A sweep on its way: an iterator of newlines.
+/// A search under way: an iterator of newlines.
 #[derive(Debug)]
-pub struct Sweep<'a> {
-    sweeper: Sweeper<'a>,
+pub struct NewlineSearch<'a> {
+    searcher: NewlineSearcher<'a>,
     buffer: &'a [u8],
     /// How many bytes have been looked at.
     looked: usize,
@@ -58,15 +58,15 @@ pub struct Hits {
     buffer_bytes: usize,
 }
 
-impl<'a> Sweeper<'a> {
-    /// Sweeps a buffer.
+impl<'a> NewlineSearcher<'a> {
+    /// Searches a buffer.
     ///
     /// # Panics
     /// If it has 4 GiB or more.
-    pub fn over(self, buffer: &'a [u8]) -> Sweep<'a> {
+    pub fn over(self, buffer: &'a [u8]) -> NewlineSearch<'a> {
         assert!(buffer.len() <= u32::MAX as usize, "a buffer is below 4 GiB");
-        Sweep {
-            sweeper: self,
+        NewlineSearch {
+            searcher: self,
             buffer,
             looked: 0,
             at: 0,
@@ -77,7 +77,7 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-impl Sweep<'_> {
+impl NewlineSearch<'_> {
     /// The next newline that stands before `end`.
     #[inline]
     pub fn next_before(&mut self, end: usize) -> Option<usize> {
@@ -105,13 +105,13 @@ impl Sweep<'_> {
         }
     }
 
-    /// Ends the sweep at the buffer's end; gives where texts stand, if any were looked for and they do not stand everywhere.
+    /// Searches to the buffer's end; gives where texts stand, if any were looked for and they do not stand everywhere.
     pub fn finish(mut self) -> Option<Hits> {
-        while self.sweeper.texts.is_some() && self.looked < self.buffer.len() {
+        while self.searcher.texts.is_some() && self.looked < self.buffer.len() {
             self.go_on();
         }
         // Not before: they may have been given up just now.
-        self.sweeper.texts.map(|_| Hits {
+        self.searcher.texts.map(|_| Hits {
             places: self.hits,
             buffer_bytes: self.buffer.len(),
         })
@@ -125,11 +125,11 @@ impl Sweep<'_> {
         let mut hits = Masks::EMPTY;
         let looking = Looking {
             bytes,
-            texts: self.sweeper.texts,
+            texts: self.searcher.texts,
             newlines: &mut self.newlines,
             hits: &mut hits,
         };
-        self.looked += match self.sweeper.indexer.run(looking) {
+        self.looked += match self.searcher.indexer.run(looking) {
             0 => {
                 self.newlines.look_at_rest(bytes, |&byte| byte == b'\n');
                 hits.look_at_rest(bytes, |_| true);
@@ -137,7 +137,7 @@ impl Sweep<'_> {
             }
             blocks => blocks * STRING_BYTES,
         };
-        let Some(texts) = self.sweeper.texts else {
+        let Some(texts) = self.searcher.texts else {
             return;
         };
         while hits.blocks != 0 {
@@ -149,7 +149,7 @@ impl Sweep<'_> {
             hits.take_first();
         }
         if self.seen > self.buffer.len() / BYTES_PER_PLACE_MIN + STRING_BYTES * REST_BLOCKS {
-            (self.sweeper.texts, self.hits) = (None, Vec::new());
+            (self.searcher.texts, self.hits) = (None, Vec::new());
         }
     }
 }
@@ -182,7 +182,7 @@ impl Masks {
         self.blocks |= u64::from(mask != 0) << block;
     }
 
-    /// The last bytes of a buffer, which are not enough for a block and what stands behind it.
+    /// The last bytes of a buffer, which are not enough for a block and what stands after it.
     fn look_at_rest(&mut self, bytes: &[u8], is_one: impl Fn(&u8) -> bool) {
         for (number, block) in bytes.chunks(STRING_BYTES).enumerate() {
             let bits = block.iter().zip(0..);

@@ -1,6 +1,6 @@
 //! Where the values of records are.
 //!
-//! Takes what following records found, keeps it for the columns. Never looks at a byte of them.
+//! Filled when records are followed, read when columns are made. Never looks at a byte of them.
 
 use tailrace_model::json::Kind;
 
@@ -8,7 +8,7 @@ use crate::columns::state;
 
 /// A value of a record, which lies between 0 and 4 GiB in its buffer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct ValueSpan {
     start: u32,
     /// From bit 8 on the length; bit 7 says that a string holds a backslash; below is what a column holds beside the value.
     about: u32,
@@ -16,12 +16,12 @@ pub(crate) struct Mark {
 
 const ESCAPED: u32 = 0x80;
 
-impl Mark {
+impl ValueSpan {
     /// Of the text from `start` to `end`.
     #[inline(always)]
-    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> Mark {
-        let Mark { about, .. } = Mark::of_len(kind, start, end.wrapping_sub(start));
-        Mark {
+    pub(crate) fn new(kind: Kind, escaped: bool, start: u32, end: u32) -> ValueSpan {
+        let ValueSpan { about, .. } = ValueSpan::of_len(kind, start, end.wrapping_sub(start));
+        ValueSpan {
             start,
             about: about | (u32::from(escaped) * ESCAPED),
         }
@@ -29,8 +29,8 @@ impl Mark {
 
     /// Of `len` bytes from `start` on.
     #[inline(always)]
-    pub(super) fn of_len(kind: Kind, start: u32, len: u32) -> Mark {
-        Mark {
+    pub(super) fn of_len(kind: Kind, start: u32, len: u32) -> ValueSpan {
+        ValueSpan {
             start,
             about: len << 8 | u32::from(state(kind)),
         }
@@ -48,7 +48,7 @@ impl Mark {
         self.start - self.quote()
     }
 
-    /// The place behind the value.
+    /// The place after the value.
     #[inline(always)]
     pub(super) fn outer_end(self) -> u32 {
         self.start + (self.about >> 8) + self.quote()
@@ -87,32 +87,32 @@ impl Mark {
 /// What following a record found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
-    /// Its layout, or [`NONE`](crate::layout::NONE).
-    pub(crate) layout: u32,
-    /// Its first mark, by number.
+    /// Its template, or [`NONE`](crate::template::NONE).
+    pub(crate) template: u32,
+    /// Its first value span, by number.
     pub(crate) first: u32,
 }
 
 /// What following the records of a batch found. Reused from batch to batch.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ValueSpans {
     /// The first `count` count; what follows is left over.
-    pub(super) marks: Vec<Mark>,
+    pub(super) value_spans: Vec<ValueSpan>,
     pub(super) count: usize,
     pub(super) found: Vec<Found>,
     /// All records were followed one after the other.
     pub(super) is_in_order: bool,
-    /// In the last lot records of several layouts took turns.
+    /// In the last lot records of several templates took turns.
     pub(super) is_mixed: bool,
 }
 
-impl Marks {
+impl ValueSpans {
     /// Forgets all records, and gives back memory that only an extraordinary batch needed.
     pub(crate) fn clear(&mut self) {
         const KEPT: usize = 256 * 1024;
-        if self.marks.len() > KEPT && self.count < KEPT / 2 {
-            self.marks.truncate(KEPT);
-            self.marks.shrink_to_fit();
+        if self.value_spans.len() > KEPT && self.count < KEPT / 2 {
+            self.value_spans.truncate(KEPT);
+            self.value_spans.shrink_to_fit();
         }
         self.count = 0;
         self.found.clear();
@@ -122,18 +122,18 @@ impl Marks {
     /// Forgets all records, and keeps at most so many bytes of memory.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.clear();
-        self.marks.truncate(bytes / size_of::<Mark>());
-        self.marks.shrink_to_fit();
+        self.value_spans.truncate(bytes / size_of::<ValueSpan>());
+        self.value_spans.shrink_to_fit();
         self.found.shrink_to(bytes / size_of::<Found>());
     }
 
-    /// The marks of all records, those of one record in the order of its layout.
+    /// The value spans of all records, those of one record in the order of its template.
     #[inline]
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks[..self.count]
+    pub(crate) fn value_spans(&self) -> &[ValueSpan] {
+        &self.value_spans[..self.count]
     }
 
-    /// Whether of two records the later one has the later marks.
+    /// Whether of two records the later one has the later value spans.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         self.is_in_order

@@ -1,4 +1,4 @@
-//! A sweep against a search byte by byte.
+//! The newline search against a search byte by byte.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -28,22 +28,22 @@ fn check(bytes: &[u8], texts: &[&str], any_escape: bool) {
     for isa in ISAS {
         for texts in [None, Some(&wanted)] {
             let indexer = Indexer::new(isa);
-            let mut sweep = Sweeper { indexer, texts }.over(bytes);
+            let mut search = NewlineSearcher { indexer, texts }.over(bytes);
             // Part by part, as chunks of several sources stand in one buffer.
             let mut found = Vec::new();
             for end in [0, bytes.len() / 3, bytes.len() / 2, bytes.len()] {
-                found.extend(std::iter::from_fn(|| sweep.next_before(end)).map(|at| (at, end)));
+                found.extend(std::iter::from_fn(|| search.next_before(end)).map(|at| (at, end)));
             }
             assert!(found.iter().all(|(at, end)| at < end), "{isa:?}");
             assert!(found.iter().map(|(at, _)| at).eq(&newlines), "{isa:?}");
-            check_hits(sweep.finish(), &hits, texts.is_some());
+            check_hits(search.finish(), &hits, texts.is_some());
         }
-        let sweeper = Sweeper {
+        let searcher = NewlineSearcher {
             indexer: Indexer::new(isa),
             texts: Some(&wanted),
         };
-        check_hits(sweeper.over(bytes).finish(), &hits, true);
-        check_skips(sweeper, bytes, &newlines, &hits);
+        check_hits(searcher.over(bytes).finish(), &hits, true);
+        check_skips(searcher, bytes, &newlines, &hits);
     }
 }
 
@@ -57,15 +57,15 @@ fn check_hits(hits: Option<Hits>, expect: &[u32], are_wanted: bool) {
 }
 
 /// Where a part is passed over, what stands in the others is found as before.
-fn check_skips(sweeper: Sweeper<'_>, bytes: &[u8], newlines: &[usize], hits: &[u32]) {
+fn check_skips(searcher: NewlineSearcher<'_>, bytes: &[u8], newlines: &[usize], hits: &[u32]) {
     let quarter = bytes.len() / 4;
     for skipped in [0..quarter, quarter..2 * quarter, 3 * quarter..bytes.len()] {
-        let mut sweep = sweeper.over(bytes);
+        let mut search = searcher.over(bytes);
         let mut found = Vec::new();
         let kept = [0..skipped.start, skipped.end..bytes.len()];
         for part in kept.clone() {
-            sweep.skip_to(part.start);
-            found.extend(std::iter::from_fn(|| sweep.next_before(part.end)));
+            search.skip_to(part.start);
+            found.extend(std::iter::from_fn(|| search.next_before(part.end)));
         }
         let is_kept = |place: usize| kept.iter().any(|part| part.contains(&place));
         assert!(
@@ -73,7 +73,7 @@ fn check_skips(sweeper: Sweeper<'_>, bytes: &[u8], newlines: &[usize], hits: &[u
                 .iter()
                 .eq(newlines.iter().filter(|&&place| is_kept(place)))
         );
-        if let Some(found) = sweep.finish() {
+        if let Some(found) = search.finish() {
             let all = hits.iter().filter(|&&hit| is_kept(hit as usize));
             assert!(all.clone().all(|hit| found.places.contains(hit)));
             assert!(found.places.iter().all(|hit| hits.contains(hit)));

@@ -1,0 +1,134 @@
+//! The records of a lot, grouped by the template that following found for them.
+//!
+//! Of each template it is worked out once where the values of its members go. Never reads a value.
+
+use std::ops::Range;
+
+use crate::follow::{Found, ValueSpan};
+use crate::keys::{Keys, Star};
+use crate::plan::{Plan, Target};
+use crate::template::{Template, Templates};
+use crate::text::Lot;
+
+/// The records of a lot by template. Reused from lot to lot.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// By number of the template.
+    groups: Vec<Group>,
+    /// The templates that have records.
+    met: Vec<usize>,
+}
+
+/// Records of one lot that all have one template.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) picks: Vec<Pick>,
+    /// What becomes of the template's members, once that is known of all of them. It stays known from lot to lot.
+    pub(crate) members: Option<Members>,
+}
+
+/// A record of a lot, its first value span, and the row it becomes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pick {
+    pub(crate) at: u32,
+    pub(crate) first: u32,
+    pub(crate) row: u32,
+}
+
+/// The members of a template: how many value spans a record has, and the members that are wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Members {
+    pub(crate) count: usize,
+    pub(crate) wanted: Vec<Member>,
+}
+
+/// One wanted member of a template.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// Its place among the record's value spans.
+    pub(crate) place: u32,
+    /// The targets of its value, in the plan's list.
+    pub(crate) targets: Range<usize>,
+    pub(crate) star: Star,
+}
+
+/// Records of one buffer, and what following them found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followed<'a> {
+    pub(crate) lot: Lot<'a>,
+    pub(crate) found: &'a [Found],
+    pub(crate) value_spans: &'a [ValueSpan],
+    /// Of two records the later one has the later value spans.
+    pub(crate) is_in_order: bool,
+}
+
+impl Groups {
+    /// Forgets all templates: their numbers are given anew.
+    pub(crate) fn forget_templates(&mut self) {
+        self.groups = Vec::new();
+    }
+
+    /// Makes a group for each of these templates.
+    pub(crate) fn reserve(&mut self, templates: &Templates) {
+        self.groups.resize_with(templates.len(), Group::default);
+    }
+
+    /// Adds a record to the group of this template. False if there is no such template.
+    #[inline]
+    pub(crate) fn push(&mut self, template: u32, pick: Pick) -> bool {
+        let Some(group) = self.groups.get_mut(template as usize) else {
+            return false;
+        };
+        if group.picks.is_empty() {
+            self.met.push(template as usize);
+        }
+        group.picks.push(pick);
+        true
+    }
+
+    /// Takes a group that has records, by number of its template. [`Groups::put_back`] keeps its memory.
+    pub(crate) fn take(
+        &mut self,
+        templates: &Templates,
+        plan: &Plan,
+        keys: &Keys,
+    ) -> Option<(usize, Group)> {
+        let number = self.met.pop()?;
+        let mut group = std::mem::take(&mut self.groups[number]);
+        if group.members.is_none() {
+            group.members = resolve(plan, keys, templates.get(number));
+        }
+        Some((number, group))
+    }
+
+    /// Keeps what is known of a template, and the group's memory, for the next lot.
+    pub(crate) fn put_back(&mut self, number: usize, mut group: Group) {
+        group.picks.clear();
+        self.groups[number] = group;
+    }
+}
+
+/// What becomes of a template's members; `None` if a key of it was not met yet, or has no column of its own.
+fn resolve(plan: &Plan, keys: &Keys, template: &Template) -> Option<Members> {
+    let member = |&(ref name, place): &(Box<str>, u32)| {
+        let Some(id) = keys.find(name) else {
+            return (!keys.wants_all()).then_some(None);
+        };
+        let (targets, star) = keys.wanted(id);
+        if let Star::Unmet | Star::Overflow = star {
+            return None;
+        }
+        let is_target = |target: &Target| !matches!(target, Target::Judged);
+        let has_target = plan.targets[targets.clone()].iter().any(is_target);
+        Some((has_target || star != Star::Out).then_some(Member {
+            place,
+            targets,
+            star,
+        }))
+    };
+    let members: Option<Vec<_>> = template.members.iter().map(member).collect();
+    Some(Members {
+        count: template.value_spans(),
+        wanted: members?.into_iter().flatten().collect(),
+    })
+}
