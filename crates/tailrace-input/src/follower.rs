@@ -287,7 +287,7 @@ pub struct Follower {
     /// Events to hand out at the next read.
     pending: Vec<FileEvent>,
     /// What was told about a path; false where only success takes it back.
-    problems: HashMap<PathBuf, (String, u64)>,
+    problems: HashMap<PathBuf, (String, u32)>,
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
     /// Compressed files of which it is known whose they are.
@@ -305,7 +305,7 @@ pub struct Follower {
     drained_at: Instant,
     /// When the last sweep began, and how long it took.
     last_sweep: (Instant, Duration),
-    tick: u64,
+    tick: u32,
 }
 
 impl Follower {
@@ -525,6 +525,9 @@ impl Follower {
             let mut events = Vec::new();
             self.finish_source(slot, &mut events);
             self.pending.append(&mut events);
+            if let Some(file) = &mut self.files[slot as usize] {
+                file.be_idle();
+            }
         }
     }
 

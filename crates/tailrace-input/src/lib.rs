@@ -23,6 +23,7 @@ mod gzip;
 mod identity;
 mod lag;
 mod meta;
+mod pace;
 mod pattern;
 mod queue;
 mod reread;

@@ -322,7 +322,7 @@ impl Writer {
             let known = state.get(output, mark.id, mark.generation);
             self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
             let size = mark.size;
-            let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
+            let set = state.set(output, mark.id, mark.generation, Arc::clone(&mark.path), size, at);
             if let Err(backwards) = set {
                 // A file whose earlier source was retired after the list was taken.
                 debug!(pipeline = name, path = %mark.path.display(), %backwards);

@@ -137,7 +137,7 @@ impl Serialize for Changed<'_> {
 }
 
 /// A list of [`File`], without a second copy of a whole state in memory.
-struct Files<'a>(Cow<'a, BTreeMap<FileKey, FileState>>);
+struct Files<'a>(Cow<'a, BTreeMap<FileKey, Box<FileState>>>);
 
 impl Serialize for Files<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for Files<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = BTreeMap<FileKey, FileState>;
+            type Value = BTreeMap<FileKey, Box<FileState>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of files")
@@ -524,7 +524,7 @@ impl GoneFile {
 
 impl File {
     fn new(key: &FileKey, file: &FileState) -> Self {
-        let output = |(output, at): &(Box<str>, Watermark)| {
+        let output = |(output, at): (&str, Watermark)| {
             let Counts {
                 delivered,
                 filtered,
@@ -540,7 +540,7 @@ impl File {
                 dead_lettered,
                 dropped,
             };
-            (output.clone(), at)
+            (output.into(), at)
         };
         Self {
             device: key.device,
@@ -558,7 +558,7 @@ impl File {
         }
     }
 
-    fn read(self) -> Result<(FileKey, FileState), Failure> {
+    fn read(self) -> Result<(FileKey, Box<FileState>), Failure> {
         let key = FileKey {
             device: self.device,
             inode: self.inode,
@@ -566,7 +566,8 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let output = |(output, at): (Box<str>, Output)| {
+        let mut outputs = super::Marks::default();
+        for (output, at) in self.outputs.0 {
             let counts = Counts {
                 delivered: at.delivered,
                 filtered: at.filtered,
@@ -575,11 +576,8 @@ impl File {
                 dropped: at.dropped,
             };
             let offset = at.offset;
-            (output, Watermark { offset, counts })
-        };
-        let mut outputs: Vec<_> = self.outputs.0.into_iter().map(output).collect();
-        outputs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        outputs.shrink_to_fit();
+            outputs.set(&output, Watermark { offset, counts });
+        }
         let state = FileState {
             born: self.born,
             fingerprint: Fingerprint {
@@ -595,7 +593,7 @@ impl File {
             size: self.size,
             outputs,
         };
-        Ok((key, state))
+        Ok((key, Box::new(state)))
     }
 }
 

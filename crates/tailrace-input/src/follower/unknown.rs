@@ -165,7 +165,7 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.born);
-        let lineage = self.lineages.get(origin).into_iter().flatten();
+        let lineage = self.lineages.get(origin).into_iter().flat_map(|known| known.iter());
         let before = lineage.map(|known| known.0).take_while(|born| *born < now);
         before.last().map_or(now.saturating_sub(1), |born| born + 1)
     }

@@ -79,7 +79,7 @@ impl World {
             tracker.open(Opening {
                 id: None,
                 generation: 0,
-                path: PathBuf::from(name),
+                path: Path::new(name).into(),
                 offset: 0,
                 size: 20,
                 replay_to: 0,
