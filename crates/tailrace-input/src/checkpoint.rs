@@ -53,8 +53,8 @@ pub struct Checkpoint {
 /// The state of one pipeline: its files and what became of files that are gone.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineState {
-    /// Boxed: nodes of the map are half empty after many insertions in order.
-    files: BTreeMap<FileKey, Box<FileState>>,
+    /// Not in the nodes of the map, which are half empty after many insertions in order.
+    files: BTreeMap<FileKey, Arc<FileState>>,
     /// Counts of files that are no longer listed, by output.
     retired: BTreeMap<String, Counts>,
     /// Files that were set or removed since the state was last written.
@@ -225,7 +225,7 @@ impl PipelineState {
         let Some(file) = self.files.get_mut(&key) else {
             self.changed.insert(key);
             let file = FileState::new(id, path.into(), size, (output, watermark));
-            self.files.insert(key, Box::new(file));
+            self.files.insert(key, Arc::new(file));
             return Ok(());
         };
         let is_known = file.id(key) == id && file.size == size && *file.path == *path.as_ref();
@@ -233,6 +233,7 @@ impl PipelineState {
             return Ok(());
         }
         self.changed.insert(key);
+        let file = Arc::make_mut(file);
         file.born = id.born;
         file.fingerprint = id.fingerprint;
         file.tail = id.tail;
@@ -284,10 +285,10 @@ impl PipelineState {
     }
 
     /// Every file with its identity and generation.
-    pub fn files(&self) -> impl Iterator<Item = (FileId, u32, &FileState)> {
+    pub fn files(&self) -> impl Iterator<Item = (FileId, u32, &Arc<FileState>)> {
         self.files
             .iter()
-            .map(|(key, file)| (file.id(*key), key.generation, &**file))
+            .map(|(key, file)| (file.id(*key), key.generation, file))
     }
 
     /// What was read of files that are gone, as far back as it is known.
@@ -302,20 +303,7 @@ impl PipelineState {
     #[must_use]
     pub fn resume(&self, outputs: &[&str]) -> Vec<Resume> {
         self.files()
-            .filter_map(|(id, generation, file)| {
-                let offset = outputs
-                    .iter()
-                    .filter_map(|&output| file.output(output))
-                    .map(|watermark| watermark.offset)
-                    .min()?;
-                Some(Resume {
-                    id,
-                    generation,
-                    path: Arc::clone(&file.path),
-                    offset,
-                    size: file.size,
-                })
-            })
+            .filter_map(|(id, generation, file)| file.resume(id, generation, outputs))
             .collect()
     }
 }
@@ -349,7 +337,28 @@ impl FileState {
         self.outputs.iter()
     }
 
-    fn output(&self, name: &str) -> Option<Watermark> {
+    /// Where to read on so that each of `outputs` gets all it has not settled; `None` if none of them is known.
+    #[must_use]
+    pub fn resume<S: AsRef<str>>(
+        &self,
+        id: FileId,
+        generation: u32,
+        outputs: &[S],
+    ) -> Option<Resume> {
+        let outputs = outputs.iter().filter_map(|name| self.output(name.as_ref()));
+        let offset = outputs.map(|watermark| watermark.offset).min()?;
+        Some(Resume {
+            id,
+            generation,
+            path: Arc::clone(&self.path),
+            offset,
+            size: self.size,
+        })
+    }
+
+    /// The watermark of one output.
+    #[must_use]
+    pub fn output(&self, name: &str) -> Option<Watermark> {
         self.outputs.get(name)
     }
 }

@@ -399,24 +399,20 @@ fn sources(plan: &PipelinePlan, around: &mut Surroundings<'_>) -> Result<Vec<Sou
     let globs = globs.map_err(failed)?;
     let first_file = configs.iter().position(Option::is_some).unwrap_or(0);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); configs.len()];
-    let (queued, entries): (Vec<Resume>, Vec<Resume>) = around
-        .resume
-        .take_entries()
-        .into_iter()
-        .partition(|entry| QueueReader::owns(&entry.id));
+    let mut entries = around.resume.entries();
+    let queued: Vec<Resume> = entries
+        .extract_if(.., |entry| QueueReader::owns(&entry.id))
+        .collect();
+    if configs.len() == 1 {
+        resume[0] = std::mem::take(&mut entries);
+    }
     for entry in entries {
         let names = |globs: &Option<Globs>| {
             let globs = globs.as_ref();
             globs.is_some_and(|globs| globs.matches(&entry.path))
         };
-        let is_only = configs.len() == 1;
-        let owner = if is_only {
-            None
-        } else {
-            globs.iter().position(names)
-        };
-        let owner = owner.unwrap_or(first_file);
-        resume[owner].push(entry);
+        let owner = globs.iter().position(names);
+        resume[owner.unwrap_or(first_file)].push(entry);
     }
     let open = |((config, resume), input): ((Option<FileConfig>, Vec<Resume>), &Input)| match (
         config,

@@ -87,6 +87,7 @@ fn every_version_is_read_by_every_build() {
         .files
         .values_mut()
     {
+        let file = Arc::make_mut(file);
         file.born = 0;
         file.tail = Tail::default();
     }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -137,7 +138,7 @@ impl Serialize for Changed<'_> {
 }
 
 /// A list of [`File`], without a second copy of a whole state in memory.
-struct Files<'a>(Cow<'a, BTreeMap<FileKey, Box<FileState>>>);
+struct Files<'a>(Cow<'a, BTreeMap<FileKey, Arc<FileState>>>);
 
 impl Serialize for Files<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -149,7 +150,7 @@ impl<'de> Deserialize<'de> for Files<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = BTreeMap<FileKey, Box<FileState>>;
+            type Value = BTreeMap<FileKey, Arc<FileState>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of files")
@@ -558,7 +559,7 @@ impl File {
         }
     }
 
-    fn read(self) -> Result<(FileKey, Box<FileState>), Failure> {
+    fn read(self) -> Result<(FileKey, Arc<FileState>), Failure> {
         let key = FileKey {
             device: self.device,
             inode: self.inode,
@@ -593,7 +594,7 @@ impl File {
             size: self.size,
             outputs,
         };
-        Ok((key, Box::new(state)))
+        Ok((key, Arc::new(state)))
     }
 }
 

@@ -70,7 +70,6 @@ impl Lineage {
     }
 }
 
-
 /// What was known of a path: when a file was made that had it.
 pub(super) type Known = (PathBuf, u64);
 
@@ -106,7 +105,11 @@ impl Follower {
         if file.chunked {
             return false;
         }
-        let older = self.lineages.get(&file.origin).into_iter().flat_map(|known| known.iter());
+        let older = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let mut older = older.take_while(|known| known.3 != slot);
         older.any(|known| {
             let known = &self.files[known.3 as usize];
@@ -119,7 +122,10 @@ impl Follower {
     pub(super) fn find_overtaking(&mut self) {
         for entry in std::mem::take(&mut self.read_and_gone) {
             let before = self.lineages.get(self.origin_of(&entry.path).as_path());
-            let mut before = before.into_iter().flat_map(|known| known.iter()).map(|known| (known.0, known.3));
+            let mut before = before
+                .into_iter()
+                .flat_map(|known| known.iter())
+                .map(|known| (known.0, known.3));
             let is_behind = |slot| {
                 let file = self.files[slot as usize].as_ref();
                 file.is_some_and(|file| file.unread() > 0 || file.twin.is_some())
@@ -172,7 +178,11 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        let lineage = self.lineages.get(&file.origin).into_iter().flat_map(|known| known.iter());
+        let lineage = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let younger = lineage.skip_while(|known| known.3 != slot).skip(1);
         let mut younger = younger.filter_map(|known| self.files[known.3 as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
@@ -201,7 +211,11 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let lineage = self.lineages.get(&file.origin).into_iter().flat_map(|known| known.iter());
+        let lineage = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let younger: Vec<u32> = lineage
             .skip_while(|known| known.3 != slot)
             .skip(1)

@@ -530,9 +530,13 @@ impl Follower {
 
     fn close_for_idleness(&mut self, slot: u32) {
         self.close(slot);
-        if let Some(file) = &self.files[slot as usize]
+        if let Some(file) = &mut self.files[slot as usize]
             && file.is_dormant()
         {
+            // It is looked at again when it changes.
+            if let Some(pace) = file.pace_if_any() {
+                pace.due = None;
+            }
             self.dormant.push(file.source);
         }
     }

@@ -155,7 +155,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
     let (key, mut content) = {
         let content = rig.archive.pop().unwrap();
         let opened = rig.log.iter().rev().find_map(|event| match event {
-            FileEvent::Opened { id, path, .. } if path == &content.path => Some(*id),
+            FileEvent::Opened { id, path, .. } if **path == *content.path => Some(*id),
             _ => None,
         });
         (opened.unwrap(), content)
