@@ -308,7 +308,7 @@ fn a_checkpoint_that_knows_a_file_knows_those_before_it() {
         rig.follower.read(&mut buffer, 1, &mut events);
         for event in events.drain(..) {
             if let FileEvent::Opened { path, .. } = event {
-                known.push(path);
+                known.push(path.to_path_buf());
             }
         }
     }
