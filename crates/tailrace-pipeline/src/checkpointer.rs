@@ -237,6 +237,7 @@ fn run(writer: &Mutex<Writer>, stopped: &mpsc::Receiver<()>) {
 impl Writer {
     fn look(&mut self) {
         self.write();
+        self.safe_mode.lives(Instant::now());
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
         let ledgers: Vec<_> = ledgers

@@ -1,6 +1,6 @@
 //! Every order of resolving the tickets of two batches for two outputs.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::*;
 use crate::watermark::{Opening, Slot};
