@@ -456,9 +456,9 @@ impl Follower {
     fn was_written_to(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
             && !file.queued
+            && let Some(pace) = file.pace_if_any()
         {
-            file.pace_if_any()
-                .map(|pace| pace.growth.seen_to(self.drained_at));
+            pace.growth.seen_to(self.drained_at);
         }
         self.mark_ready(slot);
     }
