@@ -98,6 +98,27 @@ func TestNamesAreReadFromSources(t *testing.T) {
 	}
 }
 
+// What the agent counts as lost, refused or stopped is watched: by an alert and in a panel.
+func TestEveryLossIsWatched(t *testing.T) {
+	loss := regexp.MustCompile(`_(lost|truncated_unread|dropped|dead_lettered|rejected|crashed|odd_responses)_|_(denied_paths|stalled|holding|safe_mode)$`)
+	counted := 0
+	for _, name := range registered(t) {
+		if !loss.MatchString(strings.TrimSuffix(name, "_total")+"_") && !loss.MatchString(name) {
+			continue
+		}
+		counted++
+		whole := regexp.MustCompile(name + `\b`)
+		for _, file := range []string{"alerts.yaml", "tailrace.json"} {
+			if !whole.MatchString(read(t, grafanaDir+"/"+file)) {
+				t.Errorf("%s does not watch %s", file, name)
+			}
+		}
+	}
+	if counted < 12 {
+		t.Errorf("only %d metrics of loss are registered", counted)
+	}
+}
+
 // Each alert is tried, and says what to do.
 func TestEveryAlertIsTried(t *testing.T) {
 	tried := read(t, grafanaDir+"/alerts_test.yaml")

@@ -112,7 +112,7 @@ fn live(dir: &Path, is_first: bool) {
                     };
                     let pipeline = store.checkpoint.pipeline_mut("p");
                     pipeline
-                        .set("o", id, *generation, path, offset, at)
+                        .set("o", id, *generation, path.clone(), offset, at)
                         .unwrap();
                 }
                 _ => {}

@@ -22,6 +22,7 @@
 
 mod gone;
 mod load;
+mod marks;
 mod path_text;
 mod store;
 mod wire;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 
 use crate::follower::{Gone, Resume};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
+use marks::Marks;
 
 const NAME: &str = "checkpoint.json";
 const PREVIOUS: &str = "checkpoint.json.prev";
@@ -51,7 +53,8 @@ pub struct Checkpoint {
 /// The state of one pipeline: its files and what became of files that are gone.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineState {
-    files: BTreeMap<FileKey, FileState>,
+    /// Not in the nodes of the map, which are half empty after many insertions in order.
+    files: BTreeMap<FileKey, Arc<FileState>>,
     /// Counts of files that are no longer listed, by output.
     retired: BTreeMap<String, Counts>,
     /// Files that were set or removed since the state was last written.
@@ -121,8 +124,7 @@ pub struct FileState {
     pub path: Arc<Path>,
     /// Its last known size.
     pub size: u64,
-    /// By name, sorted: a map would take hundreds of bytes for each of thousands of files.
-    outputs: Vec<(Box<str>, Watermark)>,
+    outputs: Marks,
 }
 
 /// The part of a file's identity that never changes within a generation.
@@ -206,7 +208,7 @@ impl PipelineState {
         output: &str,
         id: FileId,
         generation: u32,
-        path: &Path,
+        path: impl AsRef<Path> + Into<Arc<Path>>,
         size: u64,
         watermark: Watermark,
     ) -> Result<(), Backwards> {
@@ -220,29 +222,28 @@ impl PipelineState {
                 known: known.offset,
             });
         }
-        let file = self.files.entry(key).or_insert_with(|| {
+        let Some(file) = self.files.get_mut(&key) else {
             self.changed.insert(key);
-            FileState::new(id, path, size)
-        });
-        let known = (file.id(key), file.size, file.output(output));
-        if known == (id, size, Some(&watermark)) && *file.path == *path {
+            let file = FileState::new(id, path.into(), size, (output, watermark));
+            self.files.insert(key, Arc::new(file));
+            return Ok(());
+        };
+        let is_known = file.id(key) == id && file.size == size && *file.path == *path.as_ref();
+        if is_known && known == Some(watermark) {
             return Ok(());
         }
         self.changed.insert(key);
+        let file = Arc::make_mut(file);
         file.born = id.born;
         file.fingerprint = id.fingerprint;
         file.tail = id.tail;
         file.changed = id.changed;
         file.size = size;
-        if *file.path != *path {
+        if *file.path != *path.as_ref() {
             file.path = path.into();
         }
-        match file.place_of(output) {
-            Ok(at) => file.outputs[at].1 = watermark,
-            Err(at) => {
-                file.outputs.reserve_exact(1);
-                file.outputs.insert(at, (output.into(), watermark));
-            }
+        if known != Some(watermark) {
+            file.outputs.set(output, watermark);
         }
         Ok(())
     }
@@ -251,7 +252,7 @@ impl PipelineState {
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
         let file = self.files.get(&FileKey::new(id, generation))?;
-        file.output(output).copied()
+        file.output(output)
     }
 
     /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
@@ -265,8 +266,8 @@ impl PipelineState {
         let Some(file) = file else {
             return;
         };
-        for (output, watermark) in file.outputs {
-            let total = self.retired.entry(output.into()).or_default();
+        for (output, watermark) in file.outputs.iter() {
+            let total = self.retired.entry(output.to_owned()).or_default();
             *total = total.plus(watermark.counts);
         }
     }
@@ -284,7 +285,7 @@ impl PipelineState {
     }
 
     /// Every file with its identity and generation.
-    pub fn files(&self) -> impl Iterator<Item = (FileId, u32, &FileState)> {
+    pub fn files(&self) -> impl Iterator<Item = (FileId, u32, &Arc<FileState>)> {
         self.files
             .iter()
             .map(|(key, file)| (file.id(*key), key.generation, file))
@@ -302,34 +303,21 @@ impl PipelineState {
     #[must_use]
     pub fn resume(&self, outputs: &[&str]) -> Vec<Resume> {
         self.files()
-            .filter_map(|(id, generation, file)| {
-                let offset = outputs
-                    .iter()
-                    .filter_map(|&output| file.output(output))
-                    .map(|watermark| watermark.offset)
-                    .min()?;
-                Some(Resume {
-                    id,
-                    generation,
-                    path: Arc::clone(&file.path),
-                    offset,
-                    size: file.size,
-                })
-            })
+            .filter_map(|(id, generation, file)| file.resume(id, generation, outputs))
             .collect()
     }
 }
 
 impl FileState {
-    fn new(id: FileId, path: &Path, size: u64) -> Self {
+    fn new(id: FileId, path: Arc<Path>, size: u64, mark: (&str, Watermark)) -> Self {
         Self {
             born: id.born,
             fingerprint: id.fingerprint,
             tail: id.tail,
             changed: id.changed,
-            path: path.into(),
+            path,
             size,
-            outputs: Vec::new(),
+            outputs: std::iter::once(mark).collect(),
         }
     }
 
@@ -346,20 +334,32 @@ impl FileState {
 
     /// The watermark of each output.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Watermark)> {
-        self.outputs
-            .iter()
-            .map(|(output, watermark)| (&**output, *watermark))
+        self.outputs.iter()
     }
 
-    fn output(&self, name: &str) -> Option<&Watermark> {
-        let at = self.place_of(name).ok()?;
-        Some(&self.outputs[at].1)
+    /// Where to read on so that each of `outputs` gets all it has not settled; `None` if none of them is known.
+    #[must_use]
+    pub fn resume<S: AsRef<str>>(
+        &self,
+        id: FileId,
+        generation: u32,
+        outputs: &[S],
+    ) -> Option<Resume> {
+        let outputs = outputs.iter().filter_map(|name| self.output(name.as_ref()));
+        let offset = outputs.map(|watermark| watermark.offset).min()?;
+        Some(Resume {
+            id,
+            generation,
+            path: Arc::clone(&self.path),
+            offset,
+            size: self.size,
+        })
     }
 
-    /// Where an output stands in the list, or would.
-    fn place_of(&self, name: &str) -> Result<usize, usize> {
-        self.outputs
-            .binary_search_by(|(output, _)| (**output).cmp(name))
+    /// The watermark of one output.
+    #[must_use]
+    pub fn output(&self, name: &str) -> Option<Watermark> {
+        self.outputs.get(name)
     }
 }
 

@@ -9,7 +9,8 @@
 //! `size = start offset + chunks + unread`, and what is unread when it ends is in `Lost`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::identity::FileId;
@@ -31,7 +32,7 @@ pub enum FileEvent {
         /// How many earlier contents this device and inode had since it is known.
         generation: u32,
         /// The name it was found under.
-        path: PathBuf,
+        path: Arc<Path>,
         /// Where reading begins.
         offset: u64,
         /// Whether the byte before `offset` is something else than a newline.
@@ -63,7 +64,7 @@ pub enum FileEvent {
         /// Which source.
         source: SourceId,
         /// Its name now.
-        path: PathBuf,
+        path: Arc<Path>,
     },
     /// The file was seen with another size.
     Grown {

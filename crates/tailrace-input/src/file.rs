@@ -16,7 +16,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use memchr::memrchr;
 use rustix::fs::SeekFrom;
@@ -31,6 +31,7 @@ use crate::identity::{
     ends_in_line, read_full_at, read_head,
 };
 use crate::meta::Meta;
+use crate::pace::{Moment, Pace};
 use crate::roots::{Opened, Roots};
 
 /// A file that is being followed: one inode, its current generation.
@@ -63,7 +64,7 @@ pub(crate) struct File {
     /// Whether a chunk was sent since `Opened`.
     pub(crate) chunked: bool,
     /// How many turns in a row ended within a line.
-    pub(crate) unended_turns: u32,
+    pub(crate) unended_turns: u8,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
     pub(crate) overtook: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
@@ -81,12 +82,9 @@ pub(crate) struct File {
     /// Whether it stands in the queue of idle open files.
     pub(crate) idle_queued: bool,
     /// When it was last seen to change, for the linger and idle times.
-    pub(crate) active: Instant,
-    /// When to look at it again without being told to, and the timer that is set for that.
-    pub(crate) due: Option<Instant>,
-    pub(crate) timer: Option<Instant>,
-    /// How long to wait after the next error; doubles with each.
-    pub(crate) backoff: Duration,
+    active: Moment,
+    /// When it is looked at again, and how it grew; nothing of most idle files.
+    pace: Option<Box<Pace>>,
     /// When the inode was made; 0 where the filesystem does not know it.
     pub(crate) born: u64,
     /// Whether the open file cannot be shown to be the one that was known: its inode may have been
@@ -99,13 +97,11 @@ pub(crate) struct File {
     /// Whether a compressed copy was found that is not read, because this file is.
     pub(crate) has_copy: bool,
     /// The sweep that last saw it.
-    pub(crate) tick: u64,
+    pub(crate) tick: u32,
     /// [`Meta::changed`] when it was last looked at.
     changed: u64,
     /// The size when it was last looked at.
     looked_size: u64,
-    /// How it was seen to grow.
-    pub(crate) growth: Growth,
     /// At `offset` once it is verified; before, where an earlier run stopped to read.
     pub(crate) tail: Tail,
     /// Of the first bytes before `offset`; the fingerprint may cover more.
@@ -114,7 +110,7 @@ pub(crate) struct File {
 }
 
 /// So many turns of a file may follow each other until its line ends.
-pub(crate) const UNENDED_TURNS_MAX: u32 = 16;
+pub(crate) const UNENDED_TURNS_MAX: u8 = 16;
 
 /// What became of opening a file by its names.
 #[derive(Debug)]
@@ -175,10 +171,8 @@ impl File {
             paused: false,
             queued: false,
             idle_queued: false,
-            active: Instant::now(),
-            due: None,
-            timer: None,
-            backoff: Duration::ZERO,
+            active: Moment::now(),
+            pace: None,
             born: 0,
             alien: false,
             twin: None,
@@ -187,7 +181,6 @@ impl File {
             tick: 0,
             changed: 0,
             looked_size: 0,
-            growth: Growth::default(),
             tail: Tail::default(),
             read_head: Fingerprint::default(),
             handle: None,
@@ -253,6 +246,37 @@ impl File {
         let is_read = self.told && self.unread() == 0 && self.unended_turns == 0;
         let is_plain = self.wanted && !self.gone && self.twin.is_none() && !self.alien;
         is_read && is_plain && !self.is_open() && !self.queued && !self.paused && !self.overtook
+    }
+
+    /// It was seen to change.
+    pub(crate) fn was_active(&mut self) {
+        self.active = Moment::now();
+    }
+
+    /// When it was last seen to change.
+    pub(crate) fn active(&self) -> Instant {
+        self.active.instant()
+    }
+
+    pub(crate) fn pace(&mut self) -> &mut Pace {
+        self.pace.get_or_insert_default()
+    }
+
+    /// How it was seen to grow, if that is known.
+    pub(crate) fn growth(&self) -> Option<&Growth> {
+        self.pace.as_deref().map(|pace| &pace.growth)
+    }
+
+    pub(crate) fn pace_if_any(&mut self) -> Option<&mut Pace> {
+        self.pace.as_deref_mut()
+    }
+
+    /// Nothing is to be done for it until it changes: what a file takes that is active is given back.
+    pub(crate) fn be_idle(&mut self) {
+        let is_of_use = |pace: &Pace| pace.due.is_some() || !pace.growth.is_unknown();
+        if !self.pace.as_deref().is_some_and(is_of_use) {
+            self.pace = None;
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {

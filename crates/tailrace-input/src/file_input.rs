@@ -116,7 +116,9 @@ pub(crate) fn open(
         handed_over: context.handed_over,
         ..input.files().unwrap_or_default()
     };
-    let follower = Follower::new(config, context.resume, context.first_start)?;
+    let mut resume = context.resume;
+    resume.retain(|entry| !QueueReader::owns(&entry.id));
+    let follower = Follower::new(config, resume, context.first_start)?;
     Ok(Box::new(Files {
         follower,
         oldest_unread: OldestUnread::default(),

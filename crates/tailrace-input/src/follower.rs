@@ -255,7 +255,7 @@ pub struct Follower {
     /// What was read of files that ended of late.
     ended_ids: VecDeque<FileId>,
     /// Resume entries that no file has claimed; empty once the follower is made.
-    resume: HashMap<Inode, Vec<Resume>>,
+    resume: resume::Unclaimed,
     /// What an earlier run had read to its end and is gone now, until it is known whether that matters.
     read_and_gone: Vec<Resume>,
     /// Whether files found now were present at the first start.
@@ -278,7 +278,7 @@ pub struct Follower {
     /// Events to hand out at the next read.
     pending: Vec<FileEvent>,
     /// What was told about a path; false where only success takes it back.
-    problems: HashMap<PathBuf, (String, u64)>,
+    problems: HashMap<PathBuf, (String, u32)>,
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
     /// Compressed files of which it is known whose they are.
@@ -296,7 +296,7 @@ pub struct Follower {
     drained_at: Instant,
     /// When the last sweep began, and how long it took.
     last_sweep: (Instant, Duration),
-    tick: u64,
+    tick: u32,
 }
 
 impl Follower {
@@ -350,7 +350,7 @@ impl Follower {
             ended: HashMap::new(),
             unsettled: HashMap::new(),
             ended_ids: VecDeque::new(),
-            resume: HashMap::new(),
+            resume: resume::Unclaimed::new(resume),
             read_and_gone: Vec::new(),
             first_start,
             is_new: true,
@@ -379,29 +379,20 @@ impl Follower {
         if let Some(message) = problem {
             follower.problem(Path::new("inotify"), message);
         }
-        let known: Vec<_> = resume
-            .iter()
-            .map(|entry| {
-                (
-                    Arc::clone(&entry.path),
-                    Inode::from(entry.id),
-                    entry.id.born,
-                )
-            })
-            .collect();
-        let mut read = std::mem::take(&mut follower.config.gone.files);
-        read.extend(resume.iter().map(|entry| entry.id));
-        follower.take_resume(resume);
+        let gone = std::mem::take(&mut follower.config.gone.files);
         let found = follower.sweep();
         let copies = follower.copies_there();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
         follower.take_untold();
-        let known = follower.origins(known);
+        let entries = std::mem::take(&mut follower.resume).into_entries();
+        let known = follower.origins(&entries);
         follower.find_between(&known);
         if !first_start {
-            follower.find_unknown(&known, &read);
+            let ids = entries.iter().map(|entry| entry.id);
+            follower.find_unknown(&known, gone.iter().copied().chain(ids));
         }
+        drop(entries);
         follower.find_overtaking();
         follower.leave_copies(copies);
         follower.config.handed_over = HandedOver::default();
@@ -516,6 +507,9 @@ impl Follower {
             let mut events = Vec::new();
             self.finish_source(slot, &mut events);
             self.pending.append(&mut events);
+            if let Some(file) = &mut self.files[slot as usize] {
+                file.be_idle();
+            }
         }
     }
 

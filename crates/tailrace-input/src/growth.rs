@@ -21,6 +21,11 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
+    /// Whether it was never seen to grow, so that there is no bound.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.most == 0
+    }
+
     /// The file was looked at, and has grown by so many bytes since the last look.
     pub(crate) fn look(&mut self, now: Instant, bytes: u64) {
         if let Some(before) = self.seen_to.replace(now) {

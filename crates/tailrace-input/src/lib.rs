@@ -30,6 +30,7 @@ mod kubernetes_input;
 mod lag;
 mod meta;
 pub mod options;
+mod pace;
 mod pattern;
 mod queue;
 mod reread;

@@ -24,7 +24,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -265,7 +265,7 @@ impl QueueReader {
             source,
             id: id_of(segment.place.stream),
             generation: 0,
-            path: PathBuf::from("stdin"),
+            path: Path::new("stdin").into(),
             offset,
             mid_line,
             size: segment.end(),

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::chunk::ChunkBuffer;
@@ -84,7 +84,7 @@ impl<R: Read> StdinReader<R> {
                     source: Self::SOURCE,
                     id: FileId::NONE,
                     generation: 0,
-                    path: PathBuf::from("stdin"),
+                    path: Path::new("stdin").into(),
                     offset: 0,
                     mid_line: false,
                     size: 0,

@@ -51,7 +51,7 @@ pub(crate) enum SourceEvent {
         /// A source without bytes that this one stands for.
         replaces: Option<Slot>,
         /// Path at opening.
-        path: std::path::PathBuf,
+        path: std::sync::Arc<std::path::Path>,
         /// Offset of the first byte that will come.
         offset: u64,
         /// The byte before `offset` is not a line's end.

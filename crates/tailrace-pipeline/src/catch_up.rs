@@ -286,7 +286,7 @@ impl CatchUp {
             events.push(SourceEvent::Opened {
                 slot,
                 replaces: None,
-                path: behind.path.clone(),
+                path: behind.path.as_path().into(),
                 offset: behind.offset,
                 mid_line,
                 replay_to: 0,

@@ -22,7 +22,7 @@ use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
-use crate::watermark::{Counts, Mark, Resumed};
+use crate::watermark::{Counts, Mark};
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
@@ -236,6 +236,7 @@ fn run(writer: &Mutex<Writer>, stopped: &mpsc::Receiver<()>) {
 impl Writer {
     fn look(&mut self) {
         self.write();
+        self.safe_mode.lives(Instant::now());
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
         let ledgers: Vec<_> = ledgers
@@ -327,7 +328,14 @@ impl Writer {
             let known = state.get(output, mark.id, mark.generation);
             self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
             let size = mark.size;
-            let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
+            let set = state.set(
+                output,
+                mark.id,
+                mark.generation,
+                Arc::clone(&mark.path),
+                size,
+                at,
+            );
             if let Err(backwards) = set {
                 // A file whose earlier source was retired after the list was taken.
                 debug!(pipeline = name, path = %mark.path.display(), %backwards);
@@ -377,38 +385,11 @@ fn lowest_marks(mut marks: Vec<Mark>) -> Vec<Mark> {
 }
 
 fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTable {
-    let names: Vec<&str> = plan
-        .config
-        .outputs
-        .iter()
-        .map(|output| output.name.as_str())
-        .collect();
-    let mut table = ResumeTable::default();
-    let Some(state) = state else { return table };
-    table.gone = state.gone();
-    for entry in state.resume(&names) {
-        let known = |name: &&str| {
-            let fresh = Resumed {
-                watermark: entry.offset,
-                ..Resumed::default()
-            };
-            state
-                .get(name, entry.id, entry.generation)
-                .map_or(fresh, |at| Resumed {
-                    watermark: at.offset,
-                    counts: Counts {
-                        delivered: at.counts.delivered,
-                        filtered: at.counts.filtered,
-                        rejected: at.counts.rejected,
-                        dead_lettered: at.counts.dead_lettered,
-                        dropped: at.counts.dropped,
-                    },
-                })
-        };
-        let outputs = names.iter().map(known).collect();
-        table.add(entry, outputs);
-    }
-    table
+    let outputs = plan.config.outputs.iter();
+    let outputs = outputs.map(|output| output.name.clone()).collect();
+    state.map_or_else(ResumeTable::default, |state| {
+        ResumeTable::new(state, outputs)
+    })
 }
 
 fn records(counts: Stored) -> u64 {

@@ -440,7 +440,7 @@ impl Metrics {
         );
         r.register(
             "safe_mode",
-            "1 while the agent needs as little as it can, because its last starts ended without progress",
+            "1 while the agent needs as little as it can, because its last starts ended soon or without progress",
             m.safe_mode,
         );
         metrics

@@ -405,12 +405,12 @@ fn open_inputs(
     let held_bytes_max = plan.config.limits.held_bytes / (of_files.max(1) as u64);
     let mut resume: Vec<Vec<Resume>> = vec![Vec::new(); inputs.len()];
     if let [only] = resume.as_mut_slice() {
-        *only = around.resume.take_entries();
+        *only = around.resume.entries();
     } else {
         let claims = inputs.iter().map(|input| input.claims());
         let claims: Vec<Claim> = claims.collect::<Result<_, _>>().map_err(failed)?;
         let first_of_files = inputs.iter().position(|input| reads_files(&input));
-        for entry in around.resume.take_entries() {
+        for entry in around.resume.entries() {
             let owner = claims.iter().position(|claims| claims(&entry));
             resume[owner.or(first_of_files).unwrap_or(0)].push(entry);
         }

@@ -1,12 +1,16 @@
-//! Starts that ended without progress, counted on disk, and the safe mode that a series of them leads to.
+//! Starts that ended soon or without progress, counted on disk, and the safe mode that a series of them leads to.
 //!
-//! *Counting.* `DATA_DIR/starts` holds how many starts in a row have shown no progress, the present one included. It is
-//! written before anything is loaded, and removed once a checkpoint with progress is on disk, or the agent ends by
-//! itself. So it counts deaths that nobody could report, whatever their cause: out of memory, an abort, `kill -9`.
+//! *Counting.* `DATA_DIR/starts` holds two numbers, the present start included: how many starts in a row have shown no
+//! progress, and how many have not shown that they last, with or without progress. It is
+//! written before anything is loaded. The first progress in a checkpoint on disk sets the first number to 0; the file is removed
+//! when the process has made progress and is [`LASTING`] old, or ends by
+//! itself. So it counts deaths that nobody could report, whatever their cause: out of memory, an abort, `kill -9`. And one
+//! pipeline that makes a little progress before each death does not hide that another one is the cause of all of them.
 //!
-//! *Safe mode.* After [`DEATHS_MAX`] of them the agent needs as little as it can: one worker, batches of
+//! *Safe mode.* After [`DEATHS_MAX`] deaths without progress, or [`SOON_MAX`] soon after the start, the agent needs as little
+//! as it can: one worker, batches of
 //! [`BATCH_BYTES_MAX`], half of what may be in flight. After some time with progress it leaves safe mode, without a
-//! restart; another death without progress after that leads back at once. Each relapse doubles the time.
+//! restart; another death soon after that leads back at once. Each relapse doubles the time.
 //!
 //! Takes the data directory, news of progress and the time. Never decides what progress is, and starts no thread.
 
@@ -22,9 +26,15 @@ use crate::agent::Sizes;
 
 /// After so many starts without progress the next one is in safe mode.
 const DEATHS_MAX: u32 = 3;
+/// After so many starts that did not last, it is as well, whatever progress they made: more, since whoever kills an agent
+/// in mid-stream a few times wants it to go on as before.
+const SOON_MAX: u32 = 5;
+/// A process that has lived so long and made progress has shown that it lasts.
+const LASTING: Duration = Duration::from_secs(60);
 /// Bytes of records in a batch, at most: no config may ask for less.
 const BATCH_BYTES_MAX: usize = 64 * 1024;
-/// How long safe mode lasts at least, and how long the agent then runs as usual until the deaths are forgotten.
+/// How long safe mode lasts at least. As long, and no shorter than [`LASTING`], the agent then runs as usual until the deaths
+/// are forgotten.
 const STAY: Duration = Duration::from_secs(10);
 /// Neither is longer.
 const STAY_MAX: Duration = Duration::from_secs(3600);
@@ -34,18 +44,34 @@ const NAME: &str = "starts";
 #[derive(Debug)]
 pub(crate) struct SafeMode {
     path: PathBuf,
-    deaths: u32,
+    /// Before this start.
+    deaths: Deaths,
     is_active: AtomicBool,
     stage: Mutex<Stage>,
+    /// When the process has shown that it lasts, if there is progress.
+    lasts_at: Instant,
     /// Told when safe mode is left.
     left: Notify,
+}
+
+/// Starts in a row that ended by a death.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deaths {
+    /// Without progress.
+    idle: u32,
+    /// Before they had shown that they last.
+    soon: u32,
 }
 
 /// What is still to be shown.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Any progress.
+    /// Any progress, and that the process lasts.
     Starting,
+    /// That it lasts.
+    Progressed,
+    /// Any progress.
+    Lasting,
     /// Progress in safe mode at this moment or later.
     Safe(Instant),
     /// Progress without safe mode at this moment or later.
@@ -54,37 +80,64 @@ enum Stage {
     Proven,
 }
 
+impl Deaths {
+    /// Of a file as [`Self::write`] makes it, or with one number, as earlier builds did.
+    fn read(path: &Path) -> Self {
+        let bytes = tailrace_files::read(path).unwrap_or_default();
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        let numbers: Result<Vec<u32>, _> = text.split_whitespace().map(str::parse).collect();
+        match numbers.as_deref() {
+            Ok(&[idle]) => Self { idle, soon: idle },
+            Ok(&[idle, soon]) => Self { idle, soon },
+            _ => Self::default(),
+        }
+    }
+
+    fn write(self, path: &Path) -> std::io::Result<()> {
+        use std::io::Write;
+        let mut file = tailrace_files::create(path)?;
+        writeln!(file, "{} {}", self.idle, self.soon)
+    }
+
+    fn and_one(self) -> Self {
+        Self {
+            idle: self.idle.saturating_add(1),
+            soon: self.soon.saturating_add(1),
+        }
+    }
+
+    /// How often safe mode did not help; `None` if there is no reason for it.
+    fn relapses(self) -> Option<u32> {
+        let idle = self.idle.checked_sub(DEATHS_MAX);
+        idle.max(self.soon.checked_sub(SOON_MAX))
+    }
+}
+
 impl SafeMode {
     /// Counts a start. Where the directory cannot be written nothing is counted.
     pub(crate) fn begin(data_dir: &Path, now: Instant) -> Self {
         let path = data_dir.join(NAME);
-        let deaths = tailrace_files::read(&path)
-            .ok()
-            .and_then(|bytes| std::str::from_utf8(&bytes).ok()?.trim().parse().ok())
-            .unwrap_or(0);
-        let is_active = deaths >= DEATHS_MAX;
-        if is_active {
+        let deaths = Deaths::read(&path);
+        let relapses = deaths.relapses();
+        if relapses.is_some() {
             warn!(
-                deaths,
-                "safe mode: the last starts ended without progress; one worker, small batches and half the memory, \
-                 until there is some"
+                deaths = deaths.idle.max(deaths.soon),
+                "safe mode: the last starts ended without progress or soon; one worker, small batches and half the \
+                 memory, until there is some for a while"
             );
         }
-        let started = tailrace_files::create(&path).and_then(|mut file| {
-            use std::io::Write;
-            writeln!(file, "{}", u32::saturating_add(deaths, 1))
-        });
-        if let Err(error) = started {
+        if let Err(error) = deaths.and_one().write(&path) {
             warn!(path = %path.display(), %error, "starts cannot be counted: safe mode will not be entered");
         }
         Self {
             path,
             deaths,
-            is_active: AtomicBool::new(is_active),
-            stage: Mutex::new(match is_active {
-                true => Stage::Safe(now + stay(deaths)),
-                false => Stage::Starting,
+            is_active: AtomicBool::new(relapses.is_some()),
+            stage: Mutex::new(match relapses {
+                Some(relapses) => Stage::Safe(now + stay(relapses)),
+                None => Stage::Starting,
             }),
+            lasts_at: now + LASTING,
             left: Notify::new(),
         }
     }
@@ -94,9 +147,10 @@ impl SafeMode {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// How many starts in a row ended without progress, if the agent is in safe mode.
+    /// How many starts in a row ended soon or without progress, if the agent is in safe mode.
     pub(crate) fn deaths(&self) -> Option<u32> {
-        self.is_active().then_some(self.deaths)
+        let deaths = self.deaths.idle.max(self.deaths.soon);
+        self.is_active().then_some(deaths)
     }
 
     /// What the machine affords now.
@@ -120,19 +174,48 @@ impl SafeMode {
         self.left.notified().await;
     }
 
+    /// The process lives at this moment: looked at again and again, and after [`Self::progressed`].
+    pub(crate) fn lives(&self, now: Instant) {
+        if now < self.lasts_at {
+            return;
+        }
+        let mut stage = self.stage();
+        match *stage {
+            Stage::Progressed => self.forget(&mut stage),
+            Stage::Starting => {
+                *stage = Stage::Lasting;
+                let soon = 0;
+                self.note(Deaths {
+                    soon,
+                    ..self.deaths.and_one()
+                });
+            }
+            Stage::Lasting | Stage::Safe(_) | Stage::OnTrial(_) | Stage::Proven => {}
+        }
+    }
+
     /// A checkpoint that settles more than the one before it is on disk.
     pub(crate) fn progressed(&self, now: Instant) {
         let mut stage = self.stage();
         match *stage {
             Stage::Safe(until) if now >= until => {
                 self.is_active.store(false, Ordering::Relaxed);
-                *stage = Stage::OnTrial(now + stay(self.deaths));
+                let stay = stay(self.deaths.relapses().unwrap_or_default());
+                *stage = Stage::OnTrial(now + stay.max(LASTING));
                 self.left.notify_one();
                 info!("safe mode has ended: there is progress");
             }
             Stage::OnTrial(until) if now >= until => self.forget(&mut stage),
-            Stage::Starting => self.forget(&mut stage),
-            Stage::Safe(_) | Stage::OnTrial(_) | Stage::Proven => {}
+            Stage::Lasting => self.forget(&mut stage),
+            Stage::Starting => {
+                *stage = Stage::Progressed;
+                let idle = 0;
+                self.note(Deaths {
+                    idle,
+                    ..self.deaths.and_one()
+                });
+            }
+            Stage::Progressed | Stage::Safe(_) | Stage::OnTrial(_) | Stage::Proven => {}
         }
     }
 
@@ -145,6 +228,12 @@ impl SafeMode {
         *stage = Stage::Proven;
         // On a disk that cannot be written it stays, and counts too much.
         let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// What is counted if the process dies now.
+    fn note(&self, deaths: Deaths) {
+        // On a disk that cannot be written the count stays, and is too high.
+        let _ = deaths.write(&self.path);
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
@@ -160,9 +249,8 @@ fn reduced(sizes: Sizes) -> Sizes {
     }
 }
 
-/// How long safe mode lasts after so many deaths.
-fn stay(deaths: u32) -> Duration {
-    let relapses = deaths.saturating_sub(DEATHS_MAX);
+/// How long safe mode lasts after so many relapses.
+fn stay(relapses: u32) -> Duration {
     let factor = 1_u32.checked_shl(relapses).unwrap_or(u32::MAX);
     STAY.saturating_mul(factor).min(STAY_MAX)
 }
@@ -188,9 +276,11 @@ mod tests {
             SafeMode::begin(self.dir.path(), self.now)
         }
 
-        fn count(&self) -> Option<u32> {
+        /// Without progress, and soon.
+        fn count(&self) -> Option<(u32, u32)> {
             let text = std::fs::read_to_string(self.dir.path().join(NAME)).ok()?;
-            Some(text.trim().parse().unwrap())
+            let (idle, soon) = text.trim().split_once(' ').unwrap();
+            Some((idle.parse().unwrap(), soon.parse().unwrap()))
         }
 
         fn wait(&mut self, time: Duration) {
@@ -221,16 +311,23 @@ mod tests {
     }
 
     #[test]
-    fn progress_or_an_end_makes_up_for_deaths() {
-        let bench = Bench::new();
-        for ends in [SafeMode::ended, |start: &SafeMode| {
-            start.progressed(Instant::now())
-        }] {
+    fn lasting_progress_or_an_end_makes_up_for_deaths() {
+        let mut bench = Bench::new();
+        for ends in [true, false] {
             for _ in 0..3 {
                 bench.start();
                 bench.start();
-                assert_eq!(bench.count(), Some(2));
-                ends(&bench.start());
+                assert_eq!(bench.count(), Some((2, 2)));
+                let start = bench.start();
+                match ends {
+                    true => start.ended(),
+                    false => {
+                        start.progressed(bench.now);
+                        assert_eq!(bench.count(), Some((0, 3)));
+                        bench.wait(LASTING);
+                        start.lives(bench.now);
+                    }
+                }
                 assert_eq!(bench.count(), None);
             }
         }
@@ -240,6 +337,49 @@ mod tests {
         assert!(start.is_active());
         start.ended();
         assert!(!bench.start().is_active());
+    }
+
+    #[test]
+    fn a_neighbour_that_progresses_before_each_death_hides_none() {
+        let mut bench = Bench::new();
+        for deaths in 1..=SOON_MAX {
+            let start = bench.start();
+            assert!(!start.is_active());
+            start.progressed(bench.now);
+            bench.wait(LASTING - Duration::from_nanos(1));
+            start.lives(bench.now);
+            start.progressed(bench.now);
+            assert_eq!(bench.count(), Some((0, deaths)));
+        }
+        let start = bench.start();
+        assert_eq!(start.deaths(), Some(SOON_MAX));
+        // It is left with progress, and one more death within a minute leads back to it.
+        bench.wait(STAY);
+        start.progressed(bench.now);
+        assert!(!start.is_active());
+        bench.wait(LASTING - Duration::from_nanos(1));
+        start.progressed(bench.now);
+        assert!(bench.start().is_active());
+    }
+
+    #[test]
+    fn whoever_lives_long_without_anything_to_do_did_not_die_soon() {
+        let mut bench = Bench::new();
+        for idle in 1..=DEATHS_MAX {
+            let start = bench.start();
+            bench.wait(LASTING);
+            start.lives(bench.now);
+            start.lives(bench.now);
+            assert_eq!(bench.count(), Some((idle, 0)));
+        }
+        let start = bench.start();
+        assert!(start.is_active(), "none of them had any progress");
+        start.ended();
+        let start = bench.start();
+        bench.wait(LASTING);
+        start.lives(bench.now);
+        start.progressed(bench.now);
+        assert_eq!(bench.count(), None);
     }
 
     #[test]
@@ -264,7 +404,10 @@ mod tests {
         let start = bench.start();
         bench.wait(STAY * 8);
         start.progressed(bench.now);
-        bench.wait(STAY * 8);
+        bench.wait(STAY * 8 - Duration::from_nanos(1));
+        start.progressed(bench.now);
+        assert!(bench.count().is_some());
+        bench.wait(Duration::from_nanos(1));
         start.progressed(bench.now);
         assert_eq!(bench.count(), None);
         assert!(!bench.start().is_active());
@@ -274,16 +417,30 @@ mod tests {
     #[test]
     fn a_count_that_is_no_number_counts_as_none() {
         let bench = Bench::new();
-        for text in [&b""[..], b"x", b"-1", b"99999999999", b"\xff"] {
-            std::fs::write(bench.dir.path().join(NAME), text).unwrap();
+        let write = |text: &[u8]| std::fs::write(bench.dir.path().join(NAME), text).unwrap();
+        for text in [
+            &b""[..],
+            b"x",
+            b"-1",
+            b"99999999999",
+            b"\xff",
+            b"1 2 3",
+            b"4 x",
+        ] {
+            write(text);
             assert!(!bench.start().is_active());
-            assert_eq!(bench.count(), Some(1));
+            assert_eq!(bench.count(), Some((1, 1)));
         }
-        std::fs::write(bench.dir.path().join(NAME), u32::MAX.to_string()).unwrap();
+        // As earlier builds wrote it.
+        write(b"2\n");
+        assert!(!bench.start().is_active());
+        assert_eq!(bench.count(), Some((3, 3)));
+        write(format!("{} 0", u32::MAX).as_bytes());
         assert!(bench.start().is_active());
-        assert_eq!(bench.count(), Some(u32::MAX));
+        assert_eq!(bench.count(), Some((u32::MAX, 1)));
         let nowhere = SafeMode::begin(&bench.dir.path().join("none"), bench.now);
         assert!(!nowhere.is_active());
         nowhere.progressed(bench.now);
+        nowhere.lives(bench.now + LASTING);
     }
 }

@@ -19,9 +19,9 @@
 //! So a restart that reads from the watermark reads every byte that was not settled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailrace_input::FileId;
 
@@ -78,7 +78,7 @@ pub(crate) struct Opening {
     /// Generation of the file: grows by one with each truncation.
     pub generation: u32,
     /// Path at opening.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
     /// First byte that will be read.
     pub offset: u64,
     /// Size of the file at opening, in bytes.
@@ -107,7 +107,7 @@ pub(crate) struct Mark {
     /// Generation of the file.
     pub generation: u32,
     /// Path at opening.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
     /// Index of the output.
     pub output: usize,
     /// Lowest byte not settled for this output.
@@ -336,7 +336,7 @@ impl Tracker {
     pub(crate) fn path(&self, slot: Slot) -> Option<PathBuf> {
         self.lock()
             .get(&slot)
-            .map(|source| source.opening.path.clone())
+            .map(|source| source.opening.path.to_path_buf())
     }
 
     /// What identifies the file of a source: none where it is no file.
@@ -430,7 +430,7 @@ impl Tracker {
             level: view.head.is_level_with(source.head),
             holds_more: view.head.framed_to == source.head.framed_to
                 && view.head.settles_to() < source.head.settles_to(),
-            path: source.opening.path.clone(),
+            path: source.opening.path.to_path_buf(),
             continues: source.continues,
         })
     }
@@ -576,7 +576,7 @@ impl Tracker {
     }
 
     /// The file has another name.
-    pub(crate) fn rename(&self, slot: Slot, path: PathBuf) {
+    pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>) {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.opening.path = path;
             self.changed(slot);
@@ -645,7 +645,7 @@ impl Tracker {
     /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.
     pub(crate) fn lags(&self, max: usize) -> Vec<SourceLag> {
         let lag = |source: &Source| SourceLag {
-            path: source.opening.path.clone(),
+            path: source.opening.path.to_path_buf(),
             size: source.size,
             read_to: source.read_to,
             watermark: source.lowest(),

@@ -272,7 +272,7 @@ fn readiness(shared: &Shared) -> Response {
         "ready": ready,
         "reason": redacted(&reason),
         "safe_mode": shared.view.safe_mode().map(|deaths| {
-            format!("the last {deaths} starts ended without progress: one worker, small batches, half the memory")
+            format!("the last {deaths} starts ended soon or without progress: one worker, small batches, half the memory")
         }),
         "denied": denied,
         "outputs": outputs,

@@ -4,7 +4,6 @@
 //! the whole state anew. Never leaves the disk without a state that can be read.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::time::SystemTime;
 
 use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, Loaded, NAME, PREVIOUS, wire};
@@ -103,15 +102,15 @@ impl Store {
     }
 
     fn append(&self, mut journal: Journal) -> Result<Journal, Error> {
-        let line = wire::encode_changes(&self.checkpoint, &journal.base);
-        let written = journal.file.write_all(&line);
-        written
-            .and_then(|()| journal.file.sync_data())
-            .map_err(|source| Kind::Write {
-                path: self.dir.path().join(JOURNAL),
-                source,
-            })?;
-        journal.bytes += line.len() as u64;
+        let addition = wire::Addition::of(&self.checkpoint, &journal.base);
+        let written = addition.write(&mut journal.file).and_then(|bytes| {
+            journal.file.sync_data()?;
+            Ok(bytes)
+        });
+        journal.bytes += written.map_err(|source| Kind::Write {
+            path: self.dir.path().join(JOURNAL),
+            source,
+        })?;
         Ok(journal)
     }
 

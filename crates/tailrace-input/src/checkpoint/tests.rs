@@ -87,6 +87,7 @@ fn every_version_is_read_by_every_build() {
         .files
         .values_mut()
     {
+        let file = Arc::make_mut(file);
         file.born = 0;
         file.tail = Tail::default();
     }
@@ -106,8 +107,11 @@ fn every_version_is_read_by_every_build() {
     let mut written = sample_changed();
     written.pipelines.get_mut("web").unwrap().changed =
         [FileKey::new(id(1), 0), FileKey::new(id(2), 3)].into();
+    let mut added = Vec::new();
+    let addition = wire::Addition::of(&written, &base.checksum);
+    assert_eq!(addition.write(&mut added).unwrap(), line.len() as u64);
     assert_eq!(
-        String::from_utf8(wire::encode_changes(&written, &base.checksum)).unwrap(),
+        String::from_utf8(added).unwrap(),
         String::from_utf8_lossy(line)
     );
 }
@@ -612,4 +616,19 @@ fn what_was_read_of_files_that_are_gone_is_kept_for_a_while() {
     let known = files.known();
     assert!(known.files.len() <= 4096 && known.files.last() == Some(&id(4999)));
     assert!(known.since > 1_700_000_000_000);
+}
+
+#[test]
+fn the_path_of_a_file_is_in_memory_once() {
+    let mut state = PipelineState::default();
+    let path: Arc<Path> = Path::new("/var/log/a.log").into();
+    for output in ["otlp", "file"] {
+        let at = watermark(5, 1);
+        state
+            .set(output, id(1), 0, Arc::clone(&path), 5, at)
+            .unwrap();
+    }
+    let entries = state.resume(&["otlp"]);
+    assert!(Arc::ptr_eq(&entries[0].path, &path));
+    assert_eq!(Arc::strong_count(&path), 3);
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -137,7 +138,7 @@ impl Serialize for Changed<'_> {
 }
 
 /// A list of [`File`], without a second copy of a whole state in memory.
-struct Files<'a>(Cow<'a, BTreeMap<FileKey, FileState>>);
+struct Files<'a>(Cow<'a, BTreeMap<FileKey, Arc<FileState>>>);
 
 impl Serialize for Files<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -149,7 +150,7 @@ impl<'de> Deserialize<'de> for Files<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = BTreeMap<FileKey, FileState>;
+            type Value = BTreeMap<FileKey, Arc<FileState>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of files")
@@ -256,11 +257,7 @@ impl Whole<'_> {
                 .map(|(name, state)| (name.clone(), Pipeline::from(state)))
                 .collect(),
         };
-        let mut hashed = Hashed {
-            hash: Xxh3::with_seed(VERSION.into()),
-            bytes: 0,
-        };
-        write_json(&mut hashed, &body).expect("strings and integers are JSON");
+        let hashed = Hashed::of(&body);
         Whole {
             checksum: hex(hashed.hash.digest()),
             bytes: hashed.bytes,
@@ -270,26 +267,31 @@ impl Whole<'_> {
 
     pub(super) fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let checksum = &self.checksum;
-        write!(
-            out,
-            "{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":"
-        )?;
-        write_json(out, &self.body)?;
-        out.write_all(b"}\n")
+        let whole = Framed {
+            head: format!("{{\"version\":{VERSION},\"checksum\":\"{checksum}\",\"body\":"),
+            body: &self.body,
+        };
+        whole.write(out)
     }
-}
-
-/// What is written in small pieces in large ones.
-fn write_json(out: &mut dyn io::Write, body: &impl Serialize) -> io::Result<()> {
-    let mut out = io::BufWriter::with_capacity(64 * 1024, out);
-    serde_json::to_writer(&mut out, body)?;
-    io::Write::flush(&mut out)
 }
 
 /// Hashes what is written.
 struct Hashed {
     hash: Xxh3,
     bytes: u64,
+}
+
+impl Hashed {
+    fn of(body: &impl Serialize) -> Self {
+        let hashed = Self {
+            hash: Xxh3::with_seed(VERSION.into()),
+            bytes: 0,
+        };
+        let mut out = io::BufWriter::with_capacity(64 * 1024, hashed);
+        serde_json::to_writer(&mut out, body).expect("strings and integers are JSON");
+        let hashed = out.into_inner().map_err(|_| ());
+        hashed.expect("hashing does not fail")
+    }
 }
 
 impl io::Write for Hashed {
@@ -312,61 +314,83 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> (Vec<u8>, String) {
     (bytes, whole.checksum)
 }
 
-/// What changed, as a line of the journal of a whole state.
-pub(super) fn encode_changes(checkpoint: &Checkpoint, base: &str) -> Vec<u8> {
-    fn changed(state: &PipelineState) -> PipelineChanges<Changed<'_>> {
-        let is_removed = |key: &&FileKey| !state.files.contains_key(*key);
-        let triple = |key: &FileKey| (key.device, key.inode, key.generation);
-        let removed = state.changed.iter().filter(is_removed);
-        PipelineChanges {
-            retired: counts_to_wire(&state.retired),
-            removed: removed.map(triple).collect(),
-            gone_since: state.gone.since,
-            gone: state.gone.unwritten().map(GoneFile::from).collect(),
-            files: Changed(state),
-        }
-    }
-    let pipelines = checkpoint.pipelines.iter();
-    let changes = Changes {
-        base: base.to_owned(),
-        pipelines: pipelines
-            .filter(|(_, state)| !state.changed.is_empty())
-            .map(|(name, state)| (name.clone(), changed(state)))
-            .collect(),
-    };
-    let (line, _) = sealed("{", &changes);
-    line
+/// What changed since the last line of the journal, ready to be written: made file by file, as a whole state is.
+pub(super) struct Addition<'a> {
+    changes: Changes<Changed<'a>>,
+    checksum: String,
 }
 
-/// A line that begins with `start` and goes on with a checksum and the body; and that checksum.
-fn sealed(start: &str, body: &impl Serialize) -> (Vec<u8>, String) {
-    let head =
-        |checksum: &str| format!("{start}\"checksum\":\"{checksum}\",\"body\":").into_bytes();
-    // A vector that grows while it is written would take twice the memory.
-    let mut counted = Counted(0);
-    serde_json::to_writer(&mut counted, body).expect("strings and integers are JSON");
-    // The checksum is as long as any.
-    let mut bytes = head(&zero());
-    let at = bytes.len();
-    bytes.reserve_exact(counted.0 + 2);
-    serde_json::to_writer(&mut bytes, body).expect("strings and integers are JSON");
-    let checksum = checksum(VERSION, &bytes[at..]);
-    bytes[..at].copy_from_slice(&head(&checksum));
-    bytes.extend_from_slice(b"}\n");
-    (bytes, checksum)
+impl Addition<'_> {
+    /// What changed, as a line of the journal of a whole state.
+    pub(super) fn of<'a>(checkpoint: &'a Checkpoint, base: &str) -> Addition<'a> {
+        fn changed(state: &PipelineState) -> PipelineChanges<Changed<'_>> {
+            let is_removed = |key: &&FileKey| !state.files.contains_key(*key);
+            let triple = |key: &FileKey| (key.device, key.inode, key.generation);
+            let removed = state.changed.iter().filter(is_removed);
+            PipelineChanges {
+                retired: counts_to_wire(&state.retired),
+                removed: removed.map(triple).collect(),
+                gone_since: state.gone.since,
+                gone: state.gone.unwritten().map(GoneFile::from).collect(),
+                files: Changed(state),
+            }
+        }
+        let pipelines = checkpoint.pipelines.iter();
+        let changes = Changes {
+            base: base.to_owned(),
+            pipelines: pipelines
+                .filter(|(_, state)| !state.changed.is_empty())
+                .map(|(name, state)| (name.clone(), changed(state)))
+                .collect(),
+        };
+        let checksum = hex(Hashed::of(&changes).hash.digest());
+        Addition { changes, checksum }
+    }
+
+    /// Writes the line. Gives how long it is.
+    pub(super) fn write(&self, out: &mut dyn io::Write) -> io::Result<u64> {
+        let mut out = Counted { out, bytes: 0 };
+        let checksum = &self.checksum;
+        let line = Framed {
+            head: format!("{{\"checksum\":\"{checksum}\",\"body\":"),
+            body: &self.changes,
+        };
+        line.write(&mut out)?;
+        Ok(out.bytes)
+    }
+}
+
+/// A body, what stands before it, and the end of a line.
+struct Framed<'a, B> {
+    head: String,
+    body: &'a B,
+}
+
+impl<B: Serialize> Framed<'_, B> {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut out = io::BufWriter::with_capacity(64 * 1024, out);
+        io::Write::write_all(&mut out, self.head.as_bytes())?;
+        serde_json::to_writer(&mut out, self.body)?;
+        io::Write::write_all(&mut out, b"}\n")?;
+        io::Write::flush(&mut out)
+    }
 }
 
 /// Counts what is written.
-struct Counted(usize);
+struct Counted<'a> {
+    out: &'a mut dyn io::Write,
+    bytes: u64,
+}
 
-impl io::Write for Counted {
+impl io::Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.out.flush()
     }
 }
 
@@ -524,7 +548,7 @@ impl GoneFile {
 
 impl File {
     fn new(key: &FileKey, file: &FileState) -> Self {
-        let output = |(output, at): &(Box<str>, Watermark)| {
+        let output = |(output, at): (&str, Watermark)| {
             let Counts {
                 delivered,
                 filtered,
@@ -540,7 +564,7 @@ impl File {
                 dead_lettered,
                 dropped,
             };
-            (output.clone(), at)
+            (output.into(), at)
         };
         Self {
             device: key.device,
@@ -558,7 +582,7 @@ impl File {
         }
     }
 
-    fn read(self) -> Result<(FileKey, FileState), Failure> {
+    fn read(self) -> Result<(FileKey, Arc<FileState>), Failure> {
         let key = FileKey {
             device: self.device,
             inode: self.inode,
@@ -566,7 +590,8 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let output = |(output, at): (Box<str>, Output)| {
+        let mut outputs = super::Marks::default();
+        for (output, at) in self.outputs.0 {
             let counts = Counts {
                 delivered: at.delivered,
                 filtered: at.filtered,
@@ -575,11 +600,8 @@ impl File {
                 dropped: at.dropped,
             };
             let offset = at.offset;
-            (output, Watermark { offset, counts })
-        };
-        let mut outputs: Vec<_> = self.outputs.0.into_iter().map(output).collect();
-        outputs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        outputs.shrink_to_fit();
+            outputs.set(&output, Watermark { offset, counts });
+        }
         let state = FileState {
             born: self.born,
             fingerprint: Fingerprint {
@@ -595,7 +617,7 @@ impl File {
             size: self.size,
             outputs,
         };
-        Ok((key, state))
+        Ok((key, Arc::new(state)))
     }
 }
 

@@ -84,10 +84,13 @@ impl Follower {
             let Some(file) = &mut self.files[slot as usize] else {
                 continue;
             };
-            file.timer = None;
-            match file.due {
+            let Some(pace) = file.pace_if_any() else {
+                continue;
+            };
+            pace.timer = None;
+            match pace.due {
                 Some(due) if due <= now => {
-                    file.due = None;
+                    pace.due = None;
                     self.mark_ready(slot);
                 }
                 Some(due) => self.set_due(slot, due),
@@ -99,7 +102,8 @@ impl Follower {
     /// Walks the globs and looks at every known file. Gives which globs matched.
     pub(super) fn sweep(&mut self) -> Vec<bool> {
         let begin = Instant::now();
-        self.tick += 1;
+        // Never the mark of what lasts.
+        self.tick = (self.tick + 1) % u32::MAX;
         self.rotated.clear();
         let swept_at = std::mem::replace(&mut self.swept_at, now_ns());
         if self.is_new {
@@ -135,7 +139,7 @@ impl Follower {
         self.find_missed();
         let tick = self.tick;
         self.problems
-            .retain(|_, (_, seen)| *seen == tick || *seen == u64::MAX);
+            .retain(|_, (_, seen)| *seen == tick || *seen == u32::MAX);
         self.denied.retain(|path| self.problems.contains_key(path));
         self.forget_links();
         self.last_sweep = (begin, begin.elapsed());
@@ -162,7 +166,7 @@ impl Follower {
     pub(super) fn lasting_problem(&mut self, path: &Path, message: String) {
         self.problem(path, message);
         if let Some((_, tick)) = self.problems.get_mut(path) {
-            *tick = u64::MAX;
+            *tick = u32::MAX;
         }
     }
 
@@ -191,7 +195,7 @@ impl Follower {
             if nameless && !self.look_for(slot) {
                 if let Some(file) = &mut self.files[slot as usize] {
                     file.gone = true;
-                    file.active = Instant::now();
+                    file.was_active();
                 }
                 self.hold_deleted(slot);
                 self.mark_ready(slot);
@@ -452,8 +456,9 @@ impl Follower {
     fn was_written_to(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
             && !file.queued
+            && let Some(pace) = file.pace_if_any()
         {
-            file.growth.seen_to(self.drained_at);
+            pace.growth.seen_to(self.drained_at);
         }
         self.mark_ready(slot);
     }
@@ -497,7 +502,7 @@ impl Follower {
             if file.told {
                 self.pending.push(FileEvent::Renamed {
                     source: file.source,
-                    path: path.to_owned(),
+                    path: Arc::clone(&file.path),
                 });
             }
         }
@@ -652,11 +657,11 @@ impl Follower {
             return;
         }
         file.path = Arc::clone(first);
-        file.active = Instant::now();
+        file.was_active();
         if file.told {
             self.pending.push(FileEvent::Renamed {
                 source: file.source,
-                path: file.path.to_path_buf(),
+                path: Arc::clone(&file.path),
             });
         }
         if !file.wanted {

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,9 +18,57 @@ use crate::gzip;
 use crate::identity::Inode;
 use crate::meta::Meta;
 
-/// The files of one path, oldest first: birth time, whether it was found under the path itself, number, slot.
+/// A file of one path, in the order of age: birth time, whether it was found under the path itself, number, slot.
 /// A birth time is no finer than the kernel's tick, and what was rotated away is the older one.
-pub(super) type Lineage = Vec<(u64, bool, SourceId, u32)>;
+type Entry = (u64, bool, SourceId, u32);
+
+/// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
+pub(super) enum Lineage {
+    One(Entry),
+    Many(Vec<Entry>),
+}
+
+impl Default for Lineage {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl Deref for Lineage {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        match self {
+            Self::One(entry) => std::slice::from_ref(entry),
+            Self::Many(entries) => entries,
+        }
+    }
+}
+
+impl Lineage {
+    fn insert(&mut self, at: usize, entry: Entry) {
+        *self = match std::mem::take(self) {
+            Self::One(one) => {
+                let mut entries = vec![one];
+                entries.insert(at, entry);
+                Self::Many(entries)
+            }
+            Self::Many(entries) if entries.is_empty() => Self::One(entry),
+            Self::Many(mut entries) => {
+                entries.insert(at, entry);
+                Self::Many(entries)
+            }
+        };
+    }
+
+    fn remove(&mut self, slot: u32) {
+        match self {
+            Self::One(entry) if entry.3 == slot => *self = Self::default(),
+            Self::One(_) => {}
+            Self::Many(entries) => entries.retain(|known| known.3 != slot),
+        }
+    }
+}
 
 /// What was known of a path: when a file was made that had it.
 pub(super) type Known = (PathBuf, u64);
@@ -34,8 +83,6 @@ impl Follower {
         let entry = (file.born, is_current, file.number, slot);
         let lineage = self.lineages.entry(Arc::clone(&file.origin)).or_default();
         let at = lineage.partition_point(|known| *known < entry);
-        // Nearly all have one file.
-        lineage.reserve_exact(1);
         lineage.insert(at, entry);
         // A file that is found late is waited for as well.
         let awaited = if at + 1 == lineage.len() { at } else { at + 1 };
@@ -58,7 +105,11 @@ impl Follower {
         if file.chunked {
             return false;
         }
-        let older = self.lineages.get(&file.origin).into_iter().flatten();
+        let older = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let mut older = older.take_while(|known| known.3 != slot);
         older.any(|known| {
             let known = &self.files[known.3 as usize];
@@ -71,7 +122,10 @@ impl Follower {
     pub(super) fn find_overtaking(&mut self) {
         for entry in std::mem::take(&mut self.read_and_gone) {
             let before = self.lineages.get(self.origin_of(&entry.path).as_path());
-            let mut before = before.into_iter().flatten().map(|known| (known.0, known.3));
+            let mut before = before
+                .into_iter()
+                .flat_map(|known| known.iter())
+                .map(|known| (known.0, known.3));
             let is_behind = |slot| {
                 let file = self.files[slot as usize].as_ref();
                 file.is_some_and(|file| file.unread() > 0 || file.twin.is_some())
@@ -124,7 +178,11 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        let lineage = self.lineages.get(&file.origin).into_iter().flatten();
+        let lineage = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let younger = lineage.skip_while(|known| known.3 != slot).skip(1);
         let mut younger = younger.filter_map(|known| self.files[known.3 as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
@@ -153,7 +211,11 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let lineage = self.lineages.get(&file.origin).into_iter().flatten();
+        let lineage = self
+            .lineages
+            .get(&file.origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let younger: Vec<u32> = lineage
             .skip_while(|known| known.3 != slot)
             .skip(1)
@@ -171,7 +233,7 @@ impl Follower {
             return;
         };
         if let Some(lineage) = self.lineages.get_mut(&file.origin) {
-            lineage.retain(|known| known.3 != slot);
+            lineage.remove(slot);
             if lineage.is_empty() {
                 self.lineages.remove(&file.origin);
             }

@@ -15,6 +15,7 @@ use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason};
 use crate::file::{File, Open, Slice, Stat};
+use crate::growth::Growth;
 use crate::identity::FileId;
 
 /// About how many events one read gives, so that a caller with many files gets to act on them.
@@ -134,7 +135,7 @@ impl Follower {
         note_size(file, stat.size, events);
         let more = bytes > 0 && file.offset < file.size;
         if bytes > 0 {
-            file.active = Instant::now();
+            file.was_active();
             self.give_chunk(slot, offset, start..start + bytes, events);
         }
         Ok(more || self.rest(slot, events))
@@ -257,10 +258,10 @@ impl Follower {
             return false;
         };
         let now = Instant::now();
-        let quiet = now.saturating_duration_since(file.active);
+        let quiet = now.saturating_duration_since(file.active());
         if file.gone || !file.wanted {
             if quiet < linger {
-                let due = file.active + linger;
+                let due = file.active() + linger;
                 self.set_due(slot, due);
             } else if !file.gone && goes_on_later {
                 self.close(slot);
@@ -281,7 +282,7 @@ impl Follower {
                 self.close_for_idleness(slot);
                 return false;
             }
-            let due = file.active + idle_close;
+            let due = file.active() + idle_close;
             self.set_due(slot, due);
         }
         if let Some(file) = &mut self.files[slot as usize]
@@ -371,7 +372,7 @@ impl Follower {
         let id = file.id();
         file.has_copy = false;
         file.begin_again(source, generation);
-        file.active = Instant::now();
+        file.was_active();
         self.by_source.insert(source, slot);
         self.note_ended(id);
         true
@@ -456,7 +457,7 @@ impl Follower {
             file.source = source;
             // A file that was put to rest goes on where it was, in the middle of its life.
             file.chunked = !file.flushed;
-            file.active = Instant::now();
+            file.was_active();
             self.by_source.insert(source, slot);
         }
         self.tell_opened(slot, size, false, events);
@@ -502,7 +503,7 @@ impl Follower {
         if size < file.size {
             tell_lost(file, file.size - size, LossReason::Truncated, events);
         }
-        file.growth.look(Instant::now(), 0);
+        file.pace().growth.look(Instant::now(), 0);
         file.size = size;
         file.paused |= self.config.opens_paused && !file.told;
         file.told = true;
@@ -511,7 +512,7 @@ impl Follower {
             source: file.source,
             id: file.id(),
             generation: file.generation,
-            path: file.path.to_path_buf(),
+            path: Arc::clone(&file.path),
             offset: file.offset,
             mid_line,
             size,
@@ -529,9 +530,13 @@ impl Follower {
 
     fn close_for_idleness(&mut self, slot: u32) {
         self.close(slot);
-        if let Some(file) = &self.files[slot as usize]
+        if let Some(file) = &mut self.files[slot as usize]
             && file.is_dormant()
         {
+            // It is looked at again when it changes.
+            if let Some(pace) = file.pace_if_any() {
+                pace.due = None;
+            }
             self.dormant.push(file.source);
         }
     }
@@ -571,9 +576,10 @@ impl Follower {
 
     fn recovered(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
-            && file.backoff > Duration::ZERO
+            && let Some(pace) = file.pace_if_any()
+            && pace.backoff > Duration::ZERO
         {
-            file.backoff = Duration::ZERO;
+            pace.backoff = Duration::ZERO;
             self.problems.remove(&*file.path);
         }
     }
@@ -589,8 +595,9 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
-        file.backoff = (file.backoff * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
-        let (due, path) = (Instant::now() + file.backoff, file.path.clone());
+        let pace = file.pace();
+        pace.backoff = (pace.backoff * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
+        let (due, path) = (Instant::now() + pace.backoff, file.path.clone());
         if !file.names.is_empty() {
             self.close(slot);
         }
@@ -609,9 +616,10 @@ impl Follower {
 
     pub(super) fn set_due(&mut self, slot: u32, due: Instant) {
         if let Some(file) = &mut self.files[slot as usize] {
-            file.due = Some(due);
-            if file.timer.is_none_or(|timer| due < timer) {
-                file.timer = Some(due);
+            let pace = file.pace();
+            pace.due = Some(due);
+            if pace.timer.is_none_or(|timer| due < timer) {
+                pace.timer = Some(due);
                 self.timers.set(due, slot);
             }
         }
@@ -620,14 +628,14 @@ impl Follower {
 
 fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
     let grown = size.saturating_sub(file.size);
-    file.growth.look(Instant::now(), grown);
+    file.pace().growth.look(Instant::now(), grown);
     if size < file.size {
         // Cut, but not below what was read: only unread bytes are gone.
         tell_lost(file, file.size - size, LossReason::Truncated, events);
     }
     if size != file.size {
         file.size = size;
-        file.active = Instant::now();
+        file.was_active();
         if file.told {
             events.push(FileEvent::Grown {
                 source: file.source,
@@ -649,7 +657,8 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
 fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
     let is_other_file = file.alien && file.born != 0;
     if file.listed && !is_other_file {
-        let (unseen, bytes_max) = file.growth.unseen(Instant::now());
+        let seen = |growth: &Growth| growth.unseen(Instant::now());
+        let (unseen, bytes_max) = file.growth().map_or((None, None), seen);
         events.push(FileEvent::Truncated {
             path: file.path.to_path_buf(),
             unseen,

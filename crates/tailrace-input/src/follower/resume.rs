@@ -17,38 +17,88 @@ use crate::file::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
 
-impl Follower {
-    pub(super) fn take_resume(&mut self, resume: Vec<Resume>) {
-        for entry in resume {
-            let entries = self.resume.entry(Inode::from(entry.id));
-            // Nearly all have one entry.
-            let entries = entries.or_insert_with(|| Vec::with_capacity(1));
-            entries.push(entry);
-        }
-        for entries in self.resume.values_mut() {
-            entries.sort_by_key(|entry| entry.generation);
-        }
+/// Resume entries that no file has claimed: of very many files they are much of what a start needs, so they stay where
+/// they are.
+#[derive(Default)]
+pub(super) struct Unclaimed {
+    /// By inode and generation.
+    entries: Vec<Resume>,
+    /// Which of them were claimed.
+    is_taken: Vec<bool>,
+}
+
+impl Unclaimed {
+    pub(super) fn new(mut entries: Vec<Resume>) -> Self {
+        entries.sort_by_key(|entry| (Inode::from(entry.id), entry.generation));
+        let is_taken = vec![false; entries.len()];
+        Self { entries, is_taken }
     }
 
+    /// Those of an inode that are left, the latest generation last.
+    fn of(&self, inode: Inode) -> impl DoubleEndedIterator<Item = usize> {
+        let inode_at = |entry: &Resume| Inode::from(entry.id);
+        let from = self
+            .entries
+            .partition_point(|entry| inode_at(entry) < inode);
+        let same = self.entries[from..].partition_point(|entry| inode_at(entry) == inode);
+        (from..from + same).filter(|&at| !self.is_taken[at])
+    }
+
+    fn has(&self, inode: Inode) -> bool {
+        self.of(inode).next().is_some()
+    }
+
+    /// Takes all of an inode.
+    fn take_all(&mut self, inode: Inode) -> Vec<Resume> {
+        let all: Vec<usize> = self.of(inode).collect();
+        for &at in &all {
+            self.is_taken[at] = true;
+        }
+        all.into_iter().map(|at| self.entries[at].clone()).collect()
+    }
+
+    /// Takes one generation of an inode; and whether it was the latest.
+    fn take(&mut self, inode: Inode, generation: u32) -> Option<(Resume, bool)> {
+        let latest = self.of(inode).next_back()?;
+        let at = self
+            .of(inode)
+            .find(|&at| self.entries[at].generation == generation)?;
+        self.is_taken[at] = true;
+        Some((self.entries[at].clone(), at == latest))
+    }
+
+    /// What is left.
+    fn rest(&self) -> Vec<Resume> {
+        let entries = self.entries.iter().zip(&self.is_taken);
+        let left = entries.filter(|(_, is_taken)| !**is_taken);
+        left.map(|(entry, _)| entry.clone()).collect()
+    }
+
+    /// All entries that there were.
+    pub(super) fn into_entries(self) -> Vec<Resume> {
+        self.entries
+    }
+}
+
+impl Follower {
     /// The paths of the input that belong to files which are not where they were.
-    pub(super) fn origins(&self, known: Vec<(Arc<Path>, Inode, u64)>) -> Vec<Known> {
-        let moved = known.into_iter().filter(|(path, inode, born)| {
+    pub(super) fn origins(&self, known: &[Resume]) -> Vec<Known> {
+        let moved = known.iter().filter(|entry| {
             let now = self
                 .by_path
-                .get(path)
+                .get(&entry.path)
                 .and_then(|&slot| self.files[slot as usize].as_ref());
-            now.is_none_or(|file| (file.inode, file.born) != (*inode, *born))
+            let known = (Inode::from(entry.id), entry.id.born);
+            now.is_none_or(|file| (file.inode, file.born) != known)
         });
-        let origin = |(path, _, born): (Arc<Path>, Inode, u64)| (self.origin_of(&path), born);
+        let origin = |entry: &Resume| (self.origin_of(&entry.path), entry.id.born);
         moved.map(origin).collect()
     }
 
     /// Gives a new file the place where its latest generation was left. True if it is read to its
     /// end as far as its size tells.
     pub(super) fn claim_resume(&mut self, file: &mut File, meta: &Meta) -> bool {
-        let Some(mut entries) = self.resume.remove(&file.inode) else {
-            return false;
-        };
+        let mut entries = self.resume.take_all(file.inode);
         let Some(latest) = entries.pop() else {
             return false;
         };
@@ -94,15 +144,11 @@ impl Follower {
     /// directory; the rest are gone.
     pub(super) fn resume_unclaimed(&mut self) {
         let mut listings: HashMap<PathBuf, HashMap<u64, PathBuf>> = HashMap::new();
-        let mut entries: Vec<Resume> = std::mem::take(&mut self.resume)
-            .into_values()
-            .flatten()
-            .collect();
+        let mut entries = self.resume.rest();
         entries.sort_by(|a, b| (&a.path, a.generation).cmp(&(&b.path, b.generation)));
-        self.take_resume(entries.clone());
         for entry in &entries {
             let inode = Inode::from(entry.id);
-            if !self.resume.contains_key(&inode) {
+            if !self.resume.has(inode) {
                 continue;
             }
             let path = [Some(entry.path.to_path_buf()), listed(&mut listings, entry)]
@@ -121,18 +167,9 @@ impl Follower {
                 self.appeared(&path, true);
             }
             // Other files that had the inode, or have it now, are looked for by themselves.
-            let Some(entries) = self.resume.get_mut(&inode) else {
+            let Some((entry, is_latest)) = self.resume.take(inode, entry.generation) else {
                 continue;
             };
-            let at = |known: &Resume| known.generation == entry.generation;
-            let Some(at) = entries.iter().position(at) else {
-                continue;
-            };
-            let is_latest = at + 1 == entries.len();
-            let entry = entries.remove(at);
-            if entries.is_empty() {
-                self.resume.remove(&inode);
-            }
             if !is_latest || !self.resume_handed_over(&entry) {
                 self.resume_failed(entry, LossReason::Vanished);
             }
@@ -190,4 +227,50 @@ fn list(dir: &Path) -> HashMap<u64, PathBuf> {
         .flatten()
         .map(|entry| (entry.ino(), entry.path()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::FileId;
+
+    fn entry(inode: u64, generation: u32) -> Resume {
+        Resume {
+            id: FileId {
+                inode,
+                ..FileId::NONE
+            },
+            generation,
+            path: Path::new("/a").into(),
+            offset: 1,
+            size: 1,
+        }
+    }
+
+    #[test]
+    fn each_entry_is_claimed_once() {
+        let at = |inode| Inode { device: 0, inode };
+        let generations = |entries: Vec<Resume>| -> Vec<_> {
+            let entries = entries.iter();
+            entries
+                .map(|entry| (entry.id.inode, entry.generation))
+                .collect()
+        };
+        let known = [(5, 1), (3, 0), (5, 0), (7, 2), (5, 4)];
+        let mut resume = Unclaimed::new(known.map(|(inode, number)| entry(inode, number)).into());
+        assert_eq!(generations(resume.take_all(at(4))), []);
+        assert_eq!(generations(resume.take_all(at(3))), [(3, 0)]);
+        assert!(!resume.has(at(3)) && resume.has(at(7)));
+        let mut take = |inode, generation| {
+            let taken = resume.take(at(inode), generation);
+            taken.map(|(entry, is_latest)| (entry.generation, is_latest))
+        };
+        assert_eq!(take(5, 1), Some((1, false)));
+        assert_eq!(take(5, 1), None);
+        assert_eq!(take(5, 4), Some((4, true)));
+        assert_eq!(take(5, 0), Some((0, true)));
+        assert_eq!(generations(resume.rest()), [(7, 2)]);
+        assert_eq!(resume.into_entries().len(), 5);
+        assert!(Unclaimed::default().take_all(at(1)).is_empty());
+    }
 }

@@ -256,7 +256,7 @@ impl Rig {
                 }
                 FileEvent::Renamed { source, path } => {
                     let content = self.live.get_mut(&self.keys[source]).unwrap();
-                    content.path.clone_from(path);
+                    content.path = path.to_path_buf();
                 }
                 FileEvent::Identified { source, id } => {
                     let known = self.ids.insert(*source, *id).unwrap();
@@ -321,7 +321,7 @@ impl Rig {
         }
         assert_eq!(content.begin + content.bytes.len() as u64, *offset);
         content.size = *size;
-        content.path.clone_from(path);
+        content.path = path.to_path_buf();
         content.source = source.0;
         content.finished = false;
     }

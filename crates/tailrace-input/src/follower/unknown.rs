@@ -31,17 +31,17 @@ struct Candidate {
 
 impl Follower {
     /// `known` is the files of the checkpoint by path; `read` is every identity that was read from.
-    pub(super) fn find_unknown(&mut self, known: &[Known], read: &[FileId]) {
+    pub(super) fn find_unknown(&mut self, known: &[Known], read: impl Iterator<Item = FileId>) {
         if self.config.gone.since == 0 {
             return;
         }
         let youngest = youngest(known);
         let compressed = self.look_for_rotated(known, &youngest);
-        let mut read: Vec<Option<FileId>> = read
-            .iter()
-            .filter(|id| id.fingerprint.bytes > 0)
-            .map(|id| Some(*id))
-            .collect();
+        if compressed.is_empty() {
+            return;
+        }
+        let read = read.filter(|id| id.fingerprint.bytes > 0);
+        let mut read: Vec<Option<FileId>> = read.map(Some).collect();
         let twins = self.copies_read();
         for (index, candidate) in compressed.into_iter().enumerate() {
             if !twins.contains(&candidate.copy.id()) {
@@ -165,7 +165,11 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.born);
-        let lineage = self.lineages.get(origin).into_iter().flatten();
+        let lineage = self
+            .lineages
+            .get(origin)
+            .into_iter()
+            .flat_map(|known| known.iter());
         let before = lineage.map(|known| known.0).take_while(|born| *born < now);
         before.last().map_or(now.saturating_sub(1), |born| born + 1)
     }

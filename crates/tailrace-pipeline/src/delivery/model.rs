@@ -1,7 +1,7 @@
 //! Every way in which three requests from two files can be framed and resolved, against a model that keeps one flag a
 //! byte: the watermark never passes a byte that is not settled, and the ledger balances after each step.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use prometheus_client::registry::Registry;
 
@@ -79,7 +79,7 @@ impl World {
             tracker.open(Opening {
                 id: None,
                 generation: 0,
-                path: PathBuf::from(name),
+                path: Path::new(name).into(),
                 offset: 0,
                 size: 20,
                 replay_to: 0,

@@ -1,6 +1,6 @@
 //! Every order of resolving the tickets of two batches for two outputs.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::*;
 use crate::watermark::{Opening, Slot};
@@ -10,7 +10,7 @@ fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
     let slot = tracker.open(Opening {
         id: None,
         generation: 0,
-        path: PathBuf::new(),
+        path: Path::new("").into(),
         offset: 0,
         size: 0,
         replay_to: 0,

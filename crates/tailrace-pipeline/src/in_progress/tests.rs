@@ -16,7 +16,7 @@ fn source(tracker: &Tracker, inode: u64) -> Slot {
             ..FileId::NONE
         }),
         generation: 0,
-        path: PathBuf::from("/var/log/app.log"),
+        path: PathBuf::from("/var/log/app.log").into(),
         offset: 0,
         size: 0,
         replay_to: 0,

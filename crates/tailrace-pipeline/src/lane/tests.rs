@@ -53,7 +53,7 @@ fn lane_with(records_max: usize, held: Held) -> Lane {
 
 /// A source that the tracker knows, and the event that makes it known to the lane.
 fn open(lane: &Lane) -> (Slot, SourceEvent) {
-    let path = PathBuf::from("/var/log/app.log");
+    let path: std::sync::Arc<std::path::Path> = PathBuf::from("/var/log/app.log").into();
     let slot = lane.tracker.open(Opening {
         id: None,
         generation: 0,

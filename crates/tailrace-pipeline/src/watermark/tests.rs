@@ -10,7 +10,7 @@ fn opening(offset: u64) -> Opening {
     Opening {
         id: None,
         generation: 0,
-        path: PathBuf::from("/var/log/app.log"),
+        path: Path::new("/var/log/app.log").into(),
         offset,
         size: 1 << 20,
         replay_to: 0,

@@ -71,7 +71,7 @@ impl Bench {
                 ..FileId::NONE
             }),
             generation: 0,
-            path: PathBuf::from("/var/log/app.log"),
+            path: PathBuf::from("/var/log/app.log").into(),
             offset: 0,
             size: 0,
             replay_to: 0,
@@ -126,7 +126,7 @@ impl Bench {
         let opened = SourceEvent::Opened {
             slot,
             replaces: None,
-            path: PathBuf::from("/var/log/app.log"),
+            path: PathBuf::from("/var/log/app.log").into(),
             offset,
             mid_line: false,
             replay_to: 0,

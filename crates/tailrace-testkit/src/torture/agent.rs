@@ -134,6 +134,12 @@ impl Program {
         self.dir.join("agent.log")
     }
 
+    /// The agent forgets that it was killed: after a few such deaths it would stay in safe mode, and nothing would show what it
+    /// does as usual.
+    pub(crate) fn forget_deaths(&self) {
+        let _ = std::fs::remove_file(self.dir.join("data/starts"));
+    }
+
     /// How long ago progress was last written to disk, if it ever was.
     pub(crate) fn checkpoint_age(&self) -> Option<Duration> {
         let files = std::fs::read_dir(self.dir.join("data")).ok()?;

@@ -73,7 +73,7 @@ fn after_three_deaths_without_progress_the_agent_needs_little_until_there_is_som
     config(&bench, &collector.endpoint());
     let agent = bench.start();
     let admin = agent.admin();
-    agent.says("safe mode: the last starts ended without progress");
+    agent.says("safe mode: the last starts ended without progress or soon");
     until(|| workers(&agent) == 1, || workers(&agent).to_string());
     assert_eq!(metric(&admin).as_deref(), Some("tailrace_safe_mode 1"));
     let ready = readiness(&admin);
@@ -107,7 +107,7 @@ fn an_end_in_order_a_refused_start_and_progress_are_no_deaths() {
     append(&bench.log("a.log"), &lines(0..10));
     let starts = || std::fs::read_to_string(bench.path("data/starts")).ok();
     die(&bench, 2);
-    assert_eq!(starts().as_deref(), Some("2\n"));
+    assert_eq!(starts().as_deref(), Some("2 2\n"));
     let agent = bench.start();
     running(&agent);
     assert_eq!(agent.terminate().code(), Some(3));
@@ -127,6 +127,32 @@ fn an_end_in_order_a_refused_start_and_progress_are_no_deaths() {
     config(&bench, &collector.endpoint());
     let agent = bench.start();
     collector.wait_records(10);
-    until(|| starts().is_none(), || agent.own_log());
+    until(|| starts().as_deref() == Some("0 3\n"), || agent.own_log());
     agent.kill();
+}
+
+/// One pipeline makes a little progress before each death that another one may be the cause of.
+#[test]
+fn deaths_soon_after_the_start_count_in_spite_of_progress() {
+    let bench = Bench::new();
+    let collector = Collector::start();
+    config(&bench, &collector.endpoint());
+    let starts = || std::fs::read_to_string(bench.path("data/starts")).ok();
+    for death in 0..5 {
+        append(&bench.log("a.log"), &lines(death..death + 1));
+        let agent = bench.start();
+        let expected = format!("0 {}\n", death + 1);
+        until(
+            || starts().as_deref() == Some(&expected),
+            || agent.own_log(),
+        );
+        agent.kill();
+    }
+    let agent = bench.start();
+    agent.says("safe mode: the last starts ended without progress or soon");
+    let ready = readiness(&agent.admin());
+    let said = ready["safe_mode"].as_str().unwrap();
+    assert!(said.contains("the last 5 starts"), "{said}");
+    assert_eq!(agent.terminate().code(), Some(0));
+    assert_eq!(starts(), None);
 }

@@ -59,6 +59,32 @@ fn idle_files_hold_no_descriptor() {
 }
 
 #[test]
+fn a_file_at_rest_waits_for_no_time_and_takes_little_memory() {
+    assert!(size_of::<crate::file::File>() <= 224);
+    let mut rig = Rig::with(&["*.log"], |_, config| {
+        config.open_files_max = 1;
+        config.dormant_min = 0;
+    });
+    for number in 0..5 {
+        rig.append(&format!("{number}.log"), "x\n");
+    }
+    rig.until(|rig| rig.texts().len() == 5);
+    let dormant = rig.follower.take_dormant();
+    assert_eq!(dormant.len(), 4);
+    for source in dormant {
+        rig.follower.put_to_rest(source);
+    }
+    rig.step();
+    let files = rig.follower.files.iter().flatten();
+    assert_eq!(files.filter(|file| file.growth().is_none()).count(), 4);
+    for number in 0..5 {
+        rig.append(&format!("{number}.log"), "y\n");
+    }
+    rig.until(|rig| rig.texts().concat().matches("y\n").count() == 5);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
 fn what_is_no_regular_file_is_told_once_and_harms_nobody() {
     let mut rig = Rig::with(&["*.log"], |dir, _| {
         rustix::fs::mknodat(
@@ -220,7 +246,7 @@ fn start_at_end_skips_what_is_there_and_nothing_that_comes() {
     let half = rig.path("half.log");
     for event in &rig.log {
         if let FileEvent::Opened { path, mid_line, .. } = event {
-            assert_eq!(*mid_line, *path == half, "{path:?}");
+            assert_eq!(*mid_line, **path == *half, "{path:?}");
         }
     }
     let mut skipped: Vec<_> = rig

@@ -88,7 +88,7 @@ fn a_file_renamed_out_of_the_globs_finishes_and_comes_back_when_it_grows() {
     assert!(
         rig.log
             .iter()
-            .any(|event| matches!(event, FileEvent::Renamed { path, .. } if *path == old))
+            .any(|event| matches!(event, FileEvent::Renamed { path, .. } if **path == *old))
     );
     rig.append("a.old", "f\ntwo\n");
     rig.until(|rig| rig.texts() == ["one\nhalf\ntwo\n"]);

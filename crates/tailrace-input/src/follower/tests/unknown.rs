@@ -155,7 +155,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
     let (key, mut content) = {
         let content = rig.archive.pop().unwrap();
         let opened = rig.log.iter().rev().find_map(|event| match event {
-            FileEvent::Opened { id, path, .. } if path == &content.path => Some(*id),
+            FileEvent::Opened { id, path, .. } if **path == *content.path => Some(*id),
             _ => None,
         });
         (opened.unwrap(), content)
@@ -308,7 +308,7 @@ fn a_checkpoint_that_knows_a_file_knows_those_before_it() {
         rig.follower.read(&mut buffer, 1, &mut events);
         for event in events.drain(..) {
             if let FileEvent::Opened { path, .. } = event {
-                known.push(path);
+                known.push(path.to_path_buf());
             }
         }
     }
