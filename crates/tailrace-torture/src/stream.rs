@@ -11,7 +11,7 @@ use super::record;
 use super::rng::Rng;
 use super::rotated::Rotated;
 use super::sink::Sink;
-use crate::{Stream, Writer};
+use tailrace_testkit::{Stream, Writer};
 
 /// What happens to a log file while it is written, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 
 use super::rng::Rng;
-use crate::Record;
+use tailrace_testkit::Record;
 
 /// Longer than a CRI runtime lets a line be: such a record comes in pieces.
 const LONG: u64 = 20_000;
@@ -268,7 +268,7 @@ mod tests {
     use super::{
         AnyValue, Content, KeyValue, Sample, Value, as_text, identify, is_beginning, line,
     };
-    use crate::Record;
+    use tailrace_testkit::Record;
 
     fn record(attributes: &[(&str, Value)], body: &str) -> Record {
         let value = |value| Some(AnyValue { value: Some(value) });

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::faults::{Decision, Mood};
 use super::record::{self, Identity};
-use crate::{Answer, Judge, Record};
+use tailrace_testkit::{Answer, Judge, Record};
 
 /// An answer given in this time before the listener closed may not have reached the agent.
 const DOUBT: Duration = Duration::from_secs(1);
@@ -315,9 +315,9 @@ mod tests {
     use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value};
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
-    use super::super::faults::{Fault, Mood};
     use super::{Group, Sink, record};
-    use crate::{Judge, Record};
+    use crate::faults::{Fault, Mood};
+    use tailrace_testkit::{Judge, Record};
 
     fn sink(fault: Fault) -> Sink {
         let mut mood = Mood::new(1);

@@ -19,6 +19,11 @@
 //!   is counted apart as **excused**.
 //! * **torn**: arrived, but no record like it was ever written.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a harness that cannot continue shall panic"
+)]
+
 mod agent;
 mod dead_letters;
 mod disk;
