@@ -27,6 +27,7 @@
 mod agent;
 mod dead_letters;
 mod disk;
+mod explained;
 mod faults;
 mod matrix;
 mod record;
@@ -37,6 +38,7 @@ mod scenario;
 mod sink;
 mod stops;
 mod stream;
+mod table;
 mod verdict;
 
 pub use agent::{Agent, Kind};
