@@ -17,7 +17,8 @@
 //!
 //! Format, version 2: `{"version":2,"checksum":"<xxh3-64 of version and body>","body":{...}}`, and lines
 //! `{"checksum":"<xxh3-64 of the body>","body":{"base":"<checksum of the whole state>",...}}`. Version 1 had
-//! no journal, no birth times and no tails; builds before this one wrote no times of change. Unknown fields in the body are ignored, so that a later build
+//! no journal, no birth times and no tails; builds before this one wrote no times of change, and no records that
+//! begin in one file and end in the next. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
 mod gone;
@@ -106,6 +107,17 @@ impl Counts {
     }
 }
 
+/// The end of a record of several parts that began in the file before this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The caller's number of the container's stream.
+    pub stream: u8,
+    /// Where in this file the record ends; [`u64::MAX`] as long as that is not known.
+    pub end: u64,
+    /// All of the record is settled, though no watermark of this file may be beyond it.
+    pub is_settled: bool,
+}
+
 /// A file as the checkpoint knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
@@ -123,6 +135,8 @@ pub struct FileState {
     pub size: u64,
     /// By name, sorted: a map would take hundreds of bytes for each of thousands of files.
     outputs: Vec<(Box<str>, Watermark)>,
+    /// Records that begin in the file before and end above a watermark, one for each stream at most.
+    rests: Box<[Rest]>,
 }
 
 /// The part of a file's identity that never changes within a generation.
@@ -247,6 +261,24 @@ impl PipelineState {
         Ok(())
     }
 
+    /// Notes which records end in a file, above a watermark, that began in the one before it.
+    pub fn set_rests(&mut self, id: FileId, generation: u32, rests: &[Rest]) {
+        let key = FileKey::new(id, generation);
+        if let Some(file) = self.files.get_mut(&key)
+            && *file.rests != *rests
+        {
+            file.rests = rests.into();
+            self.changed.insert(key);
+        }
+    }
+
+    /// The records that end in a file, above a watermark, and began in the one before it.
+    #[must_use]
+    pub fn rests(&self, id: FileId, generation: u32) -> &[Rest] {
+        let file = self.files.get(&FileKey::new(id, generation));
+        file.map_or(&[], |file| &file.rests)
+    }
+
     /// The watermark of an output in a file.
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
@@ -330,6 +362,7 @@ impl FileState {
             path: path.into(),
             size,
             outputs: Vec::new(),
+            rests: Box::default(),
         }
     }
 

@@ -323,9 +323,12 @@ impl Writer {
             self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
             let size = mark.size;
             let set = state.set(output, mark.id, mark.generation, &mark.path, size, at);
-            if let Err(backwards) = set {
+            match set {
+                Ok(()) => state.set_rests(mark.id, mark.generation, &mark.rests),
                 // A file whose earlier source was retired after the list was taken.
-                debug!(pipeline = name, path = %mark.path.display(), %backwards);
+                Err(backwards) => {
+                    debug!(pipeline = name, path = %mark.path.display(), %backwards);
+                }
             }
         }
     }
@@ -398,7 +401,8 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
                 })
         };
         let outputs = names.iter().map(known).collect();
-        table.add(entry, outputs);
+        let rests = state.rests(entry.id, entry.generation).to_vec();
+        table.add(entry, outputs, rests);
     }
     table
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tailrace_frame::{Framer, Frames, Piece};
+use tailrace_frame::{Framer, Frames, Piece, Stream};
 use tailrace_scan::{Hits, Sweeper};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
@@ -26,7 +26,7 @@ use crate::outputs::Ready;
 use crate::watermark::{Reading, Slot, Span, Tracker};
 pub(crate) use held::Held;
 pub(crate) use part::common;
-use sources::{Head, LaneSource, Sources};
+use sources::{Head, LaneSource, RestEnds, Sources};
 
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
 /// of unfinished records may end in the same batch.
@@ -205,6 +205,7 @@ impl Lane {
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
         let mut heads: Vec<Head> = Vec::new();
+        let mut rests: Vec<RestEnds> = Vec::new();
         let mut finished = Vec::new();
         while left.is_none()
             && framed.frames.side.len() <= SIDE_BYTES_MAX
@@ -222,7 +223,8 @@ impl Lane {
                     if let Some(replaced) = replaces {
                         sources.remove(replaced);
                     }
-                    let framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
+                    let mut framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
+                    self.begin_within(slot, offset, &mut framer);
                     let facts = self.facts.of(&path);
                     sources.insert(slot, LaneSource::new(framer, facts, replay_to));
                     continue;
@@ -238,6 +240,7 @@ impl Lane {
                         framed.add_spans(source, &mark);
                     }
                     sources.heads(slot, &mut heads);
+                    sources.rests(slot, &mut rests);
                     continue;
                 }
                 SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
@@ -269,6 +272,7 @@ impl Lane {
             }
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
+            sources.rests(slot, &mut rests);
             sources.limit_held();
         }
         sources.end_batch();
@@ -282,6 +286,12 @@ impl Lane {
         };
         let rest = is_cut.then_some(batch);
         framed.merge_spans();
+        if matches!(self.whose, Whose::Shared(_)) {
+            // Before a watermark can move beyond them.
+            rests
+                .iter()
+                .for_each(|&(slot, ends)| self.tracker.note_rests(slot, ends));
+        }
         self.register(&mut framed, &heads);
         for slot in finished {
             // An output that catches up finishes only what the shared reading has.
@@ -294,6 +304,21 @@ impl Lane {
 }
 
 impl Lane {
+    /// Where the source is read again from within a record, the framer knows it, as far as the checkpoint does.
+    fn begin_within(&self, slot: Slot, offset: u64, framer: &mut Framer) {
+        if !matches!(self.whose, Whose::Shared(_)) {
+            return;
+        }
+        for rest in self.tracker.rests(slot) {
+            let streams = [Stream::None, Stream::Stdout, Stream::Stderr];
+            if let Some(stream) = streams.get(usize::from(rest.stream))
+                && offset < rest.end
+            {
+                framer.begin_within(*stream, rest.is_settled);
+            }
+        }
+    }
+
     /// Tells the tracker what was framed, and notes for whom it is.
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use tailrace_input::checkpoint::Rest;
 use tailrace_input::{FileId, Gone, Resume};
 
 use crate::watermark::Resumed;
@@ -24,6 +25,8 @@ pub(crate) struct ResumedFile {
     pub(crate) outputs: Vec<Resumed>,
     /// Bytes below this may have been read by the earlier run.
     pub(crate) read_to: u64,
+    /// Records that began in the file before and were not read to their end, or not settled.
+    pub(crate) rests: Vec<Rest>,
     /// Where it is read from.
     offset: u64,
     /// When it was made; 0 where the filesystem does not know it.
@@ -31,12 +34,13 @@ pub(crate) struct ResumedFile {
 }
 
 impl ResumeTable {
-    /// Adds a file and where each output stood in it.
-    pub(crate) fn add(&mut self, entry: Resume, outputs: Vec<Resumed>) {
+    /// Adds a file, where each output stood in it, and which records end there that began in the file before.
+    pub(crate) fn add(&mut self, entry: Resume, outputs: Vec<Resumed>, rests: Vec<Rest>) {
         self.files.insert(
             key(entry.id, entry.generation),
             ResumedFile {
                 outputs,
+                rests,
                 read_to: entry.size,
                 offset: entry.offset,
                 born: entry.id.born,
@@ -103,6 +107,7 @@ mod tests {
                 watermark: 50,
                 ..Resumed::default()
             }],
+            Vec::new(),
         );
         let id = entry(42, 50).id;
         assert_eq!(
@@ -120,7 +125,7 @@ mod tests {
         let mut table = ResumeTable::default();
         let mut known = entry(42, 50);
         known.id.born = 7;
-        table.add(known.clone(), vec![Resumed::default()]);
+        table.add(known.clone(), vec![Resumed::default()], Vec::new());
         let born_at = |born| FileId { born, ..known.id };
         assert!(table.take(born_at(8), 0, 50).is_none());
         // Of some filesystems nobody knows it.
@@ -132,9 +137,9 @@ mod tests {
     #[test]
     fn a_file_that_is_read_from_elsewhere_is_another_file() {
         let mut table = ResumeTable::default();
-        table.add(entry(42, 50), vec![Resumed::default()]);
+        table.add(entry(42, 50), vec![Resumed::default()], Vec::new());
         assert!(table.take(entry(42, 50).id, 0, 0).is_none());
-        table.add(entry(43, 50), vec![Resumed::default()]);
+        table.add(entry(43, 50), vec![Resumed::default()], Vec::new());
         table.forget(entry(43, 50).id, 0);
         assert!(table.take(entry(43, 50).id, 0, 50).is_none());
     }

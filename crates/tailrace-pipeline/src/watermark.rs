@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tailrace_input::FileId;
+use tailrace_input::checkpoint::Rest;
 
 use crate::ledger::SourceLag;
 
@@ -116,6 +117,8 @@ pub(crate) struct Mark {
     pub size: u64,
     /// Outcomes of the records below the watermark, over all runs.
     pub counts: Counts,
+    /// Records that began in the file before and end above a watermark.
+    pub rests: Vec<Rest>,
 }
 
 /// What the checkpoint must still learn of files that are tracked no more: their last marks, and
@@ -173,6 +176,8 @@ struct Source {
     continues: Option<Slot>,
     /// Its file is gone, not just renamed.
     gone: bool,
+    /// Records of several parts that began in the source before, one for each stream at most.
+    rests: Vec<Rest>,
 }
 
 /// How far a reading is framed.
@@ -292,6 +297,7 @@ impl Tracker {
             finished: false,
             continues: None,
             gone: false,
+            rests: Vec::new(),
             opening,
         };
         let mut files = self.files();
@@ -440,6 +446,43 @@ impl Tracker {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.continues = Some(earlier);
         }
+    }
+
+    /// What an earlier run knew of records that began in the source before.
+    pub(crate) fn resume_rests(&self, slot: Slot, rests: Vec<Rest>) {
+        if let Some(source) = self.lock().get_mut(&slot) {
+            source.rests = rests;
+        }
+    }
+
+    /// Records that began in the source before and end above a watermark, as far as it is known.
+    pub(crate) fn rests(&self, slot: Slot) -> Vec<Rest> {
+        let sources = self.lock();
+        sources
+            .get(&slot)
+            .map_or_else(Vec::new, |source| source.open_rests())
+    }
+
+    /// Notes where records end, by stream, that began in the source before. To be told before what they consist of is framed.
+    pub(crate) fn note_rests(&self, slot: Slot, ends: [Option<u64>; 3]) {
+        let mut sources = self.lock();
+        let Some(source) = sources.get_mut(&slot) else {
+            return;
+        };
+        for (stream, end) in (0..).zip(ends) {
+            let known = source.rests.iter_mut().find(|rest| rest.stream == stream);
+            match (known, end) {
+                (Some(known), Some(end)) => known.end = end,
+                (Some(_), None) => source.rests.retain(|rest| rest.stream != stream),
+                (None, Some(end)) => source.rests.push(Rest {
+                    stream,
+                    end,
+                    is_settled: false,
+                }),
+                (None, None) => {}
+            }
+        }
+        self.changed(slot);
     }
 
     /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
@@ -677,8 +720,21 @@ impl Source {
         Some((id.device, id.inode, self.opening.generation))
     }
 
+    /// Those that matter to a restart: it would read their end again.
+    fn open_rests(&self) -> Vec<Rest> {
+        let lowest = self.lowest();
+        let open = self.rests.iter().filter(|rest| lowest < rest.end);
+        let is_settled = |end| self.views.iter().all(|view| view.has_settled(end));
+        open.map(|rest| Rest {
+            is_settled: rest.is_settled || is_settled(rest.end),
+            ..*rest
+        })
+        .collect()
+    }
+
     fn add_marks(&self, marks: &mut Vec<Mark>) {
         let Some(id) = self.opening.id else { return };
+        let rests = self.open_rests();
         for (output, view) in self.views.iter().enumerate() {
             let mark = &view.mark;
             marks.push(Mark {
@@ -689,6 +745,7 @@ impl Source {
                 watermark: mark.watermark,
                 size: self.size,
                 counts: mark.counts,
+                rests: rests.clone(),
             });
         }
     }
@@ -753,6 +810,13 @@ impl View {
             // It would keep a node, and most sources have nothing in flight most of the time.
             self.spans = BTreeMap::new();
         }
+    }
+
+    /// Whether the byte before `end` is settled.
+    fn has_settled(&self, end: u64) -> bool {
+        let span = self.spans.range(..end).next_back();
+        let is_in_span = span.is_some_and(|(_, span)| end <= span.end && span.settled.is_some());
+        end <= self.mark.watermark || is_in_span
     }
 
     /// Bytes framed and not settled, where the shared reading is framed up to there.
