@@ -23,7 +23,7 @@ use crate::delivery::Places;
 use crate::facts::{Facts, FactsConfig};
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
-use crate::watermark::{Reading, Slot, Span, Tracker};
+use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
 pub(crate) use held::Held;
 pub(crate) use part::common;
 use sources::{Head, LaneSource, RestEnds, Sources};
@@ -79,6 +79,8 @@ pub(crate) struct Framed {
     pub runs: Vec<SourceRun>,
     /// Byte spans of the batch, registered with the tracker.
     pub spans: Vec<Span>,
+    /// Records in parts between which others lie.
+    pub parted: Vec<Parted>,
     /// Where each record was read.
     pub places: Places,
     /// Per output: some of it is for this output.
@@ -332,6 +334,7 @@ impl Lane {
                 Reading::CatchUp(only) => output == only,
             });
         }
+        self.tracker.note_parted(reading, &framed.parted);
         framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
         framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
         let pairs = attached.iter().zip(&framed.wanted);
@@ -374,6 +377,7 @@ impl Framed {
         let Framed {
             frames,
             spans,
+            parted,
             places,
             replayed,
             ..
@@ -390,6 +394,9 @@ impl Framed {
                     let pieces = &frames.pieces[first as usize..end as usize];
                     first = end;
                     let (last, before) = pieces.split_last()?;
+                    if !before.is_empty() {
+                        add_parted(parted, pieces);
+                    }
                     for piece in before {
                         extend_spans(spans, span_of(piece, 0));
                     }
@@ -436,6 +443,20 @@ impl Framed {
         }
         self.spans = merged;
     }
+}
+
+/// Adds a record of several pieces, in each source in which it has more than one.
+fn add_parted(parted: &mut Vec<Parted>, pieces: &[Piece]) {
+    let of_source = pieces.chunk_by(|a, b| a.source == b.source);
+    parted.extend(
+        of_source
+            .filter(|pieces| pieces.len() > 1)
+            .map(|pieces| Parted {
+                slot: Slot(pieces[0].source),
+                start: pieces[0].start,
+                end: pieces[pieces.len() - 1].end,
+            }),
+    );
 }
 
 /// The bytes of a piece, with which so many records end.

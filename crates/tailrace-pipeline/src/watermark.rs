@@ -15,8 +15,10 @@
 //! 2. A watermark never moves back.
 //! 3. A watermark is at most the start of any span unsettled for that output, at most
 //!    `held_from`, and at most `framed_to`.
+//! 4. No watermark is within a record: where other records lie between the parts of one, it waits at the first part
+//!    until it can move beyond the last one.
 //!
-//! So a restart that reads from the watermark reads every byte that was not settled.
+//! So a restart that reads from the watermark reads every byte that was not settled, and no part of a record alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -196,6 +198,19 @@ struct View {
     head: Head,
     /// Spans not yet below the watermark, by start.
     spans: BTreeMap<u64, OpenSpan>,
+    /// Records in parts, as far as they are not below the watermark.
+    parted: Vec<Parted>,
+}
+
+/// A record in parts with other records between them, from its first byte in a source to its last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parted {
+    /// The source.
+    pub slot: Slot,
+    /// First byte of the first part.
+    pub start: u64,
+    /// Behind the last part.
+    pub end: u64,
 }
 
 #[derive(Debug)]
@@ -287,6 +302,7 @@ impl Tracker {
                 },
                 head,
                 spans: BTreeMap::new(),
+                parted: Vec::new(),
             }
         };
         let source = Source {
@@ -402,6 +418,28 @@ impl Tracker {
             self.changed(slot);
         }
         wanted
+    }
+
+    /// Notes records in parts, before their spans are registered: see [`Tracker::framed`].
+    pub(crate) fn note_parted(&self, reading: Reading<'_>, parted: &[Parted]) {
+        if parted.is_empty() {
+            return;
+        }
+        let mut sources = self.lock();
+        for of in parted {
+            let Some(source) = sources.get_mut(&of.slot) else {
+                continue;
+            };
+            for (output, view) in source.views.iter_mut().enumerate() {
+                let takes_part = match reading {
+                    Reading::Shared(attached) => attached[output],
+                    Reading::CatchUp(only) => output == only,
+                };
+                if takes_part && of.end > view.mark.watermark {
+                    view.parted.push(*of);
+                }
+            }
+        }
     }
 
     /// Settles spans for one output; `counts` are the outcomes of each span's records.
@@ -794,17 +832,29 @@ impl View {
     /// Moves the watermark as far as the settled spans allow, and drops those below it.
     fn advance(&mut self) {
         let head = self.head.settles_to();
-        while let Some(first) = self.spans.first_entry() {
-            let Some(counts) = first.get().settled else {
-                break;
-            };
+        let mut reached = self.mark.watermark;
+        // How far it may move: not to where a record in parts goes on.
+        let mut to = reached;
+        for (&start, span) in &self.spans {
             // Either would do while invariant 1 holds; a hole must never be stepped over.
-            if *first.key() > self.mark.watermark || first.get().end > head {
+            if span.settled.is_none() || start > reached || span.end > head {
                 break;
             }
-            self.mark.watermark = self.mark.watermark.max(first.get().end);
-            self.mark.counts.add(counts);
-            first.remove();
+            reached = reached.max(span.end);
+            let is_within = |of: &Parted| of.start < reached && reached < of.end;
+            if !self.parted.iter().any(is_within) {
+                to = reached;
+            }
+        }
+        while let Some(first) = self.spans.first_entry()
+            && first.get().end <= to
+        {
+            let counts = first.remove().settled;
+            self.mark.counts.add(counts.unwrap_or_default());
+        }
+        self.mark.watermark = to;
+        if !self.parted.is_empty() {
+            self.parted.retain(|of| of.end > to);
         }
         if self.spans.is_empty() {
             // It would keep a node, and most sources have nothing in flight most of the time.

@@ -17,7 +17,8 @@
 //! * **repeated**: arrived again without need. After an answer that may not have reached the agent (a
 //!   half response, a closed listener, a reply later than its timeout) a repeat is right, and
 //!   is counted apart as **excused**.
-//! * **torn**: arrived, but no record like it was ever written.
+//! * **an end**: the end of a record that had arrived whole, marked as truncated; the file with its beginning was deleted.
+//! * **torn**: arrived, but no record like it was ever written, and it is no such end.
 
 #![allow(
     clippy::unwrap_used,

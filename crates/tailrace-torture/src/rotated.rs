@@ -81,10 +81,14 @@ impl Rotated {
         }
     }
 
-    /// Deletes the oldest files as long as `is_read` says so of their ends, but leaves `kept`.
-    pub(crate) fn clean(&mut self, kept: usize, is_read: impl Fn(&[u64]) -> bool) {
+    /// How many of the oldest files may go: as long as `is_read` says so of their ends, but leaves `kept`.
+    pub(crate) fn done(&self, kept: usize, is_read: impl Fn(&[u64]) -> bool) -> usize {
         let read = self.files.iter().take_while(|file| is_read(&file.end));
-        let count = read.count().min(self.files.len().saturating_sub(kept));
+        read.count().min(self.files.len().saturating_sub(kept))
+    }
+
+    /// Deletes the oldest files.
+    pub(crate) fn delete(&mut self, count: usize) {
         for file in self.files.drain(..count) {
             std::fs::remove_file(file.path).unwrap();
         }
@@ -132,9 +136,9 @@ mod tests {
         let at = |number: u32| dir.path().join(format!("a.log.{number}.gz"));
         let texts = [1, 2, 3].map(|number| text(&at(number)));
         assert_eq!(texts, ["number 3\n", "number 2\n", "number 1\n"]);
-        rotated.clean(0, |end| end[0] <= 1);
+        rotated.delete(rotated.done(0, |end| end[0] <= 1));
         assert!(!at(3).exists() && at(2).exists());
-        rotated.clean(2, |_| true);
+        rotated.delete(rotated.done(2, |_| true));
         assert_eq!(rotated.len(), 2);
     }
 }

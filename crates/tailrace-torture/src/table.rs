@@ -9,7 +9,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
+            "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>6} {:>12} {:>10}",
             "rotation",
             "rotations",
             "written",
@@ -20,6 +20,7 @@ impl fmt::Display for Outcome {
             "repeated",
             "excused",
             "fragments",
+            "ends",
             "torn",
             "unexplained",
             "unbalanced"
@@ -27,7 +28,7 @@ impl fmt::Display for Outcome {
         for group in &self.groups {
             writeln!(
                 f,
-                "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
+                "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>6} {:>11}B {:>10}",
                 group.rotation.name(),
                 group.rotations,
                 group.written,
@@ -38,6 +39,7 @@ impl fmt::Display for Outcome {
                 group.repeated,
                 group.excused,
                 group.fragments,
+                group.ends,
                 group.torn,
                 group.unexplained_bytes,
                 group.unbalanced

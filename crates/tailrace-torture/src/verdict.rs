@@ -38,6 +38,8 @@ pub struct GroupVerdict {
     pub torn: u64,
     /// Beginnings of records of which the rest was destroyed.
     pub fragments: u64,
+    /// Ends of records that came again after they had arrived whole, marked as truncated: their beginning was deleted.
+    pub ends: u64,
     /// Records that arrived after a later one of their stream.
     pub disorder: u64,
     /// Bytes of lost and destroyed records that the agent neither counts as lost nor has within its bound for what a
@@ -105,6 +107,7 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
     for (index, rotation) in harness.plan.rotations.iter().enumerate() {
         let mut group = GroupVerdict::new(*rotation);
         group.torn = state.torn[index];
+        group.ends = state.ends[index];
         if rotation.destroys() {
             group.fragments = state.fragments[index];
         } else {
@@ -179,6 +182,7 @@ impl GroupVerdict {
             excused: 0,
             torn: 0,
             fragments: 0,
+            ends: 0,
             disorder: 0,
             unexplained_bytes: 0,
             unbalanced: 0,
