@@ -107,6 +107,10 @@ pub(crate) struct Truth {
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
 
+/// A file that ends within a record stays for at least so long. The kubelet looks at a log every 10 seconds, so that each
+/// of its files is in a checkpoint long before it goes: of one that is in none, nothing is known when it is gone.
+const SPLIT_AGE_MIN: Duration = Duration::from_secs(10);
+
 /// A chain with so many files waits until some of them have arrived: each rotation renames all of them.
 const CHAIN_FILES_MAX: usize = 300;
 
@@ -405,13 +409,17 @@ impl FileWriter {
             Rotation::Cri | Rotation::CriSplit => KUBELET_KEEPS,
             _ => 0,
         };
+        let age = match self.truth.rotation {
+            Rotation::CriSplit => SPLIT_AGE_MIN,
+            _ => Duration::ZERO,
+        };
         let state = self.sink.lock();
         let low: Vec<u64> = (0..self.next.len())
             .map(|which| state.streams[self.truth.stream as usize + which].low)
             .collect();
         drop(state);
         let is_read = |end: &[u64]| low.iter().zip(end).all(|(low, end)| low >= end);
-        let done = self.rotated.done(kept, is_read);
+        let done = self.rotated.done(kept, age, is_read);
         // Their ends may come again, marked: if the answer was lost, they are read again without their beginning.
         let beheaded = self.split.drain(..done.min(self.split.len()));
         self.sink.lock().beheaded.extend(beheaded);
