@@ -7,6 +7,7 @@
 //! that the line is longer (`is_overlong`). Neither depends on how many bytes have been read beyond that point; only
 //! the length of a skip does, and the skips of one line follow each other without a gap.
 
+mod rest;
 mod stow;
 
 use std::ops::Range;
@@ -187,22 +188,6 @@ impl Framer {
         }
         self.chains
             .skip_settled(&again.chains, fate, self.flags, out);
-    }
-
-    /// The first record of a stream began in an earlier source, which cannot be read: what is here of it is a truncated
-    /// record, or skipped if the whole one was settled. If [`Framer::continue_from`] brings its beginning after all, it is
-    /// a record like any other.
-    pub fn begin_within(&mut self, stream: Stream, is_settled: bool) {
-        self.chains.begin_within(stream, is_settled);
-    }
-
-    /// For each stream where in this source a record ends that consists of partial lines and began in an earlier one;
-    /// [`u64::MAX`] as long as it has not ended. Where lines are joined nothing is known of it.
-    pub fn rest_ends(&self) -> [Option<u64>; 3] {
-        match self.joins {
-            Some(_) => [None; 3],
-            None => self.chains.rest_ends(),
-        }
     }
 
     /// The lowest offset of a byte that is held of another source than this one.

@@ -20,6 +20,9 @@
 //!
 //! So a restart that reads from the watermark reads every byte that was not settled, and no part of a record alone.
 
+mod parts;
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -420,28 +423,6 @@ impl Tracker {
         wanted
     }
 
-    /// Notes records in parts, before their spans are registered: see [`Tracker::framed`].
-    pub(crate) fn note_parted(&self, reading: Reading<'_>, parted: &[Parted]) {
-        if parted.is_empty() {
-            return;
-        }
-        let mut sources = self.lock();
-        for of in parted {
-            let Some(source) = sources.get_mut(&of.slot) else {
-                continue;
-            };
-            for (output, view) in source.views.iter_mut().enumerate() {
-                let takes_part = match reading {
-                    Reading::Shared(attached) => attached[output],
-                    Reading::CatchUp(only) => output == only,
-                };
-                if takes_part && of.end > view.mark.watermark {
-                    view.parted.push(*of);
-                }
-            }
-        }
-    }
-
     /// Settles spans for one output; `counts` are the outcomes of each span's records.
     pub(crate) fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
         let mut sources = self.lock();
@@ -484,43 +465,6 @@ impl Tracker {
         if let Some(source) = self.lock().get_mut(&slot) {
             source.continues = Some(earlier);
         }
-    }
-
-    /// What an earlier run knew of records that began in the source before.
-    pub(crate) fn resume_rests(&self, slot: Slot, rests: Vec<Rest>) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.rests = rests;
-        }
-    }
-
-    /// Records that began in the source before and end above a watermark, as far as it is known.
-    pub(crate) fn rests(&self, slot: Slot) -> Vec<Rest> {
-        let sources = self.lock();
-        sources
-            .get(&slot)
-            .map_or_else(Vec::new, |source| source.open_rests())
-    }
-
-    /// Notes where records end, by stream, that began in the source before. To be told before what they consist of is framed.
-    pub(crate) fn note_rests(&self, slot: Slot, ends: [Option<u64>; 3]) {
-        let mut sources = self.lock();
-        let Some(source) = sources.get_mut(&slot) else {
-            return;
-        };
-        for (stream, end) in (0..).zip(ends) {
-            let known = source.rests.iter_mut().find(|rest| rest.stream == stream);
-            match (known, end) {
-                (Some(known), Some(end)) => known.end = end,
-                (Some(_), None) => source.rests.retain(|rest| rest.stream != stream),
-                (None, Some(end)) => source.rests.push(Rest {
-                    stream,
-                    end,
-                    is_settled: false,
-                }),
-                (None, None) => {}
-            }
-        }
-        self.changed(slot);
     }
 
     /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
@@ -758,18 +702,6 @@ impl Source {
         Some((id.device, id.inode, self.opening.generation))
     }
 
-    /// Those that matter to a restart: it would read their end again.
-    fn open_rests(&self) -> Vec<Rest> {
-        let lowest = self.lowest();
-        let open = self.rests.iter().filter(|rest| lowest < rest.end);
-        let is_settled = |end| self.views.iter().all(|view| view.has_settled(end));
-        open.map(|rest| Rest {
-            is_settled: rest.is_settled || is_settled(rest.end),
-            ..*rest
-        })
-        .collect()
-    }
-
     fn add_marks(&self, marks: &mut Vec<Mark>) {
         let Some(id) = self.opening.id else { return };
         let rests = self.open_rests();
@@ -809,71 +741,6 @@ impl Head {
 
     fn is_level_with(&self, other: Self) -> bool {
         (self.framed_to, self.held_from) == (other.framed_to, other.held_from)
-    }
-}
-
-impl View {
-    /// Adds a framed span; false if it was settled in an earlier run.
-    fn register(&mut self, span: &Span) -> bool {
-        self.head.records += span.records;
-        if span.end <= self.mark.watermark {
-            return false;
-        }
-        let open = OpenSpan {
-            end: span.end,
-            records: span.records,
-            settled: None,
-        };
-        let before = self.spans.insert(span.start, open);
-        debug_assert!(before.is_none(), "span at {} registered twice", span.start);
-        true
-    }
-
-    /// Moves the watermark as far as the settled spans allow, and drops those below it.
-    fn advance(&mut self) {
-        let head = self.head.settles_to();
-        let mut reached = self.mark.watermark;
-        // How far it may move: not to where a record in parts goes on.
-        let mut to = reached;
-        for (&start, span) in &self.spans {
-            // Either would do while invariant 1 holds; a hole must never be stepped over.
-            if span.settled.is_none() || start > reached || span.end > head {
-                break;
-            }
-            reached = reached.max(span.end);
-            let is_within = |of: &Parted| of.start < reached && reached < of.end;
-            if !self.parted.iter().any(is_within) {
-                to = reached;
-            }
-        }
-        while let Some(first) = self.spans.first_entry()
-            && first.get().end <= to
-        {
-            let counts = first.remove().settled;
-            self.mark.counts.add(counts.unwrap_or_default());
-        }
-        self.mark.watermark = to;
-        if !self.parted.is_empty() {
-            self.parted.retain(|of| of.end > to);
-        }
-        if self.spans.is_empty() {
-            // It would keep a node, and most sources have nothing in flight most of the time.
-            self.spans = BTreeMap::new();
-        }
-    }
-
-    /// Whether the byte before `end` is settled.
-    fn has_settled(&self, end: u64) -> bool {
-        let span = self.spans.range(..end).next_back();
-        let is_in_span = span.is_some_and(|(_, span)| end <= span.end && span.settled.is_some());
-        end <= self.mark.watermark || is_in_span
-    }
-
-    /// Bytes framed and not settled, where the shared reading is framed up to there.
-    fn unsettled_bytes(&self, shared_to: u64) -> u64 {
-        let open = self.spans.iter().filter(|(_, span)| span.settled.is_none());
-        let open: u64 = open.map(|(start, span)| span.end - start).sum();
-        open + shared_to.saturating_sub(self.head.framed_to.max(self.mark.watermark))
     }
 }
 
