@@ -1,6 +1,5 @@
-//! `cargo xtask torture`: builds Tailrace and the torture harness of
-//! `tailrace-testkit`, and the collector if it is needed, and hands everything else on the command line
-//! to the harness. It tortures nothing by itself.
+//! `cargo xtask torture`: builds Tailrace and the torture harness (`tailrace-torture`), and the collector if it is
+//! needed, and hands everything else on the command line to the harness. It tortures nothing by itself.
 
 use std::process::ExitCode;
 

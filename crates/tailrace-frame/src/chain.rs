@@ -55,13 +55,32 @@ struct Chain {
     span_before: u64,
     /// Where in the current source its span begins.
     since: u64,
+    /// What comes next, if nothing is held, is the rest of a record that began in an earlier source.
+    rest: Option<Rest>,
+    /// The beginning of what is held is missing.
+    headless: bool,
+    /// The record that is held or skipped began in an earlier source.
+    began_before: bool,
+    /// Where in this source such a record ended.
+    rest_end: Option<u64>,
+}
+
+/// What becomes of the rest of a record whose beginning cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// It is a truncated record.
+    Truncated,
+    /// The whole record was settled: it is skipped.
+    Settled,
 }
 
 impl Chains {
     /// Whether no part of this stream is held or to be discarded.
     pub(crate) fn is_closed(&self, stream: Stream) -> bool {
         let chain = self.all().get(stream as usize);
-        chain.is_none_or(|chain| chain.pieces.is_empty() && !chain.discarding)
+        chain.is_none_or(|chain| {
+            chain.pieces.is_empty() && !chain.discarding && chain.rest.is_none()
+        })
     }
 
     fn all(&self) -> &[Chain] {
@@ -103,10 +122,33 @@ impl Chains {
             if !chain.pieces.is_empty() || chain.discarding {
                 continue;
             }
+            let rest = chain.rest;
             *chain = std::mem::take(earlier);
             chain.span_before = chain.span(end);
             chain.since = start;
+            chain.rest = rest.or(chain.rest);
+            chain.began_before = !chain.pieces.is_empty() || chain.discarding;
+            chain.rest_end = None;
         }
+    }
+
+    /// The first part of a stream belongs to a record that began in an earlier source.
+    pub(crate) fn begin_within(&mut self, stream: Stream, is_settled: bool) {
+        let rest = match is_settled {
+            true => Rest::Settled,
+            false => Rest::Truncated,
+        };
+        self.make()[stream as usize].rest = Some(rest);
+    }
+
+    /// For each stream where a record ends that began in an earlier source; [`u64::MAX`] as long as it has not ended.
+    pub(crate) fn rest_ends(&self) -> [Option<u64>; 3] {
+        let mut ends = [None; 3];
+        for (end, chain) in ends.iter_mut().zip(self.all()) {
+            let is_open = chain.began_before || chain.rest.is_some();
+            *end = chain.rest_end.or(is_open.then_some(u64::MAX));
+        }
+        ends
     }
 
     /// The source began before its offset, at 0.
@@ -143,6 +185,7 @@ impl Chains {
                 }
             }
             chain.discarding = read_on.is_some_and(|chain| chain.discarding);
+            chain.began_before = chain.discarding;
         }
     }
 
@@ -155,9 +198,20 @@ impl Chains {
         out: &mut Frames,
     ) {
         let chain = &mut self.make()[part.stream as usize];
+        let Piece { source, start, end } = part.piece;
+        if !chain.discarding && chain.pieces.is_empty() {
+            let rest = chain.rest.take();
+            chain.headless = rest == Some(Rest::Truncated);
+            chain.began_before |= rest.is_some();
+            if rest == Some(Rest::Settled) {
+                chain.rest = rest.filter(|_| !part.full);
+                chain.note_end(part);
+                return out.skip(source, start..end, SkipReason::Settled);
+            }
+        }
+        chain.note_end(part);
         if chain.discarding {
             chain.discarding = !part.full;
-            let Piece { source, start, end } = part.piece;
             return out.skip(source, start..end, SkipReason::Oversize);
         }
         chain.append(part, record_bytes_max);
@@ -182,7 +236,9 @@ impl Chains {
         while let Some((span, stream)) = self.longest(offset)
             && span > span_max
         {
-            self.make()[stream as usize].give(stream, flags | Flags::TRUNCATED, out);
+            let chain = &mut self.make()[stream as usize];
+            chain.give(stream, flags | Flags::TRUNCATED, out);
+            chain.began_before = false;
         }
     }
 
@@ -192,7 +248,7 @@ impl Chains {
             self.make()[stream as usize].give(stream, flags, out);
         }
         let chains = self.all_mut().iter_mut();
-        chains.for_each(|chain| chain.discarding = false);
+        chains.for_each(|chain| (chain.discarding, chain.rest) = (false, None));
     }
 
     /// An empty vector to work in; hand it back with [`Chains::return_scratch`].
@@ -235,6 +291,13 @@ impl Chain {
         self.span_before + (offset - self.since)
     }
 
+    /// A record that began in an earlier source may end here.
+    fn note_end(&mut self, part: &Fragment<'_>) {
+        if part.full && std::mem::take(&mut self.began_before) {
+            self.rest_end = Some(part.piece.end);
+        }
+    }
+
     fn append(&mut self, part: &Fragment<'_>, record_bytes_max: usize) {
         if self.pieces.is_empty() {
             self.time_ns = part.time_ns;
@@ -256,6 +319,9 @@ impl Chain {
 
     /// Gives out the record and closes the chain.
     fn give(&mut self, stream: Stream, flags: Flags, out: &mut Frames) {
+        let is_headless = std::mem::take(&mut self.headless);
+        let flags = flags | Flags::TRUNCATED.when(is_headless);
+        self.rest = None;
         if is_blank(&self.content) && !flags.contains(Flags::TRUNCATED) {
             for piece in &self.pieces {
                 out.skip(piece.source, piece.start..piece.end, SkipReason::Blank);

@@ -9,6 +9,7 @@
 
 mod holes;
 mod lines;
+mod rest;
 mod resume;
 mod stow;
 

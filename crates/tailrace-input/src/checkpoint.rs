@@ -17,7 +17,8 @@
 //!
 //! Format, version 2: `{"version":2,"checksum":"<xxh3-64 of version and body>","body":{...}}`, and lines
 //! `{"checksum":"<xxh3-64 of the body>","body":{"base":"<checksum of the whole state>",...}}`. Version 1 had
-//! no journal, no birth times and no tails; builds before this one wrote no times of change. Unknown fields in the body are ignored, so that a later build
+//! no journal, no birth times and no tails; builds before this one wrote no times of change, and no records that
+//! begin in one file and end in the next. Unknown fields in the body are ignored, so that a later build
 //! can add some; the path is text in which `%` and bytes that are not UTF-8 are `%XX`.
 
 mod gone;
@@ -109,6 +110,17 @@ impl Counts {
     }
 }
 
+/// The end of a record of several parts that began in the file before this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The caller's number of the container's stream.
+    pub stream: u8,
+    /// Where in this file the record ends; [`u64::MAX`] as long as that is not known.
+    pub end: u64,
+    /// All of the record is settled, though no watermark of this file may be beyond it.
+    pub is_settled: bool,
+}
+
 /// A file as the checkpoint knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
@@ -125,6 +137,8 @@ pub struct FileState {
     /// Its last known size.
     pub size: u64,
     outputs: Marks,
+    /// Records that begin in the file before and end above a watermark, one for each stream at most.
+    rests: Box<[Rest]>,
 }
 
 /// The part of a file's identity that never changes within a generation.
@@ -248,6 +262,17 @@ impl PipelineState {
         Ok(())
     }
 
+    /// Notes which records end in a file, above a watermark, that began in the one before it.
+    pub fn set_rests(&mut self, id: FileId, generation: u32, rests: &[Rest]) {
+        let key = FileKey::new(id, generation);
+        if let Some(file) = self.files.get_mut(&key)
+            && *file.rests != *rests
+        {
+            Arc::make_mut(file).rests = rests.into();
+            self.changed.insert(key);
+        }
+    }
+
     /// The watermark of an output in a file.
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
@@ -309,6 +334,12 @@ impl PipelineState {
 }
 
 impl FileState {
+    /// The records that end in the file, above a watermark, and began in the one before it.
+    #[must_use]
+    pub fn rests(&self) -> &[Rest] {
+        &self.rests
+    }
+
     fn new(id: FileId, path: Arc<Path>, size: u64, mark: (&str, Watermark)) -> Self {
         Self {
             born: id.born,
@@ -318,6 +349,7 @@ impl FileState {
             path,
             size,
             outputs: std::iter::once(mark).collect(),
+            rests: Box::default(),
         }
     }
 

@@ -336,9 +336,12 @@ impl Writer {
                 size,
                 at,
             );
-            if let Err(backwards) = set {
+            match set {
+                Ok(()) => state.set_rests(mark.id, mark.generation, &mark.rests),
                 // A file whose earlier source was retired after the list was taken.
-                debug!(pipeline = name, path = %mark.path.display(), %backwards);
+                Err(backwards) => {
+                    debug!(pipeline = name, path = %mark.path.display(), %backwards);
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tailrace_frame::{Framer, Frames, Piece};
+use tailrace_frame::{Framer, Frames, Piece, Stream};
 use tailrace_scan::{Hits, NewlineSearcher};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
@@ -24,11 +24,11 @@ use crate::facts::{Facts, FactsConfig};
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
 use crate::unfinished::Unfinished;
-use crate::watermark::{Reading, Slot, Span, Tracker};
+use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
 use crate::worker::Work;
 pub(crate) use held::Held;
 pub(crate) use part::common;
-use sources::{Head, LaneSource, Sources};
+use sources::{Head, LaneSource, RestEnds, Sources};
 
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
 /// of unfinished records may end in the same batch.
@@ -83,6 +83,8 @@ pub(crate) struct Framed {
     pub runs: Vec<SourceRun>,
     /// Byte spans of the batch, registered with the tracker.
     pub spans: Vec<Span>,
+    /// Records in parts between which others lie.
+    pub parted: Vec<Parted>,
     /// Where each record was read.
     pub places: Places,
     /// Per output: some of it is for this output.
@@ -210,6 +212,7 @@ impl Lane {
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
         let mut heads: Vec<Head> = Vec::new();
+        let mut rests: Vec<RestEnds> = Vec::new();
         let mut finished = Vec::new();
         while left.is_none()
             && framed.frames.side.len() <= SIDE_BYTES_MAX
@@ -227,7 +230,8 @@ impl Lane {
                     if let Some(replaced) = replaces {
                         sources.remove(replaced);
                     }
-                    let framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
+                    let mut framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
+                    self.begin_within(slot, offset, &mut framer);
                     let facts = self.facts.of(&path);
                     sources.insert(slot, LaneSource::new(framer, facts, replay_to));
                     continue;
@@ -243,6 +247,7 @@ impl Lane {
                         framed.add_spans(source, &mark);
                     }
                     sources.heads(slot, &mut heads);
+                    sources.rests(slot, &mut rests);
                     continue;
                 }
                 SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
@@ -274,6 +279,7 @@ impl Lane {
             }
             framed.add_spans(source, &mark);
             sources.heads(slot, &mut heads);
+            sources.rests(slot, &mut rests);
             sources.limit_held();
         }
         sources.end_batch();
@@ -287,6 +293,12 @@ impl Lane {
         };
         let rest = is_cut.then_some(batch);
         framed.merge_spans();
+        if matches!(self.mode, LaneMode::Shared(_)) {
+            // Before a watermark can move beyond them.
+            rests
+                .iter()
+                .for_each(|&(slot, ends)| self.tracker.note_rests(slot, ends));
+        }
         self.register(&mut framed, &heads);
         for slot in finished {
             // An output that catches up finishes only what the shared reading has.
@@ -299,6 +311,21 @@ impl Lane {
 }
 
 impl Lane {
+    /// Where the source is read again from within a record, the framer knows it, as far as the checkpoint does.
+    fn begin_within(&self, slot: Slot, offset: u64, framer: &mut Framer) {
+        if !matches!(self.mode, LaneMode::Shared(_)) {
+            return;
+        }
+        for rest in self.tracker.rests(slot) {
+            let streams = [Stream::None, Stream::Stdout, Stream::Stderr];
+            if let Some(stream) = streams.get(usize::from(rest.stream))
+                && offset < rest.end
+            {
+                framer.begin_within(*stream, rest.is_settled);
+            }
+        }
+    }
+
     /// Tells the tracker what was framed, and notes for whom it is.
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
@@ -312,6 +339,7 @@ impl Lane {
                 Reading::CatchUp(only) => output == only,
             });
         }
+        self.tracker.note_parted(reading, &framed.parted);
         framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
         framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
         let pairs = attached.iter().zip(&framed.wanted);
@@ -354,6 +382,7 @@ impl Framed {
         let Framed {
             frames,
             spans,
+            parted,
             places,
             replayed,
             ..
@@ -370,6 +399,9 @@ impl Framed {
                     let pieces = &frames.pieces[first as usize..end as usize];
                     first = end;
                     let (last, before) = pieces.split_last()?;
+                    if !before.is_empty() {
+                        add_parted(parted, pieces);
+                    }
                     for piece in before {
                         extend_spans(spans, span_of(piece, 0));
                     }
@@ -416,6 +448,20 @@ impl Framed {
         }
         self.spans = merged;
     }
+}
+
+/// Adds a record of several pieces, in each source in which it has more than one.
+fn add_parted(parted: &mut Vec<Parted>, pieces: &[Piece]) {
+    let of_source = pieces.chunk_by(|a, b| a.source == b.source);
+    parted.extend(
+        of_source
+            .filter(|pieces| pieces.len() > 1)
+            .map(|pieces| Parted {
+                slot: Slot(pieces[0].source),
+                start: pieces[0].start,
+                end: pieces[pieces.len() - 1].end,
+            }),
+    );
 }
 
 /// The bytes of a piece, with which so many records end.

@@ -241,13 +241,14 @@ impl Reader {
         // Told again before its first chunk: the later one stands for the earlier one.
         let inherited = self.slots.remove(source).and_then(|slot| {
             self.replaced.insert(*source, slot);
-            self.pipeline.tracker.forget(slot)
+            let rests = self.pipeline.tracker.rests(slot);
+            Some((self.pipeline.tracker.forget(slot)?, rests))
         });
         let resumed = self.resume.take(*id, *generation, *offset);
-        let (resume, replay_to) = match (resumed, inherited) {
-            (Some(resumed), _) => (resumed.outputs, resumed.read_to),
-            (None, Some(earlier)) => (earlier.resume, earlier.replay_to),
-            (None, None) => (Vec::new(), 0),
+        let (resume, replay_to, rests) = match (resumed, inherited) {
+            (Some(resumed), _) => (resumed.outputs, resumed.read_to, resumed.rests),
+            (None, Some((earlier, rests))) => (earlier.resume, earlier.replay_to, rests),
+            (None, None) => (Vec::new(), 0, Vec::new()),
         };
         info!(
             pipeline = self.pipeline.plan.name,
@@ -257,7 +258,7 @@ impl Reader {
             "following file"
         );
         let is_kept = self.input.is_kept();
-        self.pipeline.tracker.open(Opening {
+        let slot = self.pipeline.tracker.open(Opening {
             id: is_kept.then_some(*id),
             generation: *generation,
             path: path.clone(),
@@ -265,7 +266,9 @@ impl Reader {
             size: *size,
             replay_to,
             resume,
-        })
+        });
+        self.pipeline.tracker.resume_rests(slot, rests);
+        slot
     }
 
     /// Hands a batch on. Waits for credit; without (the agent stops) it goes on all the same: it

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tailrace_input::checkpoint::{FileState, PipelineState};
+use tailrace_input::checkpoint::{FileState, PipelineState, Rest};
 use tailrace_input::{FileId, Gone, Resume};
 
 use crate::watermark::{Counts, Resumed};
@@ -30,6 +30,8 @@ pub(crate) struct ResumedFile {
     pub(crate) outputs: Vec<Resumed>,
     /// Bytes below this may have been read by the earlier run.
     pub(crate) read_to: u64,
+    /// Records that began in the file before and were not read to their end, or not settled.
+    pub(crate) rests: Vec<Rest>,
 }
 
 impl ResumeTable {
@@ -76,6 +78,7 @@ impl ResumeTable {
         (resume.offset == offset).then(|| ResumedFile {
             outputs: self.outputs.iter().map(resumed).collect(),
             read_to: file.size,
+            rests: file.rests().to_vec(),
         })
     }
 

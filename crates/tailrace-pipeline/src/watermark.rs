@@ -15,8 +15,13 @@
 //! 2. A watermark never moves back.
 //! 3. A watermark is at most the start of any span unsettled for that output, at most
 //!    `held_from`, and at most `framed_to`.
+//! 4. No watermark is within a record: where other records lie between the parts of one, it waits at the first part
+//!    until it can move beyond the last one.
 //!
-//! So a restart that reads from the watermark reads every byte that was not settled.
+//! So a restart that reads from the watermark reads every byte that was not settled, and no part of a record alone.
+
+mod parts;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,6 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailrace_input::FileId;
+use tailrace_input::checkpoint::Rest;
 
 use crate::ledger::SourceLag;
 
@@ -116,6 +122,8 @@ pub(crate) struct Mark {
     pub size: u64,
     /// Outcomes of the records below the watermark, over all runs.
     pub counts: Counts,
+    /// Records that began in the file before and end above a watermark.
+    pub rests: Vec<Rest>,
 }
 
 /// What the checkpoint must still learn of files that are tracked no more: their last marks, and
@@ -173,6 +181,8 @@ struct Source {
     continues: Option<Slot>,
     /// Its file is gone, not just renamed.
     gone: bool,
+    /// Records of several parts that began in the source before, one for each stream at most.
+    rests: Vec<Rest>,
 }
 
 /// How far a reading is framed.
@@ -191,6 +201,19 @@ struct View {
     head: Head,
     /// Spans not yet below the watermark, by start.
     spans: BTreeMap<u64, OpenSpan>,
+    /// Records in parts, as far as they are not below the watermark.
+    parted: Vec<Parted>,
+}
+
+/// A record in parts with other records between them, from its first byte in a source to its last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parted {
+    /// The source.
+    pub slot: Slot,
+    /// First byte of the first part.
+    pub start: u64,
+    /// Behind the last part.
+    pub end: u64,
 }
 
 #[derive(Debug)]
@@ -282,6 +305,7 @@ impl Tracker {
                 },
                 head,
                 spans: BTreeMap::new(),
+                parted: Vec::new(),
             }
         };
         let source = Source {
@@ -292,6 +316,7 @@ impl Tracker {
             finished: false,
             continues: None,
             gone: false,
+            rests: Vec::new(),
             opening,
         };
         let mut files = self.files();
@@ -679,6 +704,7 @@ impl Source {
 
     fn add_marks(&self, marks: &mut Vec<Mark>) {
         let Some(id) = self.opening.id else { return };
+        let rests = self.open_rests();
         for (output, view) in self.views.iter().enumerate() {
             let mark = &view.mark;
             marks.push(Mark {
@@ -689,6 +715,7 @@ impl Source {
                 watermark: mark.watermark,
                 size: self.size,
                 counts: mark.counts,
+                rests: rests.clone(),
             });
         }
     }
@@ -714,52 +741,6 @@ impl Head {
 
     fn is_level_with(&self, other: Self) -> bool {
         (self.framed_to, self.held_from) == (other.framed_to, other.held_from)
-    }
-}
-
-impl View {
-    /// Adds a framed span; false if it was settled in an earlier run.
-    fn register(&mut self, span: &Span) -> bool {
-        self.head.records += span.records;
-        if span.end <= self.mark.watermark {
-            return false;
-        }
-        let open = OpenSpan {
-            end: span.end,
-            records: span.records,
-            settled: None,
-        };
-        let before = self.spans.insert(span.start, open);
-        debug_assert!(before.is_none(), "span at {} registered twice", span.start);
-        true
-    }
-
-    /// Moves the watermark as far as the settled spans allow, and drops those below it.
-    fn advance(&mut self) {
-        let head = self.head.settles_to();
-        while let Some(first) = self.spans.first_entry() {
-            let Some(counts) = first.get().settled else {
-                break;
-            };
-            // Either would do while invariant 1 holds; a hole must never be stepped over.
-            if *first.key() > self.mark.watermark || first.get().end > head {
-                break;
-            }
-            self.mark.watermark = self.mark.watermark.max(first.get().end);
-            self.mark.counts.add(counts);
-            first.remove();
-        }
-        if self.spans.is_empty() {
-            // It would keep a node, and most sources have nothing in flight most of the time.
-            self.spans = BTreeMap::new();
-        }
-    }
-
-    /// Bytes framed and not settled, where the shared reading is framed up to there.
-    fn unsettled_bytes(&self, shared_to: u64) -> u64 {
-        let open = self.spans.iter().filter(|(_, span)| span.settled.is_none());
-        let open: u64 = open.map(|(start, span)| span.end - start).sum();
-        open + shared_to.saturating_sub(self.head.framed_to.max(self.mark.watermark))
     }
 }
 

@@ -19,8 +19,8 @@ mod state;
 
 pub use answer::{Answer, Gate};
 pub use judge::Judge;
-pub use request::{Protocol, Record, Request};
-pub(crate) use request::{decode_plain as decode, decompress};
+pub(crate) use request::decompress;
+pub use request::{Protocol, Record, Request, records_of};
 use state::{Counts, Shared};
 
 use crate::TestTls;

@@ -6,7 +6,6 @@
 //! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
 //! * [`PodsApi`]: as much of a Kubernetes API server as agents ask.
 //! * [`Node`]: a [`PodsApi`] and an OTLP server that checks what an agent made of its pods, at full speed.
-//! * [`torture`]: writers, rotators, faults and kills around a real agent, and the verdict on it.
 //! * [`data()`]: where the real log files for tests lie on this machine, if they do.
 
 #![allow(
@@ -21,10 +20,9 @@ mod node;
 mod pods_api;
 pub mod status;
 mod tls;
-pub mod torture;
 mod writer;
 
-pub use collector::{Answer, Collector, Gate, Judge, Protocol, Record, Request};
+pub use collector::{Answer, Collector, Gate, Judge, Protocol, Record, Request, records_of};
 pub use data::data;
 pub use node::{Expected, Node, Totals};
 pub use pods_api::{PodsApi, pod};

@@ -7,6 +7,7 @@ mod hostile;
 mod mark;
 mod multiline;
 mod properties;
+mod rest;
 mod rotation;
 mod traces;
 

@@ -531,6 +531,52 @@ fn the_time_of_change_is_kept_and_a_state_without_one_is_read() {
 }
 
 #[test]
+fn records_that_began_in_the_file_before_are_kept() {
+    let (_guard, dir) = dir();
+    let mut checkpoint = sample();
+    let rest = |stream, end, is_settled| Rest {
+        stream,
+        end,
+        is_settled,
+    };
+    let open = [rest(1, u64::MAX, false), rest(2, 500, true)];
+    checkpoint.pipeline_mut("web").set_rests(id(1), 0, &open);
+    store(&checkpoint, &dir).unwrap();
+    let mut loaded = Checkpoint::load(&dir).unwrap();
+    let rests =
+        |checkpoint: &Checkpoint| checkpoint.pipeline("web").unwrap().rests(id(1), 0).to_vec();
+    assert_eq!(rests(&loaded.checkpoint), open);
+    // In the journal, too.
+    let ended = [rest(1, 1 << 60, true)];
+    loaded
+        .checkpoint
+        .pipeline_mut("web")
+        .set_rests(id(1), 0, &ended);
+    let mut store = Store::go_on(dir.again(), loaded);
+    store.save().unwrap();
+    assert_eq!(rests(&Checkpoint::load(&dir).unwrap().checkpoint), ended);
+    store
+        .checkpoint
+        .pipeline_mut("web")
+        .set_rests(id(1), 0, &[]);
+    store.save().unwrap();
+    assert!(rests(&Checkpoint::load(&dir).unwrap().checkpoint).is_empty());
+    // Of a file that is not known nothing is kept.
+    store
+        .checkpoint
+        .pipeline_mut("web")
+        .set_rests(id(77), 0, &ended);
+    assert!(
+        store
+            .checkpoint
+            .pipeline("web")
+            .unwrap()
+            .rests(id(77), 0)
+            .is_empty()
+    );
+}
+
+#[test]
 fn nothing_is_written_after_a_clean_load_until_something_changes() {
     let (temp, data) = dir();
     let mut kept = Store::new(data.again(), sample());

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Watermark, path_text};
+use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Rest, Watermark, path_text};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 const VERSION: u32 = 2;
@@ -94,6 +94,9 @@ struct File {
     path: String,
     size: u64,
     outputs: Outputs,
+    /// Of records that began in the file before: the stream, where the record ends if that is known, and whether it is settled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rests: Vec<(u8, Option<u64>, bool)>,
 }
 
 /// One line of the journal.
@@ -579,6 +582,7 @@ impl File {
             path: path_text::encode(&file.path),
             size: file.size,
             outputs: Outputs(file.outputs.iter().map(output).collect()),
+            rests: file.rests.iter().map(rest_to_wire).collect(),
         }
     }
 
@@ -616,8 +620,22 @@ impl File {
             path: path.into(),
             size: self.size,
             outputs,
+            rests: self.rests.into_iter().map(rest_from_wire).collect(),
         };
         Ok((key, Arc::new(state)))
+    }
+}
+
+fn rest_to_wire(rest: &Rest) -> (u8, Option<u64>, bool) {
+    let end = Some(rest.end).filter(|end| *end < u64::MAX);
+    (rest.stream, end, rest.is_settled)
+}
+
+fn rest_from_wire((stream, end, is_settled): (u8, Option<u64>, bool)) -> Rest {
+    Rest {
+        stream,
+        end: end.unwrap_or(u64::MAX),
+        is_settled,
     }
 }
 

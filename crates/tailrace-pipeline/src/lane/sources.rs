@@ -17,6 +17,9 @@ use crate::watermark::Slot;
 /// A source, how far it is framed, and the lowest of its bytes that a framer holds.
 pub(super) type Head = (Slot, u64, Option<u64>);
 
+/// A source, and where records end in it, by stream, that began in the one before.
+pub(super) type RestEnds = (Slot, [Option<u64>; 3]);
+
 /// The sources of one lane.
 #[derive(Debug)]
 pub(super) struct Sources {
@@ -50,11 +53,14 @@ pub(super) struct LaneSource {
     stowed: Option<Range<u64>>,
     /// The batch that it was last in.
     batch: u64,
+    /// What was last said of records that began in the source before.
+    rests: [Option<u64>; 3],
 }
 
 impl LaneSource {
     pub(super) fn new(framer: Framer, facts: CurrentFacts, replay_to: u64) -> Self {
         Self {
+            rests: framer.rest_ends(),
             framer,
             facts,
             replay_to,
@@ -286,6 +292,17 @@ impl Sources {
             }
         }
         self.forget_ended(slot);
+    }
+
+    /// What a push may have made known of records that began in the source before.
+    pub(super) fn rests(&mut self, slot: Slot, rests: &mut Vec<RestEnds>) {
+        if let Some(source) = self.by_slot.get_mut(&slot)
+            && let ends = source.framer.rest_ends()
+            && ends != source.rests
+        {
+            source.rests = ends;
+            rests.push((slot, ends));
+        }
     }
 
     fn head(&self, slot: Slot) -> Option<Head> {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use tailrace_frame::{Flags, SIDE};
+use tailrace_input::checkpoint::Rest;
 use tailrace_model::json::Step;
 use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
 use super::*;
 use crate::transform::scan_records;
-use crate::watermark::Opening;
+use crate::watermark::{Counts, Opening};
 
 /// Finds the records in which the text `"x"`, quotes and all, may stand.
 fn scanner() -> Scanner {
@@ -144,6 +146,111 @@ fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
         .map(|(slot, ends)| (slot, ends.collect()));
     assert_eq!(Vec::from_iter(ends), [(slot, vec![rest_len, end])]);
     assert_eq!(framed.replayed, 1);
+}
+
+#[test]
+fn what_the_checkpoint_knows_of_a_record_from_the_file_before_is_no_whole_record() {
+    let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z stdout {text}\n");
+    let (rest, next) = (line("F rest"), line("F next"));
+    let text = rest.clone() + &next;
+    let known = |end, is_settled| Rest {
+        stream: 1,
+        end,
+        is_settled,
+    };
+    let end = rest.len() as u64;
+    for (known, expected) in [
+        (
+            vec![known(u64::MAX, false)],
+            &[("rest", true), ("next", false)][..],
+        ),
+        (vec![known(end, true)], &[("next", false)]),
+        (Vec::new(), &[("rest", false), ("next", false)]),
+    ] {
+        let (lane, scanner) = (lane(usize::MAX), scanner());
+        let (slot, opened) = open(&lane);
+        let is_known = !known.is_empty();
+        lane.tracker.resume_rests(slot, known);
+        let framed = frame(&lane, &scanner, vec![opened], &[(slot, &text)]);
+        let records = framed.frames.records.iter().map(|record| {
+            let buffer = &framed.buffers[usize::from(record.buffer == SIDE)];
+            let text = &buffer[record.start as usize..record.end as usize];
+            let is_truncated = record.flags.contains(Flags::TRUNCATED);
+            (String::from_utf8_lossy(text).into_owned(), is_truncated)
+        });
+        let expected = expected
+            .iter()
+            .map(|(text, cut)| ((*text).to_owned(), *cut));
+        assert_eq!(Vec::from_iter(records), Vec::from_iter(expected));
+        let ends = lane.tracker.rests(slot).iter().map(|rest| rest.end).max();
+        assert_eq!(
+            ends,
+            is_known.then_some(end),
+            "now it is known where it ends"
+        );
+    }
+}
+
+#[test]
+fn a_restart_between_the_parts_of_a_record_reads_all_of_them() {
+    let (lane, scanner) = (lane(usize::MAX), scanner());
+    let (slot, opened) = open(&lane);
+    let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z {text}\n");
+    let [one, other, two] = ["stdout P one", "stderr F other", "stdout F two"].map(line);
+    let early = frame(
+        &lane,
+        &scanner,
+        vec![opened],
+        &[(slot, &(one.clone() + &other))],
+    );
+    let late = frame(&lane, &scanner, Vec::new(), &[(slot, &two)]);
+    let settle = |framed: &Framed| {
+        let spans: Vec<_> = framed
+            .spans
+            .iter()
+            .map(|span| (*span, Counts::default()))
+            .collect();
+        lane.tracker.settle(0, &spans);
+    };
+    let lowest = || lane.tracker.lowest(slot);
+    // The later request is accepted, the earlier one waits.
+    settle(&late);
+    assert_eq!(lowest(), 0, "else the second part would come alone");
+    settle(&early);
+    assert_eq!(lowest(), (one.len() + other.len() + two.len()) as u64);
+}
+
+#[test]
+fn a_record_that_goes_on_in_the_next_file_is_noted_there() {
+    let (lane, scanner) = (lane(usize::MAX), scanner());
+    let ((earlier, a), (slot, b)) = (open(&lane), open(&lane));
+    let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z stderr {text}\n");
+    frame(&lane, &scanner, vec![a], &[(earlier, &line("P one"))]);
+    let continues = SourceEvent::Continues {
+        slot,
+        earlier,
+        head: Vec::new(),
+    };
+    let ends = |slot| -> Vec<_> {
+        let rests = lane.tracker.rests(slot);
+        rests
+            .iter()
+            .map(|rest| (rest.stream, rest.end, rest.is_settled))
+            .collect()
+    };
+    frame(
+        &lane,
+        &scanner,
+        vec![b, continues],
+        &[(slot, &line("P two"))],
+    );
+    assert_eq!(
+        (ends(earlier), ends(slot)),
+        (Vec::new(), vec![(2, u64::MAX, false)])
+    );
+    frame(&lane, &scanner, Vec::new(), &[(slot, &line("F three"))]);
+    let end = (line("P two").len() + line("F three").len()) as u64;
+    assert_eq!(ends(slot), [(2, end, false)]);
 }
 
 #[test]

@@ -31,6 +31,11 @@ impl Tracker {
         self.framed(Reading::Shared(&vec![true; self.outputs]), spans, heads);
     }
 
+    /// The lowest watermark of a source.
+    pub(crate) fn lowest(&self, slot: Slot) -> u64 {
+        self.lock()[&slot].lowest()
+    }
+
     /// Bytes read but not settled by every output: what a kill would repeat.
     pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
         let unsettled = self.unsettled_by_output(slot);
@@ -424,4 +429,78 @@ fn what_an_output_settled_in_an_earlier_run_is_not_for_it() {
     assert_eq!(frame(20, 30), [false, true]);
     assert_eq!(frame(30, 40), [true, true]);
     assert_eq!(watermarks(&tracker, slot), [30, 10]);
+}
+
+#[test]
+fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_it() {
+    let tracker = Tracker::new(2);
+    let slot = tracker.open(opening(0));
+    let rest = |end, is_settled| Rest {
+        stream: 1,
+        end,
+        is_settled,
+    };
+    tracker.note_rests(slot, [None, Some(u64::MAX), None]);
+    assert_eq!(tracker.rests(slot), [rest(u64::MAX, false)]);
+    let span = |start, end| Span {
+        slot,
+        start,
+        end,
+        records: 1,
+    };
+    let (other, last) = (span(0, 10), span(10, 20));
+    tracker.note_rests(slot, [None, Some(20), None]);
+    tracker.framed_for_all(&[other, last], &[(slot, 20, None)]);
+    tracker.settle(0, &[(last, counts(1))]);
+    assert_eq!(
+        tracker.rests(slot),
+        [rest(20, false)],
+        "not for all outputs"
+    );
+    tracker.settle(1, &[(last, counts(1))]);
+    assert_eq!(watermarks(&tracker, slot), [0, 0]);
+    assert_eq!(tracker.rests(slot), [rest(20, true)]);
+    tracker.settle(0, &[(other, counts(1))]);
+    assert_eq!(tracker.rests(slot), [rest(20, true)]);
+    tracker.settle(1, &[(other, counts(1))]);
+    assert_eq!(tracker.rests(slot), []);
+    // A chain that was given up is none that could go on.
+    tracker.note_rests(slot, [Some(u64::MAX), None, None]);
+    tracker.note_rests(slot, [None; 3]);
+    assert_eq!(tracker.rests(slot), []);
+}
+
+#[test]
+fn no_watermark_is_within_a_record_in_parts() {
+    let tracker = Tracker::new(1);
+    let slot = tracker.open(opening(0));
+    let span = |start, end| Span {
+        slot,
+        start,
+        end,
+        records: 1,
+    };
+    // The record at 10 has a second part at 30; the one between is in an earlier batch.
+    let (before, between) = (span(0, 10), span(20, 30));
+    tracker.framed_for_all(&[before, between], &[(slot, 30, Some(10))]);
+    let parts = [span(10, 20), span(30, 40)];
+    let parted = Parted {
+        slot,
+        start: 10,
+        end: 40,
+    };
+    tracker.note_parted(Reading::Shared(&[true]), &[parted]);
+    tracker.framed_for_all(&parts, &[(slot, 40, None)]);
+    tracker.settle(0, &parts.map(|span| (span, counts(1))));
+    tracker.settle(0, &[(before, counts(1))]);
+    assert_eq!(watermarks(&tracker, slot), [10]);
+    assert_eq!(tracker.totals(0), counts(1));
+    assert_eq!(
+        tracker.unsettled_bytes(slot),
+        0,
+        "nothing was read, says the test"
+    );
+    tracker.settle(0, &[(between, counts(1))]);
+    assert_eq!(watermarks(&tracker, slot), [40]);
+    assert_eq!(tracker.totals(0), counts(4));
 }

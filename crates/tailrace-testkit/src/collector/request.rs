@@ -132,7 +132,11 @@ fn unframe<'a>(encoding: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), Stri
 }
 
 /// The records of an uncompressed request.
-pub(crate) fn decode_plain(body: &[u8]) -> Result<Vec<Record>, String> {
+///
+/// # Errors
+///
+/// Why it is no request.
+pub fn records_of(body: &[u8]) -> Result<Vec<Record>, String> {
     decode("identity", body).map(flatten)
 }
 

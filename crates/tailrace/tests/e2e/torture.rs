@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use tailrace_testkit::torture::{
-    Agent, DiskFault, Fault, Kind, Plan, Rotation, Scenario, Stops, run,
-};
+use tailrace_torture::{Agent, DiskFault, Fault, Kind, Plan, Rotation, Scenario, Stops, run};
 
 fn agent() -> Agent {
     Agent {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::record::Identity;
 use super::rng::Rng;
-use crate::Answer;
+use tailrace_testkit::Answer;
 
 /// A way in which a server fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use tailrace_testkit::torture::{
+use tailrace_torture::{
     Agent, DiskFault, Fault, Kind, Plan, Rotation, Scenario, Stops, matrix, run,
 };
 

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Rotated files, oldest first.
 pub(crate) struct Rotated {
@@ -17,6 +18,8 @@ struct RotatedFile {
     path: PathBuf,
     /// Its records are below these, by stream.
     end: Vec<u64>,
+    /// When it was rotated.
+    at: Instant,
 }
 
 impl Rotated {
@@ -34,7 +37,8 @@ impl Rotated {
 
     /// Adds the youngest one, whose records are below `end`.
     pub(crate) fn push(&mut self, path: PathBuf, end: Vec<u64>) {
-        self.files.push_back(RotatedFile { path, end });
+        let at = Instant::now();
+        self.files.push_back(RotatedFile { path, end, at });
     }
 
     /// Compresses all but the youngest, as the kubelet does: the compressed file is whole before it has its name.
@@ -81,10 +85,21 @@ impl Rotated {
         }
     }
 
-    /// Deletes the oldest files as long as `is_read` says so of their ends, but leaves `kept`.
-    pub(crate) fn clean(&mut self, kept: usize, is_read: impl Fn(&[u64]) -> bool) {
-        let read = self.files.iter().take_while(|file| is_read(&file.end));
-        let count = read.count().min(self.files.len().saturating_sub(kept));
+    /// How many of the oldest files may go: as long as `is_read` says so of their ends, and they were rotated so long ago,
+    /// but leaves `kept`.
+    pub(crate) fn done(
+        &self,
+        kept: usize,
+        age: Duration,
+        is_read: impl Fn(&[u64]) -> bool,
+    ) -> usize {
+        let is_done = |file: &&RotatedFile| is_read(&file.end) && file.at.elapsed() >= age;
+        let read = self.files.iter().take_while(is_done);
+        read.count().min(self.files.len().saturating_sub(kept))
+    }
+
+    /// Deletes the oldest files.
+    pub(crate) fn delete(&mut self, count: usize) {
         for file in self.files.drain(..count) {
             std::fs::remove_file(file.path).unwrap();
         }
@@ -132,9 +147,10 @@ mod tests {
         let at = |number: u32| dir.path().join(format!("a.log.{number}.gz"));
         let texts = [1, 2, 3].map(|number| text(&at(number)));
         assert_eq!(texts, ["number 3\n", "number 2\n", "number 1\n"]);
-        rotated.clean(0, |end| end[0] <= 1);
+        rotated.delete(rotated.done(0, Duration::ZERO, |end| end[0] <= 1));
         assert!(!at(3).exists() && at(2).exists());
-        rotated.clean(2, |_| true);
+        assert_eq!(rotated.done(0, Duration::from_secs(3600), |_| true), 0);
+        rotated.delete(rotated.done(2, Duration::ZERO, |_| true));
         assert_eq!(rotated.len(), 2);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::faults::{Decision, Mood};
 use super::record::{self, Identity};
-use crate::{Answer, Judge, Record};
+use tailrace_testkit::{Answer, Judge, Record};
 
 /// An answer given in this time before the listener closed may not have reached the agent.
 const DOUBT: Duration = Duration::from_secs(1);
@@ -29,6 +29,10 @@ pub(crate) struct State {
     pub(crate) torn: Vec<u64>,
     /// Beginnings of records by group: what was read before the rest was destroyed.
     pub(crate) fragments: Vec<u64>,
+    /// Ends of records by group, marked as truncated: the file with the beginning was deleted, after it had arrived whole.
+    pub(crate) ends: Vec<u64>,
+    /// Records that go on from one file to the next, of which the first file is deleted.
+    pub(crate) beheaded: Vec<(u32, u64)>,
     pub(crate) samples: Vec<String>,
     groups: Vec<Group>,
     recent: VecDeque<Arrival>,
@@ -82,6 +86,8 @@ impl Sink {
             streams: (0..streams).map(|_| Tally::default()).collect(),
             torn: vec![0; groups.len()],
             fragments: vec![0; groups.len()],
+            ends: vec![0; groups.len()],
+            beheaded: Vec::new(),
             samples: Vec::new(),
             repeated_bytes: vec![0; groups.len()],
             groups,
@@ -164,11 +170,24 @@ impl State {
             self.fragments[group] += 1;
             return;
         }
+        let mut beheaded = self.beheaded.iter().filter(|of| self.has_arrived(**of));
+        if beheaded.any(|of| record::is_marked_end(record, &text, *of)) {
+            self.ends[group] += 1;
+            return;
+        }
         self.torn[group] += 1;
         if self.samples.len() < SAMPLES_MAX {
             let text: String = text.chars().take(300).collect();
-            self.samples.push(format!("{path}: {text}"));
+            let marked = match record::is_marked(record) {
+                true => ", marked as truncated",
+                false => "",
+            };
+            self.samples.push(format!("{path}{marked}: {text}"));
         }
+    }
+
+    fn has_arrived(&self, (stream, sequence): (u32, u64)) -> bool {
+        self.streams[stream as usize].arrived.get(sequence)
     }
 
     fn arrived(&mut self, of: Identity) {
@@ -312,12 +331,12 @@ impl Bits {
 mod tests {
     use std::sync::Arc;
 
-    use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value::Value};
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
-    use super::super::faults::{Fault, Mood};
     use super::{Group, Sink, record};
-    use crate::{Judge, Record};
+    use crate::faults::{Fault, Mood};
+    use tailrace_testkit::{Judge, Record};
 
     fn sink(fault: Fault) -> Sink {
         let mut mood = Mood::new(1);
@@ -366,6 +385,39 @@ mod tests {
         assert_eq!((tally.repeated, tally.excused, tally.disorder), (1, 0, 1));
         assert_eq!(state.repeated_bytes, [0, record::line(1, 3).len() as u64]);
         assert_eq!(state.torn, [2, 0]);
+    }
+
+    #[test]
+    fn the_end_of_a_record_is_torn_unless_it_arrived_whole_and_is_marked() {
+        let sink = sink(Fault::None);
+        let end = || {
+            let mut records = records(&[line(1, 4)[1..].to_owned()]);
+            records[0].log.attributes = vec![KeyValue {
+                key: "tailrace.truncated".to_owned(),
+                value: Some(AnyValue {
+                    value: Some(Value::BoolValue(true)),
+                }),
+                ..KeyValue::default()
+            }];
+            records
+        };
+        let counted = || {
+            let state = sink.lock();
+            (state.torn[0], state.ends[0])
+        };
+        sink.accept(&end());
+        // Nothing is known to be deleted, then it has not arrived.
+        assert_eq!(counted(), (1, 0));
+        sink.lock().beheaded.push((1, 4));
+        sink.accept(&end());
+        assert_eq!(counted(), (2, 0));
+        sink.accept(&lines(&[4]));
+        sink.accept(&end());
+        assert_eq!(counted(), (2, 1));
+        let mut unmarked = end();
+        unmarked[0].log.attributes.clear();
+        sink.accept(&unmarked);
+        assert_eq!(counted(), (3, 1));
     }
 
     #[test]

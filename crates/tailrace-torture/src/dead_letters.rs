@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::record::{self, Identity};
-use crate::collector::decode;
+use tailrace_testkit::records_of;
 
 /// The records of all files in `dir`; none if there is no such directory.
 pub(crate) fn read(dir: &Path) -> Vec<Identity> {
@@ -29,7 +29,7 @@ fn of_text(text: &str) -> Vec<Identity> {
 
 /// The records of an entry that a server refused.
 fn of_request(line: &str) -> Option<Vec<Identity>> {
-    let records = decode(&value(line, "\"otlp\":\"")?).unwrap_or_default();
+    let records = records_of(&value(line, "\"otlp\":\"")?).unwrap_or_default();
     Some(
         records
             .iter()

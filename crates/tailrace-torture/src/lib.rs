@@ -17,11 +17,18 @@
 //! * **repeated**: arrived again without need. After an answer that may not have reached the agent (a
 //!   half response, a closed listener, a reply later than its timeout) a repeat is right, and
 //!   is counted apart as **excused**.
-//! * **torn**: arrived, but no record like it was ever written.
+//! * **an end**: the end of a record that had arrived whole, marked as truncated; the file with its beginning was deleted.
+//! * **torn**: arrived, but no record like it was ever written, and it is no such end.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a harness that cannot continue shall panic"
+)]
 
 mod agent;
 mod dead_letters;
 mod disk;
+mod explained;
 mod faults;
 mod matrix;
 mod record;
@@ -32,6 +39,7 @@ mod scenario;
 mod sink;
 mod stops;
 mod stream;
+mod table;
 mod verdict;
 
 pub use agent::{Agent, Kind};

@@ -2,11 +2,11 @@
 //! decides nothing about the run.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::agent::Kind;
+use super::explained::{Counted, Missing, hidden};
 use super::record;
 use super::run::Harness;
 use super::sink::State;
@@ -38,6 +38,8 @@ pub struct GroupVerdict {
     pub torn: u64,
     /// Beginnings of records of which the rest was destroyed.
     pub fragments: u64,
+    /// Ends of records that came again after they had arrived whole, marked as truncated: their beginning was deleted.
+    pub ends: u64,
     /// Records that arrived after a later one of their stream.
     pub disorder: u64,
     /// Bytes of lost and destroyed records that the agent neither counts as lost nor has within its bound for what a
@@ -81,6 +83,17 @@ impl Truth {
             .map(move |seq| (seq, destroyed.iter().any(|range| range.contains(&seq))))
     }
 
+    /// The records of stream `which` that truncations can have hidden: see [`hidden`].
+    fn hidden<'a>(&self, state: &'a State, which: usize) -> impl Iterator<Item = u64> + 'a {
+        let contents = match self.rotation {
+            Rotation::CopyTruncate => self.destroyed.lock().unwrap()[which].clone(),
+            _ => Vec::new(),
+        };
+        let tally = &state.streams[self.stream as usize + which];
+        let hidden = move |content| hidden(content, |seq| tally.is_settled(seq));
+        contents.into_iter().flat_map(hidden)
+    }
+
     /// Nothing is missing but what was destroyed.
     pub(crate) fn is_complete(&self, state: &State) -> bool {
         (0..self.written.len()).all(|which| self.missing(state, which).all(|(_, gone)| gone))
@@ -94,21 +107,29 @@ pub(crate) fn judge(harness: &Harness<'_>, last: &BTreeMap<(String, String), f64
     for (index, rotation) in harness.plan.rotations.iter().enumerate() {
         let mut group = GroupVerdict::new(*rotation);
         group.torn = state.torn[index];
+        group.ends = state.ends[index];
         if rotation.destroys() {
             group.fragments = state.fragments[index];
         } else {
             group.torn += state.fragments[index];
         }
-        let mut missing_bytes = 0;
+        let mut missing = Missing::default();
         for truth in harness
             .truths
             .iter()
             .filter(|truth| truth.rotation == *rotation)
         {
-            missing_bytes += group.add(truth, &state);
+            let of_file = group.add(truth, &state);
+            missing.bytes += of_file.bytes;
+            missing.hidden += of_file.hidden;
         }
-        let known = lost_bytes(harness, rotation.name()) + kept_bytes(last, rotation.name());
-        group.unexplained_bytes = missing_bytes.saturating_sub(known);
+        let past = |family| past_bytes(harness, family, rotation.name());
+        let counted = Counted {
+            lost: past("tailrace_input_lost_bytes_total"),
+            kept: kept_bytes(last, rotation.name()),
+            truncated_unread: past("tailrace_input_truncated_unread_bytes_total"),
+        };
+        group.unexplained_bytes = counted.unexplained(missing);
         group.unbalanced = unbalanced(last, rotation.name());
         groups.push(group);
     }
@@ -161,6 +182,7 @@ impl GroupVerdict {
             excused: 0,
             torn: 0,
             fragments: 0,
+            ends: 0,
             disorder: 0,
             unexplained_bytes: 0,
             unbalanced: 0,
@@ -169,9 +191,9 @@ impl GroupVerdict {
     }
 
     /// Adds one file; gives the bytes of its missing records.
-    fn add(&mut self, truth: &Truth, state: &State) -> u64 {
+    fn add(&mut self, truth: &Truth, state: &State) -> Missing {
         self.rotations += truth.rotations.load(Ordering::Relaxed);
-        let mut missing_bytes = 0;
+        let mut missing = Missing::default();
         for (which, written) in truth.written.iter().enumerate() {
             let written = written.load(Ordering::Acquire);
             let stream = truth.stream + u32::try_from(which).unwrap_or(0);
@@ -185,7 +207,7 @@ impl GroupVerdict {
             let is_set_aside = |seq: &u64| tally.set_aside.get(*seq) && !tally.arrived.get(*seq);
             self.set_aside += (0..written).filter(is_set_aside).count() as u64;
             for (seq, gone) in truth.missing(state, which) {
-                missing_bytes += record::line(stream, seq).len() as u64 + 1;
+                missing.bytes += line_bytes(stream, seq);
                 if gone {
                     self.destroyed += 1;
                 } else {
@@ -196,8 +218,12 @@ impl GroupVerdict {
                     }
                 }
             }
+            missing.hidden += truth
+                .hidden(state, which)
+                .map(|seq| line_bytes(stream, seq))
+                .sum::<u64>();
         }
-        missing_bytes
+        missing
     }
 
     /// In lost, repeated, torn, unexplained bytes: a cell of the matrix.
@@ -209,14 +235,15 @@ impl GroupVerdict {
     }
 }
 
-/// What the agent counted as lost, or may have missed before a truncation as it says, in all its lives, as far as its
-/// counters were seen.
-fn lost_bytes(harness: &Harness<'_>, pipeline: &str) -> u64 {
-    let past = |family: &str| {
-        let key = (family.to_owned(), pipeline.to_owned());
-        harness.past.get(&key).copied().unwrap_or(0.0) as u64
-    };
-    past("tailrace_input_lost_bytes_total") + past("tailrace_input_truncated_unread_bytes_total")
+/// What the agent counted in all its lives, as far as its counters were seen.
+fn past_bytes(harness: &Harness<'_>, family: &str, pipeline: &str) -> u64 {
+    let key = (family.to_owned(), pipeline.to_owned());
+    harness.past.get(&key).copied().unwrap_or(0.0) as u64
+}
+
+/// With its newline.
+fn line_bytes(stream: u32, sequence: u64) -> u64 {
+    record::line(stream, sequence).len() as u64 + 1
 }
 
 /// What the agent says it has not read yet, or has in flight.
@@ -329,74 +356,5 @@ impl Outcome {
             broken.retain(|what| what.contains("the agent ended"));
         }
         broken
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>12} {:>10}",
-            "rotation",
-            "rotations",
-            "written",
-            "lost",
-            "destroyed",
-            "rejected",
-            "set aside",
-            "repeated",
-            "excused",
-            "fragments",
-            "torn",
-            "unexplained",
-            "unbalanced"
-        )?;
-        for group in &self.groups {
-            writeln!(
-                f,
-                "{:15} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>11}B {:>10}",
-                group.rotation.name(),
-                group.rotations,
-                group.written,
-                group.lost,
-                group.destroyed,
-                group.rejected,
-                group.set_aside,
-                group.repeated,
-                group.excused,
-                group.fragments,
-                group.torn,
-                group.unexplained_bytes,
-                group.unbalanced
-            )?;
-        }
-        let kills = self.kills();
-        let repeats = || self.stops.iter().flat_map(Stop::repeats);
-        writeln!(
-            f,
-            "{kills} kill -9, {} SIGTERM; {} requests, {} of them refused; drained in {:.1} s, {:.0} s in all; \
-             peak {} MiB",
-            self.stops.len() - kills,
-            self.requests,
-            self.refused,
-            self.drained.as_secs_f64(),
-            self.seconds,
-            self.peak_bytes >> 20
-        )?;
-        if let Some((most, bound)) = repeats().max() {
-            let total: u64 = repeats().map(|(repeated, _)| repeated).sum();
-            writeln!(
-                f,
-                "bytes repeated after a stop in one pipeline: {most} at most (bound there {bound}), {} on the average",
-                total / repeats().count() as u64
-            )?;
-        }
-        for note in &self.notes {
-            writeln!(f, "note: {note}")?;
-        }
-        for what in &self.broken {
-            writeln!(f, "BROKEN: {what}")?;
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 
 use super::rng::Rng;
-use crate::Record;
+use tailrace_testkit::Record;
 
 /// Longer than a CRI runtime lets a line be: such a record comes in pieces.
 const LONG: u64 = 20_000;
@@ -215,6 +215,20 @@ pub(crate) fn is_beginning(text: &str) -> bool {
     }
 }
 
+/// True for a record that the agent marks as truncated, whose text is the end of record `sequence` of `stream`.
+pub(crate) fn is_marked_end(record: &Record, text: &str, (stream, sequence): (u32, u64)) -> bool {
+    // Cut in the middle of a character, it was repaired at its beginning.
+    let text = text.trim_start_matches('\u{fffd}');
+    let is_end = !text.is_empty() && as_text(&line(stream, sequence)).ends_with(text);
+    is_end && is_marked(record)
+}
+
+/// Whether the agent marks it as truncated.
+pub(crate) fn is_marked(record: &Record) -> bool {
+    let mark = find(&record.log.attributes, "tailrace.truncated");
+    matches!(mark, Some(Value::BoolValue(true)))
+}
+
 /// The stream and sequence number with which a line begins.
 fn named(text: &str) -> Option<(u32, u64)> {
     let (stream, sequence) = match text.strip_prefix('~') {
@@ -266,9 +280,10 @@ mod tests {
     use opentelemetry_proto::tonic::logs::v1::LogRecord;
 
     use super::{
-        AnyValue, Content, KeyValue, Sample, Value, as_text, identify, is_beginning, line,
+        AnyValue, Content, KeyValue, Sample, Value, as_text, identify, is_beginning, is_marked_end,
+        line,
     };
-    use crate::Record;
+    use tailrace_testkit::Record;
 
     fn record(attributes: &[(&str, Value)], body: &str) -> Record {
         let value = |value| Some(AnyValue { value: Some(value) });
@@ -357,6 +372,19 @@ mod tests {
             assert!(!is_beginning(&text[1..]));
             assert!(!is_beginning(&format!("{}{text}", &text[..40])));
         }
+    }
+
+    #[test]
+    fn an_end_counts_only_where_it_is_marked_and_of_that_record() {
+        let seq = first(Content::Plain);
+        let text = text(seq);
+        let mark = [("tailrace.truncated", Value::BoolValue(true))];
+        let (marked, plain) = (record(&mark, ""), record(&[], ""));
+        assert!(is_marked_end(&marked, &text[9..], (3, seq)));
+        assert!(!is_marked_end(&plain, &text[9..], (3, seq)));
+        assert!(!is_marked_end(&marked, &text[9..], (3, seq + 1)));
+        assert!(!is_marked_end(&marked, &text[..9], (3, seq)));
+        assert!(!is_marked_end(&marked, "", (3, seq)));
     }
 
     #[test]

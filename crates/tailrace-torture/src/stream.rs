@@ -1,6 +1,7 @@
 //! One log file under torture: a thread that writes records, rotates, and deletes what has arrived.
 //! Tells what it wrote and what it destroyed; it never reads what the agent does.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use super::record;
 use super::rng::Rng;
 use super::rotated::Rotated;
 use super::sink::Sink;
-use crate::{Stream, Writer};
+use tailrace_testkit::{Stream, Writer};
 
 /// What happens to a log file while it is written, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,10 @@ pub(crate) struct Truth {
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
 
+/// A file that ends within a record stays for at least so long. The kubelet looks at a log every 10 seconds, so that each
+/// of its files is in a checkpoint long before it goes: of one that is in none, nothing is known when it is gone.
+const SPLIT_AGE_MIN: Duration = Duration::from_secs(10);
+
 /// A chain with so many files waits until some of them have arrived: each rotation renames all of them.
 const CHAIN_FILES_MAX: usize = 300;
 
@@ -119,6 +124,8 @@ pub(crate) struct FileWriter {
     /// The first record of each stream in the live file.
     first: Vec<u64>,
     rotated: Rotated,
+    /// Of each rotated file the record that goes on in the next one, where there is one in all of them.
+    split: VecDeque<(u32, u64)>,
     due: Instant,
     time: u64,
 }
@@ -150,6 +157,7 @@ impl FileWriter {
         });
         let writer = FileWriter {
             rotated: Rotated::new(path.clone()),
+            split: VecDeque::new(),
             writer: Writer::open(path),
             truth: Arc::clone(&truth),
             sink,
@@ -348,13 +356,27 @@ impl FileWriter {
         }
     }
 
-    /// A rotation between the first piece of a record and its last one.
+    /// A rotation between the first piece of a record and its last one; there may be a third one, and records of the
+    /// other stream before the rest.
     fn rotate_in_a_record(&mut self) {
-        let line = self.take(0);
+        let which = usize::from(self.rng.chance(30));
+        let line = self.take(which);
+        self.split
+            .push_back((self.truth.stream + which as u32, self.next[which] - 1));
         let cut = usize::try_from(self.rng.between(1, line.len() as u64)).unwrap_or(1);
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        self.container_line(&mut before, 0, 'P', &line[..cut]);
-        self.container_line(&mut after, 0, 'F', &line[cut..]);
+        let (first, mut rest) = line.split_at(cut);
+        self.container_line(&mut before, which, 'P', first);
+        if self.rng.chance(30) {
+            let (middle, last) = rest.split_at(rest.len() / 2);
+            self.container_line(&mut after, which, 'P', middle);
+            rest = last;
+        }
+        for _ in 0..self.rng.between(0, 4) {
+            let other = self.take(1 - which);
+            self.container_line(&mut after, 1 - which, 'F', &other);
+        }
+        self.container_line(&mut after, which, 'F', rest);
         self.writer.bytes(&before);
         let path = self.writer.rotate();
         self.writer.bytes(&after);
@@ -384,18 +406,23 @@ impl FileWriter {
     /// Deletes rotated files of which everything has arrived.
     fn clean(&mut self) {
         let kept = match self.truth.rotation {
-            Rotation::Cri => KUBELET_KEEPS,
-            // What has arrived may have to be read again, if the answer did not; and what begins in a file that is gone
-            // and ends in one that is read again is torn, whoever reads it.
-            Rotation::CriSplit => usize::MAX,
+            Rotation::Cri | Rotation::CriSplit => KUBELET_KEEPS,
             _ => 0,
+        };
+        let age = match self.truth.rotation {
+            Rotation::CriSplit => SPLIT_AGE_MIN,
+            _ => Duration::ZERO,
         };
         let state = self.sink.lock();
         let low: Vec<u64> = (0..self.next.len())
             .map(|which| state.streams[self.truth.stream as usize + which].low)
             .collect();
         drop(state);
-        self.rotated
-            .clean(kept, |end| low.iter().zip(end).all(|(low, end)| low >= end));
+        let is_read = |end: &[u64]| low.iter().zip(end).all(|(low, end)| low >= end);
+        let done = self.rotated.done(kept, age, is_read);
+        // Their ends may come again, marked: if the answer was lost, they are read again without their beginning.
+        let beheaded = self.split.drain(..done.min(self.split.len()));
+        self.sink.lock().beheaded.extend(beheaded);
+        self.rotated.delete(done);
     }
 }

@@ -19,7 +19,7 @@ use super::sink::{Group, Sink};
 use super::stops::{How, Next, Stop};
 use super::stream::{FileWriter, Pace, Rotation, Truth};
 use super::verdict::{Outcome, judge};
-use crate::Collector;
+use tailrace_testkit::Collector;
 
 /// What a run does. The same plan and seed make the same decisions; what the machine makes of them
 /// differs in time.

@@ -1,0 +1,138 @@
+//! The rest of a record whose beginning stood in a file that is gone.
+
+use proptest::prelude::*;
+use tailrace_frame::{Config, Flags, Format, Framer, Frames, SkipReason, Stream};
+
+fn line(stream: &str, tag: &str, text: &str) -> String {
+    format!("2026-01-02T03:04:05Z {stream} {tag} {text}\n")
+}
+
+fn cri() -> Config {
+    Config {
+        format: Format::Cri,
+        ..Config::default()
+    }
+}
+
+/// Frames a source whose standard output begins within a record, in chunks that end at `ends`. Gives the records with
+/// whether they are truncated, the bytes skipped as settled, and where the record ended.
+fn frame(input: &str, is_settled: bool, ends: &[usize]) -> (Vec<(String, bool)>, u64, Option<u64>) {
+    let mut framer = Framer::new(&cri(), 0, false);
+    framer.begin_within(Stream::Stdout, is_settled);
+    assert_eq!(framer.rest_ends(), [None, Some(u64::MAX), None]);
+    let (mut records, mut settled, mut start) = (Vec::new(), 0, 0);
+    let mut frames = Frames::default();
+    for end in ends.iter().copied().chain([input.len()]) {
+        frames.clear();
+        let chunk = &input.as_bytes()[start..end];
+        framer.push(chunk, 0, 0, &mut frames);
+        start = end;
+        for record in &frames.records {
+            let text = String::from_utf8_lossy(frames.content(record, chunk)).into_owned();
+            records.push((text, record.flags.contains(Flags::TRUNCATED)));
+        }
+        for skip in &frames.skips {
+            assert_eq!(skip.reason, SkipReason::Settled);
+            settled += skip.end - skip.start;
+        }
+    }
+    (
+        records,
+        settled,
+        framer.rest_ends()[Stream::Stdout as usize],
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_rest_is_truncated_or_skipped_and_nothing_else_is(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+        let rest = [line("stdout", "P", "mid"), line("stderr", "F", "whole"), line("stdout", "F", "dle")];
+        let next = [line("stdout", "P", "ne"), line("stdout", "F", "xt"), line("stdout", "F", "last")];
+        let input = rest.concat() + &next.concat();
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
+        ends.sort_unstable();
+        let end = Some(rest.concat().len() as u64);
+        let owned = |records: &[(&str, bool)]| -> Vec<(String, bool)> {
+            records.iter().map(|(text, cut)| ((*text).to_owned(), *cut)).collect()
+        };
+        let whole = [("whole", false), ("next", false), ("last", false)];
+        let with_rest = [whole[0], ("middle", true), whole[1], whole[2]];
+        prop_assert_eq!(frame(&input, false, &ends), (owned(&with_rest), 0, end));
+        let skipped = (rest[0].len() + rest[2].len()) as u64;
+        prop_assert_eq!(frame(&input, true, &ends), (owned(&whole), skipped, end));
+    }
+}
+
+#[test]
+fn a_beginning_that_can_be_read_after_all_makes_the_record_whole() {
+    for is_settled in [false, true] {
+        let mut frames = Frames::default();
+        let mut first = Framer::new(&cri(), 0, false).numbered(1);
+        first.push(line("stdout", "P", "be").as_bytes(), 0, 0, &mut frames);
+        let mut second = Framer::new(&cri(), 0, false).numbered(2);
+        second.begin_within(Stream::Stdout, is_settled);
+        second.continue_from(&mut first);
+        assert_eq!(second.rest_ends()[1], Some(u64::MAX));
+        let text = line("stdout", "F", "gun") + &line("stdout", "F", "next");
+        second.push(text.as_bytes(), 0, 0, &mut frames);
+        let contents: Vec<_> = frames
+            .records
+            .iter()
+            .map(|record| {
+                (
+                    frames.content(record, text.as_bytes()),
+                    record.flags.contains(Flags::TRUNCATED),
+                )
+            })
+            .collect();
+        assert_eq!(contents, [(&b"begun"[..], false), (b"next", false)]);
+        assert_eq!(
+            second.rest_ends(),
+            [None, Some(line("stdout", "F", "gun").len() as u64), None]
+        );
+    }
+}
+
+#[test]
+fn a_record_may_begin_two_files_before_it_ends() {
+    let mut frames = Frames::default();
+    let mut second = Framer::new(&cri(), 0, false).numbered(2);
+    second.begin_within(Stream::Stderr, false);
+    second.push(line("stderr", "P", "mid").as_bytes(), 0, 0, &mut frames);
+    let mut third = Framer::new(&cri(), 0, false).numbered(3);
+    third.continue_from(&mut second);
+    assert_eq!(third.rest_ends(), [None, None, Some(u64::MAX)]);
+    third.push(line("stderr", "F", "dle").as_bytes(), 0, 0, &mut frames);
+    assert_eq!(frames.content(&frames.records[0], b""), b"middle");
+    assert!(frames.records[0].flags.contains(Flags::TRUNCATED));
+    third.push(line("stderr", "F", "whole").as_bytes(), 0, 0, &mut frames);
+    assert!(!frames.records[1].flags.contains(Flags::TRUNCATED));
+}
+
+#[test]
+fn what_is_behind_a_settled_beginning_is_skipped_to_its_end() {
+    let mut frames = Frames::default();
+    let mut first = Framer::new(&cri(), 0, false).numbered(1);
+    first.push(line("stdout", "P", "be").as_bytes(), 0, 0, &mut frames);
+    // An earlier run read the second part and another stream's line, and settled all parts.
+    let head = line("stdout", "P", "gu");
+    let mut second = Framer::new(&cri(), head.len() as u64, false).numbered(2);
+    second.begin_within(Stream::Stdout, true);
+    second.continue_from(&mut first);
+    second.skip_settled(head.as_bytes(), &mut frames);
+    let text =
+        line("stderr", "F", "other") + &line("stdout", "F", "n") + &line("stdout", "F", "next");
+    second.push(text.as_bytes(), 0, 0, &mut frames);
+    let contents: Vec<_> = frames
+        .records
+        .iter()
+        .map(|record| frames.content(record, text.as_bytes()))
+        .collect();
+    assert_eq!(contents, [&b"other"[..], b"next"]);
+    assert!(
+        frames
+            .records
+            .iter()
+            .all(|record| !record.flags.contains(Flags::TRUNCATED))
+    );
+}
