@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::child::Child;
+use crate::child::Child;
 
 /// `tailrace blackhole`, which ends when the expected records have arrived.
 pub(crate) struct Receiver {
