@@ -36,7 +36,11 @@ const VALUES: i32 = 70;
 const BAR: i32 = 16;
 const STEP: i32 = 20;
 const GROUP: i32 = 30;
-const HEAD: i32 = 60;
+const HEAD: i32 = 62;
+/// Sizes of fonts; plotters makes one pixel of 1.24.
+const TITLE: i32 = 20;
+const SUBTITLE: i32 = 16;
+const TEXT: i32 = 15;
 const OURS: RGBColor = RGBColor(0x0b, 0x72, 0x85);
 const OTHERS: RGBColor = RGBColor(0xad, 0xb5, 0xbd);
 const INK: RGBColor = RGBColor(0x21, 0x25, 0x29);
@@ -61,12 +65,12 @@ impl Chart {
 
     fn draw(&self, area: &Area<'_>) -> Result<()> {
         area.fill(&WHITE)?;
-        text(area, (12, 8), 16, true, &self.title)?;
-        text(area, (12, 30), 12, false, &self.unit)?;
+        text(area, (12, 12), TITLE, true, &self.title)?;
+        text(area, (12, 34), TEXT, false, &self.unit)?;
         let scale = f64::from(WIDTH - NAMES - VALUES) / self.longest();
         let mut y = HEAD;
         for group in &self.groups {
-            text(area, (12, y), 13, true, &group.title)?;
+            text(area, (12, y), SUBTITLE, true, &group.title)?;
             y += STEP;
             for bar in &group.bars {
                 let colour = if bar.is_ours { OURS } else { OTHERS };
@@ -75,9 +79,9 @@ impl Chart {
                     [(NAMES, y), (end, y + BAR)],
                     colour.filled(),
                 ))?;
-                text(area, (24, y + 2), 12, bar.is_ours, &bar.name)?;
+                text(area, (24, y + 3), TEXT, bar.is_ours, &bar.name)?;
                 let value = number(bar.value);
-                text(area, (end + 6, y + 2), 12, bar.is_ours, &value)?;
+                text(area, (end + 6, y + 3), TEXT, bar.is_ours, &value)?;
                 y += STEP;
             }
             y += GROUP - STEP;
