@@ -29,7 +29,7 @@ mod table;
 
 /// Measures; results are printed as Markdown
 #[derive(Parser)]
-#[command(name = "cargo xtask bench")]
+#[command(name = "bench", bin_name = "cargo xtask bench")]
 struct Args {
     /// Compare whole agents instead of stages
     #[arg(long, group = "mode")]

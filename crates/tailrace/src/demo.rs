@@ -12,12 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use prometheus_client::registry::Registry;
 use tailrace_pipeline::{Agent, PipelineLedger, View};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::blackhole::{Blackhole, Counts, Options};
@@ -58,11 +57,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let root = args.dir.as_deref().unwrap_or(temporary.path());
     let logs = root.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("no thread for the receiver")?;
+    let runtime = Runtime::new().context("no thread for the receiver")?;
     let options = Options {
         decode: true,
         ..Options::default()
@@ -107,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let counts = runtime.block_on(receiver.shutdown());
 
     let ledger = summary.pipelines.first().cloned().unwrap_or_default();
-    let unexplained = print(out, lines, files.bytes, &ledger, &counts).context("stdout")?;
+    let unexplained = print(out, lines, &ledger, &counts).context("stdout")?;
     let kept = args.dir.as_ref();
     let kept = kept.map_or(String::new(), |dir| format!("Kept in {}. ", dir.display()));
     let next = "tailrace explain -c config/examples/pods-json.yaml";
@@ -143,7 +138,6 @@ fn start(root: &Path, logs: &Path, endpoint: &str) -> Result<Agent, Failure> {
 struct LogFiles {
     files: Vec<File>,
     next: usize,
-    bytes: u64,
 }
 
 impl LogFiles {
@@ -152,7 +146,6 @@ impl LogFiles {
         Ok(LogFiles {
             files: (0..FILES).map(file).collect::<io::Result<_>>()?,
             next: 0,
-            bytes: 0,
         })
     }
 }
@@ -162,7 +155,6 @@ impl Write for LogFiles {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.files[self.next].write_all(bytes)?;
         self.next = (self.next + 1) % self.files.len();
-        self.bytes += bytes.len() as u64;
         Ok(bytes.len())
     }
 
@@ -211,7 +203,6 @@ fn sent(ledger: &PipelineLedger) -> (u64, u64) {
 fn print(
     out: &mut dyn Write,
     lines: u64,
-    file_bytes: u64,
     ledger: &PipelineLedger,
     counts: &Counts,
 ) -> io::Result<i128> {
@@ -221,34 +212,28 @@ fn print(
     let ratio = ledger.read_bytes as f64 / counts.wire_bytes.max(1) as f64;
     let cpu = sysinfo::cpu_time().unwrap_or_default().as_secs_f64();
     let peak = sysinfo::memory().map(|memory| HumanBytes(memory.peak).to_string());
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
     let mut row = |name: &str, value: &dyn Display, note: &str| {
-        table.add_row([name, &value.to_string(), note]);
+        writeln!(out, " {name:<17}  {:>11}  {note}", value.to_string())
     };
-    row("written", &HumanCount(lines), "records in the log files");
-    row("read", &HumanCount(ledger.records), "framed by the agent");
-    row("filtered", &HumanCount(ledger.filtered), "removed by WHERE");
+    row("written", &HumanCount(lines), "records in the log files")?;
+    row("read", &HumanCount(ledger.records), "framed by the agent")?;
+    row("filtered", &HumanCount(ledger.filtered), "removed by WHERE")?;
     row(
         "delivered",
         &HumanCount(counts.records),
         "counted by the receiver",
-    );
-    row("rejected", &HumanCount(rejected), "refused by the receiver");
-    row("unexplained", &unexplained, "must be 0");
-    row("bytes in", &HumanBytes(file_bytes), "log bytes");
+    )?;
+    row("rejected", &HumanCount(rejected), "refused by the receiver")?;
+    row("unexplained", &unexplained, "must be 0")?;
+    row("bytes in", &HumanBytes(ledger.read_bytes), "log bytes")?;
     let note = format!("OTLP with zstd, {ratio:.0} times less");
-    row("bytes on the wire", &HumanBytes(counts.wire_bytes), &note);
+    row("bytes on the wire", &HumanBytes(counts.wire_bytes), &note)?;
     let note = "agent, log writer and receiver together";
-    row("CPU", &format_args!("{cpu:.2} s"), note);
+    row("CPU", &format_args!("{cpu:.2} s"), note)?;
     row(
         "peak memory",
         &peak.as_deref().unwrap_or("unknown"),
         "of all three",
-    );
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out, "{table}")?;
+    )?;
     Ok(unexplained)
 }
