@@ -19,9 +19,9 @@ mod state;
 
 pub use answer::{Answer, Gate};
 pub use judge::Judge;
-pub(crate) use request::decode_plain as decode;
 pub use request::{Protocol, Record, Request};
-use state::{Counter, Counts, Decider, Shared};
+pub(crate) use request::{decode_plain as decode, decompress};
+use state::{Counts, Shared};
 
 use crate::TestTls;
 
@@ -44,27 +44,27 @@ pub struct Collector {
 impl Collector {
     /// Listens on a free port of loopback, without TLS.
     pub fn start() -> Collector {
-        Collector::listen(None, Decider::Script)
+        Collector::listen(None, state::Decider::Script)
     }
 
     /// The same, but `judge` answers in place of the script, and nothing is kept.
     pub fn judged(judge: Arc<dyn Judge>) -> Collector {
-        Collector::listen(None, Decider::Judge(judge))
+        Collector::listen(None, state::Decider::Judge(judge))
     }
 
-    /// The same, but `counter` answers each message that comes over HTTP, and nothing is decoded or kept: an agent at full
+    /// The same, but `counter` answers each request that comes over HTTP, and nothing is decoded or kept: an agent at full
     /// speed must not wait for the collector.
-    pub(crate) fn counted(counter: Counter) -> Collector {
-        Collector::listen(None, Decider::Counter(counter))
+    pub(crate) fn counted(counter: state::Counter) -> Collector {
+        Collector::listen(None, state::Decider::Counter(counter))
     }
 
     /// The same with TLS; with `client_required` it talks only to clients that show the certificate
     /// of `tls`.
     pub fn start_tls(tls: &TestTls, client_required: bool) -> Collector {
-        Collector::listen(Some(tls.acceptor(client_required)), Decider::Script)
+        Collector::listen(Some(tls.acceptor(client_required)), state::Decider::Script)
     }
 
-    fn listen(tls: Option<TlsAcceptor>, decider: Decider) -> Collector {
+    fn listen(tls: Option<TlsAcceptor>, decider: state::Decider) -> Collector {
         let mut collector = Collector {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             tls,

@@ -5,6 +5,10 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderValue};
+
+use crate::collector::decompress;
 use crate::{Answer, Collector, PodsApi};
 
 mod tally;
@@ -39,9 +43,8 @@ impl Node {
             changed: Condvar::new(),
         });
         let counting = Arc::clone(&shared);
-        let collector = Collector::counted(Box::new(move |message, wire_bytes| {
-            counting.take(message, wire_bytes)
-        }));
+        let collector =
+            Collector::counted(Box::new(move |headers, body| counting.take(headers, body)));
         Node {
             api,
             address: collector.address(),
@@ -64,9 +67,13 @@ impl Node {
 }
 
 impl Shared {
-    fn take(&self, message: Result<Vec<u8>, String>, wire_bytes: usize) -> Answer {
+    fn take(&self, headers: &HeaderMap, body: &[u8]) -> Answer {
+        let encoding = headers.get(CONTENT_ENCODING);
+        let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
+        let message = encoding.map_err(|error| error.to_string());
+        let message = message.and_then(|encoding| decompress(encoding, body));
         let mut tally = self.tally.lock().unwrap();
-        let taken = message.and_then(|message| tally.take(message.into(), wire_bytes));
+        let taken = message.and_then(|message| tally.take(message.into(), body.len()));
         self.changed.notify_all();
         match taken {
             Ok(()) => Answer::ok(),

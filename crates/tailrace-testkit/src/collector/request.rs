@@ -5,8 +5,6 @@ use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderValue;
-use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
@@ -143,15 +141,8 @@ fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, Strin
     ExportLogsServiceRequest::decode(plain.as_slice()).map_err(|e| e.to_string())
 }
 
-/// The message of a request over HTTP.
-pub(crate) fn http_message(parts: &Parts, body: &[u8]) -> Result<Vec<u8>, String> {
-    let encoding = parts.headers.get(CONTENT_ENCODING);
-    let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
-    decompress(encoding.map_err(|error| error.to_string())?, body)
-}
-
 /// The message of a body in `zstd`, `gzip` or `identity`.
-fn decompress(encoding: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn decompress(encoding: &str, body: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
     match encoding {
         "identity" => plain.extend_from_slice(body),

@@ -104,7 +104,7 @@ async fn respond(
         Decider::Script => return scripted(&parts, &body, connection, shared).await,
         Decider::Judge(judge) => judged(&**judge, &parts, &body, connection.number),
         Decider::Counter(_) if parts.uri.path() != "/v1/logs" => Answer::status(404),
-        Decider::Counter(answer) => answer(request::http_message(&parts, &body), body.len()),
+        Decider::Counter(answer) => answer(&parts.headers, &body),
     };
     finish(answer, Protocol::Http, "identity", connection).await
 }

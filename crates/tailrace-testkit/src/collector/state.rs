@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::answer::Answer;
@@ -22,12 +23,12 @@ pub(crate) enum Decider {
     Script,
     /// Somebody who sees the records, which are not kept.
     Judge(Arc<dyn Judge>),
-    /// Somebody who sees the message alone, which is neither decoded nor kept.
+    /// Somebody who sees headers and body alone, which are neither decoded nor kept.
     Counter(Counter),
 }
 
-/// Answers the message of a request, or the reason why it cannot be decompressed, and the size of its body.
-pub(crate) type Counter = Box<dyn Fn(Result<Vec<u8>, String>, usize) -> Answer + Send + Sync>;
+/// Answers a request by its headers and its body.
+pub(crate) type Counter = Box<dyn Fn(&HeaderMap, &[u8]) -> Answer + Send + Sync>;
 
 /// Looks at the records of a request.
 pub(crate) type Condition = Box<dyn Fn(&[Record]) -> bool + Send>;
