@@ -16,7 +16,10 @@ const VERSION: &str = "v0.145.0";
 const COMPONENTS: &str = include_str!("../../benches/peers/otelcol-builder.yaml");
 
 /// Builds the collector unless it is there already; gives its path.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
+///
+/// # Errors
+/// Without Go, or when the build fails.
+pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     let dir = workspace.target.join("collector");
     let binary = dir.join(format!("otelcol-{VERSION}"));
     let stamp = dir.join(format!("otelcol-{VERSION}.yaml"));

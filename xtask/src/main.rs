@@ -1,5 +1,5 @@
 //! `cargo xtask`: the project's chores. It drives cargo and other programs and
-//! reports; it builds and checks nothing by itself, and no crate depends on it.
+//! reports; it builds, checks and measures nothing by itself.
 // This program's output is what it prints.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
-mod collector;
 mod deny;
 mod deploy;
 mod dist;
@@ -20,9 +19,9 @@ mod readme;
 mod steps;
 mod test;
 mod torture;
-mod workspace;
 
-use workspace::Workspace;
+use xtask::collector;
+use xtask::workspace::{self, Workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Project chores")]
@@ -38,6 +37,7 @@ enum Command {
     /// Writes the generated documents anew
     Docs,
     /// Measures; results are printed as Markdown
+    #[command(disable_help_flag = true)]
     Bench(bench::Args),
     /// Builds what ships, and prints its size, checksum and build time
     Dist,

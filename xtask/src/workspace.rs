@@ -8,15 +8,19 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 /// The directories of this checkout.
-pub(crate) struct Workspace {
+pub struct Workspace {
     /// The directory of the workspace's `Cargo.toml`.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Where cargo builds.
-    pub(crate) target: PathBuf,
+    pub target: PathBuf,
 }
 
 impl Workspace {
-    pub(crate) fn find() -> Result<Workspace> {
+    /// The checkout that this program was built in.
+    ///
+    /// # Errors
+    /// Without a current directory.
+    pub fn find() -> Result<Workspace> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = manifest
             .parent()
@@ -32,13 +36,13 @@ impl Workspace {
     }
 
     /// The cargo that started us, in the workspace's root.
-    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+    pub fn cargo(&self, arguments: &[&str]) -> Command {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         self.command(cargo, arguments)
     }
 
     /// A program, in the workspace's root.
-    pub(crate) fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.root);
         // What cargo told this program about itself would make build scripts run again.
@@ -53,18 +57,21 @@ impl Workspace {
 }
 
 /// True when a program of this name is on the PATH.
-pub(crate) fn on_path(program: &str) -> bool {
+pub fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// True in continuous integration, where a check that cannot run is a failure.
-pub(crate) fn is_ci() -> bool {
+pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
 /// Runs a command to its end; what it prints goes where ours goes.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+///
+/// # Errors
+/// When it cannot be started or fails.
+pub fn run(command: &mut Command) -> Result<()> {
     let name = display(command);
     println!("$ {name}");
     let status = command
@@ -77,7 +84,10 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs a command to its end and gives what it printed on standard output.
-pub(crate) fn capture(command: &mut Command) -> Result<String> {
+///
+/// # Errors
+/// When it cannot be started, fails, or prints something else than UTF-8.
+pub fn capture(command: &mut Command) -> Result<String> {
     let name = display(command);
     let output = command
         .stderr(std::process::Stdio::inherit())

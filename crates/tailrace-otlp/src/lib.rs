@@ -1,8 +1,7 @@
-//! Query output to OTLP: columns to ExportLogsServiceRequest bytes, compressed; and reading what
-//! comes back.
+//! Query output to OTLP: columns to ExportLogsServiceRequest bytes, compressed.
 //!
 //! Data flow: [`Part`]s and an [`Envelope`] -> [`Encoder`] -> [`Request`] -> [`Compressor`] ->
-//! (sent elsewhere) -> [`read_response`]. An [`Encoding`] is one module: `otlp`, `ndjson` and `console` are there. Everything here is pure: no I/O, no clock, no thread. What becomes of
+//! (sent elsewhere). An [`Encoding`] is one module: `otlp`, `ndjson` and `console` are there. Everything here is pure: no I/O, no clock, no thread. What becomes of
 //! each column and type is written in `docs/otlp-mapping.md`.
 
 mod any;
@@ -14,7 +13,6 @@ mod cut;
 mod encoding;
 mod environment;
 mod field;
-mod grpc;
 mod keys;
 mod lift;
 mod ndjson;
@@ -25,7 +23,6 @@ mod otlp;
 mod part;
 mod plan;
 mod presence;
-mod response;
 mod value;
 mod wire;
 
@@ -36,12 +33,7 @@ pub use cut::{Cut, cut_lines, extract, middle};
 pub use encoding::{Encoder, Encoding};
 pub use environment::{ResourceAttributesError, parse_resource_attributes};
 pub use field::{Field, Mapping};
-pub use grpc::{GRPC_HEADER_BYTES, grpc_frame_header, read_grpc_frame};
 pub use ndjson::{NdjsonEncoder, NdjsonEncoding};
 pub use otlp::{MALFORMED, ORIGINAL, OtlpEncoder, OtlpEncoding, TRANSFORM_FAILED, TRUNCATED};
 pub use part::{Column, Envelope, FailedValue, Index, Part, Request, Run, Stats};
-pub use response::{
-    ExportResponse, Status, count_log_records, read_response, read_status, write_response,
-    write_status,
-};
 pub use value::{SCHEMA_URL, SourceFacts, Value};

@@ -400,7 +400,7 @@ pub(crate) struct Fields<'a> {
 /// The content of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content<'a> {
-    Varint(u64),
+    Varint,
     Fixed64,
     Bytes(&'a [u8]),
     Fixed32,
@@ -430,7 +430,7 @@ impl<'a> Fields<'a> {
             .ok()
             .filter(|field| (1..1 << 29).contains(field))?;
         let content = match key & 7 {
-            0 => Content::Varint(self.take_varint()?),
+            0 => self.take_varint().map(|_| Content::Varint)?,
             1 => self.take_bytes(8).map(|_| Content::Fixed64)?,
             2 => {
                 let len = usize::try_from(self.take_varint()?).ok()?;

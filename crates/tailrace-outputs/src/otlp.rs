@@ -5,6 +5,7 @@ mod classify;
 mod config;
 mod environment;
 mod grpc;
+pub mod rpc;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -44,25 +44,31 @@ pub struct Collector {
 impl Collector {
     /// Listens on a free port of loopback, without TLS.
     pub fn start() -> Collector {
-        Collector::listen(None, None)
+        Collector::listen(None, state::Decider::Script)
     }
 
     /// The same, but `judge` answers in place of the script, and nothing is kept.
     pub fn judged(judge: Arc<dyn Judge>) -> Collector {
-        Collector::listen(None, Some(judge))
+        Collector::listen(None, state::Decider::Judge(judge))
+    }
+
+    /// The same, but `counter` answers each request that comes over HTTP, and nothing is decoded or kept: an agent at full
+    /// speed must not wait for the collector.
+    pub(crate) fn counted(counter: state::Counter) -> Collector {
+        Collector::listen(None, state::Decider::Counter(counter))
     }
 
     /// The same with TLS; with `client_required` it talks only to clients that show the certificate
     /// of `tls`.
     pub fn start_tls(tls: &TestTls, client_required: bool) -> Collector {
-        Collector::listen(Some(tls.acceptor(client_required)), None)
+        Collector::listen(Some(tls.acceptor(client_required)), state::Decider::Script)
     }
 
-    fn listen(tls: Option<TlsAcceptor>, judge: Option<Arc<dyn Judge>>) -> Collector {
+    fn listen(tls: Option<TlsAcceptor>, decider: state::Decider) -> Collector {
         let mut collector = Collector {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             tls,
-            shared: Arc::new(Shared::new(judge)),
+            shared: Arc::new(Shared::new(decider)),
             runtime: None,
             reserved: None,
         };

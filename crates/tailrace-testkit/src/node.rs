@@ -2,35 +2,28 @@
 //! OTLP/HTTP server on loopback that counts the log records of each pod and checks what is said of it. Takes what is
 //! expected, gives totals. It never decodes or keeps a record: an agent at full speed must not wait for it.
 
-use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 
-use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use tokio::net::TcpListener;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderValue};
 
-use crate::PodsApi;
 use crate::collector::decompress;
+use crate::{Answer, Collector, PodsApi};
 
 mod tally;
 
 use tally::Tally;
 pub use tally::{Expected, Totals};
 
-/// A node's surroundings. They end with the process.
+/// A node's surroundings. Dropping it closes everything.
 pub struct Node {
     /// Tells of the pods.
     pub api: PodsApi,
     /// Where records are taken, such as `127.0.0.1:40123`.
     pub address: SocketAddr,
     shared: Arc<Shared>,
+    _collector: Collector,
 }
 
 struct Shared {
@@ -45,24 +38,18 @@ impl Node {
         for expected in &pods {
             api.set(expected.pod.clone());
         }
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             tally: Mutex::new(Tally::new(pods)),
             changed: Condvar::new(),
         });
-        let served = Arc::clone(&shared);
-        std::thread::spawn(move || {
-            // One thread, so that a second processor is enough for it.
-            let mut runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime = runtime.enable_all().build().unwrap();
-            runtime.block_on(serve(listener, served));
-        });
+        let counting = Arc::clone(&shared);
+        let collector =
+            Collector::counted(Box::new(move |headers, body| counting.take(headers, body)));
         Node {
             api,
-            address,
+            address: collector.address(),
             shared,
+            _collector: collector,
         }
     }
 
@@ -79,55 +66,57 @@ impl Node {
     }
 }
 
-async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) {
-    let listener = TcpListener::from_std(listener).unwrap();
-    loop {
-        // An accept fails when the client is gone already: the next one may do better.
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(request, Arc::clone(&shared)));
-            let connection = auto::Builder::new(TokioExecutor::new());
-            // The client decides when a connection ends.
-            let _ = connection
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
+impl Shared {
+    fn take(&self, headers: &HeaderMap, body: &[u8]) -> Answer {
+        let encoding = headers.get(CONTENT_ENCODING);
+        let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
+        let message = encoding.map_err(|error| error.to_string());
+        let message = message.and_then(|encoding| decompress(encoding, body));
+        let mut tally = self.tally.lock().unwrap();
+        let taken = message.and_then(|message| tally.take(message.into(), body.len()));
+        self.changed.notify_all();
+        match taken {
+            Ok(()) => Answer::ok(),
+            Err(error) => {
+                eprintln!("refused: {error}");
+                tally.refuse();
+                Answer::status(400).message(&error)
+            }
+        }
     }
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    shared: Arc<Shared>,
-) -> Result<Response<Empty<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
-    let encoding = head.headers.get(CONTENT_ENCODING);
-    let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
-    let status = match (encoding, body.collect().await) {
-        _ if head.uri.path() != "/v1/logs" => StatusCode::NOT_FOUND,
-        (Ok(encoding), Ok(body)) => take(encoding, &body.to_bytes(), &shared),
-        _ => StatusCode::BAD_REQUEST,
-    };
-    let mut response = Response::new(Empty::new());
-    *response.status_mut() = status;
-    let protobuf = HeaderValue::from_static("application/x-protobuf");
-    response.headers_mut().insert(CONTENT_TYPE, protobuf);
-    Ok(response)
-}
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
 
-fn take(encoding: &str, body: &Bytes, shared: &Shared) -> StatusCode {
-    let message = decompress(encoding, body);
-    let mut tally = shared.tally.lock().unwrap();
-    let taken = message.and_then(|message| tally.take(message.into(), body.len()));
-    shared.changed.notify_all();
-    match taken {
-        Ok(()) => StatusCode::OK,
-        Err(error) => {
-            eprintln!("refused: {error}");
-            tally.refuse();
-            StatusCode::BAD_REQUEST
+    use super::*;
+
+    #[test]
+    fn what_arrives_over_http_is_counted_or_refused() {
+        let node = Node::start(Vec::new());
+        // One group with one scope with two empty records, then bytes that are no request.
+        let message: &[u8] = b"\x0a\x06\x12\x04\x12\x00\x12\x00";
+        let cases = [
+            ("/v1/logs", message, "HTTP/1.1 200"),
+            ("/v1/logs", b"\x0a\x7f", "HTTP/1.1 400"),
+            ("/v1/traces", message, "HTTP/1.1 404"),
+        ];
+        for (path, body, status) in cases {
+            let mut stream = TcpStream::connect(node.address).unwrap();
+            let length = body.len();
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            );
+            stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            assert!(answer.starts_with(status.as_bytes()), "{path}");
         }
+        node.wait_records(2);
+        let totals = node.totals(0);
+        assert_eq!((totals.records, totals.refused), (2, 1));
+        assert_eq!(totals.wire_bytes, message.len() as u64);
     }
 }

@@ -21,6 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 mod answer;
 mod command;
+mod count;
 
 pub use command::{Args, Summary, run};
 

@@ -123,15 +123,15 @@ pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
         Some(path) => {
             let mut file =
                 File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-            write_lines(&mut generator, args, &mut file)
+            write_lines(&mut generator, args.lines, args.rate, &mut file)
                 .with_context(|| format!("cannot write {}", path.display()))
         }
         None if args.stderr => {
             let mut both = InTurn::new(stdout, io::stderr());
-            write_lines(&mut generator, args, &mut both)
+            write_lines(&mut generator, args.lines, args.rate, &mut both)
                 .context("cannot write to standard output and standard error")
         }
-        None => match write_lines(&mut generator, args, stdout) {
+        None => match write_lines(&mut generator, args.lines, args.rate, stdout) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other.context("cannot write to standard output"),
         },
@@ -141,12 +141,18 @@ pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
 /// Bytes put together before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-fn write_lines(generator: &mut Generator, args: &Args, out: &mut dyn Write) -> io::Result<()> {
+/// Writes `lines` records, `rate` per second or as fast as possible.
+pub(crate) fn write_lines(
+    generator: &mut Generator,
+    lines: u64,
+    rate: Option<NonZeroU64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(WRITE_BYTES + (1 << 16));
-    let mut pacer = args.rate.map(Pacer::new);
+    let mut pacer = rate.map(Pacer::new);
     let started = Instant::now();
-    while generator.records() < args.lines {
-        let left = args.lines - generator.records();
+    while generator.records() < lines {
+        let left = lines - generator.records();
         let due = match &mut pacer {
             Some(pacer) => pacer.take_due(started.elapsed()).min(left),
             None => left,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use prost::Message;
 
+use super::rpc;
+
 /// `ExportLogsServiceResponse`; without a partial success both are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ExportResponse {
@@ -20,41 +22,6 @@ pub(super) struct Status {
     pub(super) message: String,
     /// The delay of the first `google.rpc.RetryInfo` in the details that can be read.
     pub(super) retry_after: Option<Duration>,
-}
-
-/// The messages of google/rpc/status.proto and error_details.proto.
-mod rpc {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Status {
-        #[prost(int32, tag = "1")]
-        pub(super) code: i32,
-        #[prost(string, tag = "2")]
-        pub(super) message: String,
-        #[prost(message, repeated, tag = "3")]
-        pub(super) details: Vec<Any>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Any {
-        #[prost(string, tag = "1")]
-        pub(super) type_url: String,
-        #[prost(bytes = "vec", tag = "2")]
-        pub(super) value: Vec<u8>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct RetryInfo {
-        #[prost(message, optional, tag = "1")]
-        pub(super) retry_delay: Option<Duration>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Duration {
-        #[prost(int64, tag = "1")]
-        pub(super) seconds: i64,
-        #[prost(int32, tag = "2")]
-        pub(super) nanos: i32,
-    }
 }
 
 /// Reads an answer to an accepted request.

@@ -30,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use super::answer::{Answer, Code, End};
 use super::judge::Judge;
 use super::request::{self, Protocol};
-use super::state::Shared;
+use super::state::{Decider, Shared};
 use crate::status::Status;
 
 type Body = Channel<Bytes, io::Error>;
@@ -100,11 +100,23 @@ async fn respond(
         // The client broke off: there is nobody to answer.
         return std::future::pending().await;
     };
-    if let Some(judge) = shared.judge() {
-        let answer = judged(judge, &parts, &body, connection.number);
-        return finish(answer, Protocol::Http, "identity", connection).await;
-    }
-    let (request, records) = request::read(&parts, &body, connection.number);
+    let answer = match shared.decider() {
+        Decider::Script => return scripted(&parts, &body, connection, shared).await,
+        Decider::Judge(judge) => judged(&**judge, &parts, &body, connection.number),
+        Decider::Counter(_) if parts.uri.path() != "/v1/logs" => Answer::status(404),
+        Decider::Counter(answer) => answer(&parts.headers, &body),
+    };
+    finish(answer, Protocol::Http, "identity", connection).await
+}
+
+/// Answers as the script says, and keeps what is accepted.
+async fn scripted(
+    parts: &Parts,
+    body: &Bytes,
+    connection: &Connection,
+    shared: &Shared,
+) -> Response<Body> {
+    let (request, records) = request::read(parts, body, connection.number);
     let protocol = request.protocol;
     let encoding = request.encoding.clone();
     let (index, answer) = shared.seen(request, &records);
@@ -119,7 +131,7 @@ async fn respond(
 
 /// The whole body, no faster than the judge says. `None` if the client broke off.
 async fn collect(mut body: Incoming, shared: &Shared) -> Option<Bytes> {
-    let Some(judge) = shared.judge() else {
+    let Decider::Judge(judge) = shared.decider() else {
         return Some(body.collect().await.ok()?.to_bytes());
     };
     let mut whole = BytesMut::new();

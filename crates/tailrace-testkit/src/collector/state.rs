@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::answer::Answer;
@@ -12,10 +13,22 @@ use super::request::{Protocol, Record, Request};
 
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Answers in place of the script.
-    judge: Option<Arc<dyn Judge>>,
+    decider: Decider,
     counts: watch::Sender<Counts>,
 }
+
+/// Who decides what is answered.
+pub(crate) enum Decider {
+    /// The script of [`State`].
+    Script,
+    /// Somebody who sees the records, which are not kept.
+    Judge(Arc<dyn Judge>),
+    /// Somebody who sees headers and body alone, which are neither decoded nor kept.
+    Counter(Counter),
+}
+
+/// Answers a request by its headers and its body.
+pub(crate) type Counter = Box<dyn Fn(&HeaderMap, &[u8]) -> Answer + Send + Sync>;
 
 /// Looks at the records of a request.
 pub(crate) type Condition = Box<dyn Fn(&[Record]) -> bool + Send>;
@@ -41,9 +54,9 @@ pub(crate) struct Counts {
 }
 
 impl Shared {
-    pub(crate) fn new(judge: Option<Arc<dyn Judge>>) -> Shared {
+    pub(crate) fn new(decider: Decider) -> Shared {
         Shared {
-            judge,
+            decider,
             state: Mutex::new(State {
                 script: VecDeque::new(),
                 otherwise: Answer::ok(),
@@ -56,8 +69,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn judge(&self) -> Option<&dyn Judge> {
-        self.judge.as_deref()
+    pub(crate) fn decider(&self) -> &Decider {
+        &self.decider
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -11,8 +11,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::Incoming;
+use prost::Message as _;
 use tailrace_otlp::Compression;
+use tailrace_outputs::otlp::rpc;
 
+use super::count::count_log_records;
 use super::{Options, State};
 
 /// What an accepted request held.
@@ -115,8 +118,7 @@ async fn receive(
             http_message(&head.headers, kept, options.body_bytes_max)?
         };
         received.message_bytes = message.len() as u64;
-        received.records =
-            tailrace_otlp::count_log_records(&message).ok_or(Refusal::Undecodable)?;
+        received.records = count_log_records(&message).ok_or(Refusal::Undecodable)?;
     }
     Ok(received)
 }
@@ -136,16 +138,17 @@ fn http_message(headers: &HeaderMap, body: Vec<u8>, max: usize) -> Result<Vec<u8
     }
 }
 
-/// The message of a unary gRPC request, which is exactly one frame.
+/// The message of a unary gRPC request. Its body is one frame: a byte that says whether the message is
+/// compressed, four bytes of its length, and the message.
 fn grpc_message(headers: &HeaderMap, body: &[u8], max: usize) -> Result<Vec<u8>, Refusal> {
-    let frame = tailrace_otlp::read_grpc_frame(body);
-    let Some((is_compressed, message, [])) = frame else {
+    let (&[flag, a, b, c, d], message) = body.split_first_chunk().ok_or(Refusal::Undecodable)?;
+    if message.len() as u64 != u64::from(u32::from_be_bytes([a, b, c, d])) {
         return Err(Refusal::Undecodable);
-    };
-    match compression(headers.get("grpc-encoding"))? {
-        _ if !is_compressed => Ok(message.to_vec()),
-        Compression::None => Err(Refusal::Undecodable),
-        compression => decompress(compression, message, max),
+    }
+    match (flag, compression(headers.get("grpc-encoding"))?) {
+        (0, _) => Ok(message.to_vec()),
+        (1, Compression::None) | (2.., _) => Err(Refusal::Undecodable),
+        (1, compression) => decompress(compression, message, max),
     }
 }
 
@@ -201,12 +204,12 @@ fn http_response(outcome: Result<(), Refusal>) -> Response<Body> {
     let mut response = match outcome {
         Ok(()) => Response::new(Empty::new().boxed_unsync()),
         Err(refusal) => {
-            let status = tailrace_otlp::Status {
+            let status = rpc::Status {
                 code: refusal.grpc_status().into(),
                 message: refusal.message().to_owned(),
-                ..tailrace_otlp::Status::default()
+                details: Vec::new(),
             };
-            let body = Full::new(Bytes::from(tailrace_otlp::write_status(&status)));
+            let body = Full::new(Bytes::from(status.encode_to_vec()));
             let mut response = Response::new(body.boxed_unsync());
             *response.status_mut() = refusal.http_status();
             if refusal == Refusal::NotPost {

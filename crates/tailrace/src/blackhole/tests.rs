@@ -7,7 +7,9 @@ use std::net::Ipv4Addr;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use prost::Message as _;
 use tailrace_otlp::{Compression, Compressor};
+use tailrace_outputs::otlp::rpc;
 
 use super::*;
 
@@ -195,7 +197,7 @@ async fn http_refusals_have_a_status_and_a_reason() {
     for (request, status) in cases {
         let answer = send(&blackhole, false, request).await;
         assert_eq!(answer.status.as_u16(), status);
-        let status = tailrace_otlp::read_status(&answer.body).unwrap();
+        let status = rpc::Status::decode(answer.body).unwrap();
         assert!(!status.message.is_empty());
     }
     assert_eq!(

@@ -6,9 +6,9 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::results::publish;
-use super::stages;
-use crate::workspace::{Workspace, on_path};
+use crate::results::publish;
+use crate::stages;
+use xtask::workspace::{Workspace, on_path};
 
 #[derive(clap::Args)]
 #[group(skip)]

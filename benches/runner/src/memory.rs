@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::agents::{self, log_file, scratch_dir, stripped};
-use super::child::Child;
-use super::data::DataFile;
-use super::receiver::Receiver;
-use super::results::{Csv, machine, publish};
-use super::samples::{Sample, Sampler, peak};
-use crate::workspace::Workspace;
+use crate::agents::{self, log_file, scratch_dir, stripped};
+use crate::child::Child;
+use crate::data::DataFile;
+use crate::receiver::Receiver;
+use crate::results::{Csv, machine, publish};
+use crate::samples::{Sample, Sampler, peak};
+use xtask::workspace::Workspace;
 
 #[derive(clap::Args)]
 #[group(skip)]

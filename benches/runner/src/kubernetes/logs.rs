@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::super::data::DataFile;
 use super::pods::{PODS, Pod};
+use crate::data::DataFile;
 
 /// Logs that are complete. Dropping them removes them.
 pub(super) struct Logs {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::super::child::Usage;
-use super::super::results::median;
-use super::super::samples::{Sample, peak};
 use super::logs::Logs;
 use super::node::Arrived;
+use crate::child::Usage;
+use crate::results::median;
+use crate::samples::{Sample, peak};
 
 /// An agent's runs.
 pub(super) struct Contender {

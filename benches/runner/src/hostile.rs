@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::agents::{self, last_words, log_file, scratch_dir, stripped};
-use super::child::Child;
-use super::data::DataFile;
-use super::receiver::Receiver;
-use super::results::{Csv, machine, publish};
-use super::samples::{Sampler, peak};
-use crate::workspace::Workspace;
+use crate::agents::{self, last_words, log_file, scratch_dir, stripped};
+use crate::child::Child;
+use crate::data::DataFile;
+use crate::receiver::Receiver;
+use crate::results::{Csv, machine, publish};
+use crate::samples::{Sampler, peak};
 use shapes::Case;
+use xtask::workspace::Workspace;
 
 /// Lines of the ordinary neighbour.
 const NEIGHBOUR_LINES: u64 = 20_000;

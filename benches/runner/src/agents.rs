@@ -22,14 +22,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use super::child::{Child, Usage};
-use super::data::DataFile;
-use super::receiver::Receiver;
-use super::results::{Csv, machine, publish};
-use super::stages;
-use super::table::{self, Case, Yardstick};
-use crate::collector;
-use crate::workspace::{Workspace, capture, on_path, run as execute};
+use crate::child::{Child, Usage};
+use crate::data::DataFile;
+use crate::receiver::Receiver;
+use crate::results::{Csv, machine, publish};
+use crate::stages;
+use crate::table::{self, Case, Yardstick};
+use xtask::collector;
+use xtask::workspace::{Workspace, capture, on_path, run as execute};
 
 #[derive(clap::Args)]
 #[group(skip)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::super::child::Child;
-use super::super::receiver::{lines_of, next_line};
 use super::pods::{PODS, Pod};
+use crate::child::Child;
+use crate::receiver::{lines_of, next_line};
 
 /// The stand-in of API server and backend. Dropping it ends it.
 pub(super) struct Node {

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::chart::{Bar, Chart, Group, number};
-use super::results::{Csv, machine, median, publish};
-use crate::workspace::{Workspace, capture, run as execute};
+use crate::chart::{Bar, Chart, Group, number};
+use crate::results::{Csv, machine, median, publish};
+use xtask::workspace::{Workspace, capture, run as execute};
 
 #[derive(clap::Args)]
 #[group(skip)]
@@ -349,8 +349,7 @@ fn draw(workspace: &Workspace, all: &[Measured]) -> Result<()> {
             groups: groups(&bars),
         };
         let path = dir.join(name);
-        fs::write(&path, chart.svg())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        chart.write(&path)?;
         println!("drawn: docs/img/{name}");
     }
     Ok(())

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::agents::{self, Agent, last_words, log_file, scratch_dir, stripped};
-use super::child::Child;
-use super::data::DataFile;
-use super::results::{Csv, machine, publish};
-use super::samples::Sampler;
-use crate::collector;
-use crate::workspace::{Workspace, on_path, run as execute};
+use crate::agents::{self, Agent, last_words, log_file, scratch_dir, stripped};
+use crate::child::Child;
+use crate::data::DataFile;
+use crate::results::{Csv, machine, publish};
+use crate::samples::Sampler;
+use xtask::collector;
+use xtask::workspace::{Workspace, on_path, run as execute};
 
 mod logs;
 mod node;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 
-use crate::workspace::{Workspace, capture};
+use xtask::workspace::{Workspace, capture};
 
 /// A file of results that is written anew after every row, so that an interrupted run leaves what it has.
 pub(crate) struct Csv {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::workspace::{Workspace, run as execute};
+use xtask::workspace::{Workspace, run as execute};
 
 /// A generated file and how many of its lines are errors. Dropping it removes the file.
 pub(super) struct DataFile {

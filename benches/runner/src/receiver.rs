@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
-use super::child::Child;
+use crate::child::Child;
 
 /// `tailrace blackhole`, which ends when the expected records have arrived.
 pub(crate) struct Receiver {
@@ -58,8 +59,10 @@ impl Receiver {
             .lines
             .recv_timeout(Duration::from_secs(10))
             .context("the receiver does not say where it listens")?;
-        receiver.address = text_field(&first, "listening")
+        let first: Value = serde_json::from_str(&first)
             .with_context(|| format!("the receiver's first line is {first}"))?;
+        let address = first["listening"].as_str();
+        receiver.address = address.context("the receiver listens nowhere")?.to_owned();
         Ok(receiver)
     }
 
@@ -69,8 +72,17 @@ impl Receiver {
         self.process
             .wait()
             .context("cannot wait for the receiver")?;
+        Received::parse(&line)
+    }
+}
+
+impl Received {
+    fn parse(line: &str) -> Result<Received> {
+        let totals: Value = serde_json::from_str(line)
+            .with_context(|| format!("the totals are no JSON: {line}"))?;
         let field = |name| {
-            number_field(&line, name).with_context(|| format!("no `{name}` in the totals {line}"))
+            let number = totals[name].as_u64();
+            number.with_context(|| format!("no `{name}` in the totals {line}"))
         };
         Ok(Received {
             records: field("records")?,
@@ -119,39 +131,17 @@ pub(super) fn lines_of(stdout: ChildStdout) -> Lines<String> {
     lines
 }
 
-/// The value of `"name":` in one line of the receiver's flat JSON, whose texts
-/// hold no escapes.
-fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = line.split_once(&format!("\"{name}\":"))?;
-    rest.split([',', '}']).next()
-}
-
-fn number_field(line: &str, name: &str) -> Option<u64> {
-    field(line, name)?.parse().ok()
-}
-
-fn text_field(line: &str, name: &str) -> Option<String> {
-    Some(
-        field(line, name)?
-            .strip_prefix('"')?
-            .strip_suffix('"')?
-            .to_owned(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_receivers_lines_are_read() {
-        assert_eq!(
-            text_field(r#"{"listening":"127.0.0.1:4318"}"#, "listening").as_deref(),
-            Some("127.0.0.1:4318")
-        );
+    fn the_receivers_totals_are_read() {
         let totals = r#"{"message_bytes":1,"records":20,"refused":0,"wire_bytes":7}"#;
-        assert_eq!(number_field(totals, "records"), Some(20));
-        assert_eq!(number_field(totals, "wire_bytes"), Some(7));
-        assert_eq!(number_field(totals, "nothing"), None);
+        let received = Received::parse(totals).expect("totals");
+        let counts = (received.records, received.wire_bytes, received.refused);
+        assert_eq!(counts, (20, 7, 0));
+        assert!(Received::parse("{}").is_err());
+        assert!(Received::parse("records: 20").is_err());
     }
 }

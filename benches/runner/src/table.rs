@@ -5,10 +5,10 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use super::chart::{Bar, Chart, Group, number};
-use super::child::Usage;
-use super::results::median;
-use crate::workspace::Workspace;
+use crate::chart::{Bar, Chart, Group, number};
+use crate::child::Usage;
+use crate::results::median;
+use xtask::workspace::Workspace;
 
 /// One shape and share, done by every agent.
 pub(super) struct Case {
@@ -213,17 +213,12 @@ pub(super) fn draw(workspace: &Workspace, cases: &[Case]) -> Result<()> {
     let dir = workspace.root.join("docs/img");
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let path = dir.join("agents.svg");
-    fs::write(&path, chart.svg()).with_context(|| format!("cannot write {}", path.display()))?;
+    chart.write(&path)?;
     println!(
         "drawn: docs/img/agents.svg, the largest {}",
-        number(largest(&chart))
+        number(chart.longest())
     );
     Ok(())
-}
-
-fn largest(chart: &Chart) -> f64 {
-    let bars = chart.groups.iter().flat_map(|group| &group.bars);
-    bars.map(|bar| bar.value).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
