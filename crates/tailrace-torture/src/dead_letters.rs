@@ -29,7 +29,7 @@ fn of_text(text: &str) -> Vec<Identity> {
 
 /// The records of an entry that a server refused.
 fn of_request(line: &str) -> Option<Vec<Identity>> {
-    let records = records_of(&value(line, "\"otlp\":\"")?).unwrap_or_default();
+    let records = records_of(&value(line, "\"payload\":\"")?).unwrap_or_default();
     Some(
         records
             .iter()
@@ -84,7 +84,7 @@ mod tests {
         let encoded = STANDARD.encode(request.encode_to_vec());
         let crashed = STANDARD.encode(record::line(3, 9));
         let found = of_text(&format!(
-            "{{}}\n{{\"reason\":\"x\",\"otlp\":\"{encoded}\"}}\nhalf\n\
+            "{{}}\n{{\"reason\":\"x\",\"payload\":\"{encoded}\"}}\nhalf\n\
              {{\"reason\":\"x\",\"crashed\":{{\"line\":\"{crashed}\"}}}}"
         ));
         let found: Vec<_> = found.iter().map(|of| (of.stream, of.sequence)).collect();

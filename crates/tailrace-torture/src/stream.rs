@@ -107,9 +107,9 @@ pub(crate) struct Truth {
 /// Rotated files of a container that the kubelet leaves, read or not: the default of `containerLogMaxFiles` is 5.
 const KUBELET_KEEPS: usize = 4;
 
-/// A file that ends within a record stays for at least so long. The kubelet looks at a log every 10 seconds, so that each
-/// of its files is in a checkpoint long before it goes: of one that is in none, nothing is known when it is gone.
-const SPLIT_AGE_MIN: Duration = Duration::from_secs(10);
+/// A file that ends within a record stays for at least so long, so that a checkpoint knows that the next file begins within one:
+/// on a busy machine the newest checkpoint was 21 seconds old. The kubelet keeps several rotated files of a container.
+const SPLIT_AGE_MIN: Duration = Duration::from_secs(60);
 
 /// A chain with so many files waits until some of them have arrived: each rotation renames all of them.
 const CHAIN_FILES_MAX: usize = 300;
