@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tailrace_input::FileId;
+use tailrace_inputs::FileId;
 use tracing::warn;
 
 use crate::lane::Framed;

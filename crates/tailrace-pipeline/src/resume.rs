@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tailrace_input::checkpoint::{FileState, PipelineState, Rest};
-use tailrace_input::{FileId, Gone, Resume};
+use tailrace_inputs::checkpoint::{FileState, PipelineState, Rest};
+use tailrace_inputs::{FileId, Gone, Resume};
 
 use crate::watermark::{Counts, Resumed};
 
@@ -115,8 +115,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::path::Path;
-    use tailrace_input::Fingerprint;
-    use tailrace_input::checkpoint::Watermark;
+    use tailrace_inputs::Fingerprint;
+    use tailrace_inputs::checkpoint::Watermark;
 
     fn id(inode: u64, born: u64) -> FileId {
         FileId {
@@ -134,7 +134,7 @@ mod tests {
         for file in files {
             let at = Watermark {
                 offset: 50,
-                counts: tailrace_input::checkpoint::Counts {
+                counts: tailrace_inputs::checkpoint::Counts {
                     delivered: 5,
                     ..Default::default()
                 },

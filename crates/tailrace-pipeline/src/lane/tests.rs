@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tailrace_frame::{Flags, SIDE};
-use tailrace_input::checkpoint::Rest;
+use tailrace_inputs::checkpoint::Rest;
 use tailrace_model::json::Step;
 use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 

@@ -1,7 +1,7 @@
 //! Records in parts: those between whose parts others lie, and those that go on in the next source.
 //! Takes what was framed, so that no restart takes a part for a record. Never sees a byte of them.
 
-use tailrace_input::checkpoint::Rest;
+use tailrace_inputs::checkpoint::Rest;
 
 use super::{Parted, Reading, Slot, Source, Tracker};
 
