@@ -6,7 +6,7 @@
 //! keyed hashes.
 //!
 //! Why a restart loses nothing. A watermark is the lowest byte of a file that some record not yet
-//! settled stands in; the pipeline moves it only when everything below is delivered, rejected or
+//! acked stands in; the pipeline moves it only when everything below is delivered, rejected or
 //! filtered. [`PipelineState::set`] refuses to move it back. A whole state is written beside the old
 //! file, synced, renamed into place and the directory synced; after that only changes are appended to the
 //! journal, each a line with a checksum, synced, and each naming the whole state it belongs to. So at any
@@ -75,7 +75,7 @@ impl Eq for PipelineState {}
 /// One watermark, in the words of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermark {
-    /// The lowest byte that is not settled.
+    /// The lowest byte that is not acked.
     pub offset: u64,
     /// What became of the records below it, since the file was first read.
     pub counts: Counts,
@@ -117,8 +117,8 @@ pub struct Rest {
     pub stream: u8,
     /// Where in this file the record ends; [`u64::MAX`] as long as that is not known.
     pub end: u64,
-    /// All of the record is settled, though no watermark of this file may be beyond it.
-    pub is_settled: bool,
+    /// All of the record is acked, though no watermark of this file may be beyond it.
+    pub is_acked: bool,
 }
 
 /// A file as the checkpoint knows it.
@@ -161,7 +161,7 @@ impl FileKey {
 
 /// Why a watermark was not taken: it lies below the one that is known, which stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("watermark {offset} is below {known}, which is already settled")]
+#[error("watermark {offset} is below {known}, which is already acknowledged")]
 pub struct Backwards {
     /// The refused offset.
     pub offset: u64,
@@ -213,7 +213,7 @@ impl Checkpoint {
 }
 
 impl PipelineState {
-    /// Notes how far an output has settled a file, with the identity, name and size it has now.
+    /// Notes how far an output has acked a file, with the identity, name and size it has now.
     ///
     /// # Errors
     /// The offset is below the known one. Nothing is changed then.
@@ -280,7 +280,7 @@ impl PipelineState {
         file.output(output)
     }
 
-    /// Drops a file that is gone and settled, or lost. Its counts stay in the totals.
+    /// Drops a file that is gone and acked, or lost. Its counts stay in the totals.
     pub fn remove(&mut self, id: FileId, generation: u32) {
         let key = FileKey::new(id, generation);
         let file = self.files.remove(&key);
@@ -322,7 +322,7 @@ impl PipelineState {
         self.gone.known()
     }
 
-    /// Where to read on so that each of `outputs` gets all it has not settled: per file, the lowest
+    /// Where to read on so that each of `outputs` gets all it has not acked: per file, the lowest
     /// watermark. An output without a watermark in a file that others know is new: it begins with
     /// them.
     #[must_use]
@@ -369,7 +369,7 @@ impl FileState {
         self.outputs.iter()
     }
 
-    /// Where to read on so that each of `outputs` gets all it has not settled; `None` if none of them is known.
+    /// Where to read on so that each of `outputs` gets all it has not acked; `None` if none of them is known.
     #[must_use]
     pub fn resume<S: AsRef<str>>(
         &self,

@@ -124,7 +124,7 @@ pub enum FileEvent {
         /// two looks; `None` if it never did.
         bytes_max: Option<u64>,
     },
-    /// The file behind this checkpoint entry is gone: drop the entry once its bytes are settled.
+    /// The file behind this checkpoint entry is gone: drop the entry once its bytes are acked.
     Forgotten {
         /// The identity as last told by `Opened` or `Identified`, or as given in the resume entry.
         id: FileId,

@@ -175,7 +175,7 @@ impl Input for Files {
     }
 
     fn finish(&mut self, source: SourceId, end: u64) {
-        self.follower.settled(source, end);
+        self.follower.acked(source, end);
     }
 
     fn let_go(&mut self, source: SourceId) {

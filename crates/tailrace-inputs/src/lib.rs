@@ -2,7 +2,7 @@
 //!
 //! Takes globs and the places where an earlier run stopped, gives bytes in the caller's buffer and
 //! [`FileEvent`]s that say which bytes belong to which file. Never looks inside a record, never
-//! sends anything, never decides when a byte is safe: it reports, the pipeline settles.
+//! sends anything, never decides when a byte is safe: it reports, the pipeline acknowledges.
 //!
 //! In the order of the data: [`FileConfig`] names the files, [`Follower`] discovers and reads them,
 //! [`StdinReader`] is the other way in, [`QueueReader`] the same by way of the disk, [`checkpoint`] is what survives a restart and [`DataDir`]

@@ -38,7 +38,7 @@ section! {
         max_record_bytes: u64 = Size<{ KIB }, { 64 * MIB }>, default("1MiB");
         /// The offset of timestamps that name no zone. Daylight saving is not followed.
         timezone: Timezone = Timezone, default("UTC", "+02:00");
-        /// Where the bytes wait until every output has settled them.
+        /// Where the bytes wait until every output has acknowledged them.
         queue: StdinQueue = StdinQueue, default("{type: memory}", "{type: disk, max_bytes: 1GiB}");
     }
 }
@@ -52,7 +52,7 @@ section! {
 
 section! {
     /// In the directory `queue/PIPELINE` of the data directory: written and synced before anything else happens,
-    /// deleted when every output has settled it, read again at the next start if not.
+    /// deleted when every output has acknowledged it, read again at the next start if not.
     pub struct DiskQueue {
         /// Bytes of all files of the queue, at most. Beyond it, reading of standard input pauses. At least twice
         /// `limits.replay`.
@@ -190,11 +190,11 @@ impl Input for QueueReader {
     }
 
     fn acknowledge(&mut self, source: SourceId, unacked_bytes: u64) {
-        self.settled(source, unacked_bytes);
+        self.acked(source, unacked_bytes);
     }
 
     fn finish(&mut self, source: SourceId, _end: u64) {
-        self.settled(source, 0);
+        self.acked(source, 0);
     }
 
     fn gauges(&mut self, now: Instant) -> Gauges {

@@ -132,7 +132,7 @@ fn go_on(checkpoint: &mut Checkpoint, offset: u64) {
 }
 
 /// Whatever becomes of one file of the checkpoint, the agent starts, and no position lies beyond
-/// what was settled when the disk was last written.
+/// what was acked when the disk was last written.
 #[test]
 fn no_damage_keeps_the_agent_from_starting_or_skips_a_byte() {
     let (temp, data) = dir();
@@ -534,10 +534,10 @@ fn the_time_of_change_is_kept_and_a_state_without_one_is_read() {
 fn records_that_began_in_the_file_before_are_kept() {
     let (_guard, dir) = dir();
     let mut checkpoint = sample();
-    let rest = |stream, end, is_settled| Rest {
+    let rest = |stream, end, is_acked| Rest {
         stream,
         end,
-        is_settled,
+        is_acked,
     };
     let open = [rest(1, u64::MAX, false), rest(2, 500, true)];
     checkpoint.pipeline_mut("web").set_rests(id(1), 0, &open);

@@ -94,7 +94,7 @@ struct File {
     path: String,
     size: u64,
     outputs: Outputs,
-    /// Of records that began in the file before: the stream, where the record ends if that is known, and whether it is settled.
+    /// Of records that began in the file before: the stream, where the record ends if that is known, and whether it is acked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rests: Vec<(u8, Option<u64>, bool)>,
 }
@@ -628,14 +628,14 @@ impl File {
 
 fn rest_to_wire(rest: &Rest) -> (u8, Option<u64>, bool) {
     let end = Some(rest.end).filter(|end| *end < u64::MAX);
-    (rest.stream, end, rest.is_settled)
+    (rest.stream, end, rest.is_acked)
 }
 
-fn rest_from_wire((stream, end, is_settled): (u8, Option<u64>, bool)) -> Rest {
+fn rest_from_wire((stream, end, is_acked): (u8, Option<u64>, bool)) -> Rest {
     Rest {
         stream,
         end: end.unwrap_or(u64::MAX),
-        is_settled,
+        is_acked,
     }
 }
 

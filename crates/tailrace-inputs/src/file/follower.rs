@@ -248,10 +248,10 @@ pub struct Follower {
     has_missed: bool,
     /// Those that somebody may still speak of though their inodes may be other files'.
     generations: Generations,
-    /// Finished sources that are not settled: inode and end offset.
+    /// Finished sources that are not acked: inode and end offset.
     ended: HashMap<SourceId, (Inode, u64)>,
-    /// Deleted files that ended and are not settled: they may have to be read again.
-    unsettled: HashMap<SourceId, handover::Unsettled>,
+    /// Deleted files that ended and are not acked: they may have to be read again.
+    unacked: HashMap<SourceId, handover::Unacked>,
     /// What was read of files that ended of late.
     ended_ids: VecDeque<FileId>,
     /// Resume entries that no file has claimed; empty once the follower is made.
@@ -348,7 +348,7 @@ impl Follower {
             has_missed: false,
             generations: Generations::default(),
             ended: HashMap::new(),
-            unsettled: HashMap::new(),
+            unacked: HashMap::new(),
             ended_ids: VecDeque::new(),
             resume: resume::Unclaimed::new(resume),
             read_and_gone: Vec::new(),
@@ -513,10 +513,10 @@ impl Follower {
         }
     }
 
-    /// Says that all outputs have settled every byte of `source` below `offset`. A finished source
-    /// settled to its end is forgotten: its inode may begin at generation 0 again, so the
+    /// Says that all outputs have acknowledged every byte of `source` below `offset`. A finished source
+    /// acked to its end is forgotten: its inode may begin at generation 0 again, so the
     /// checkpoint entry must be dropped first.
-    pub fn settled(&mut self, source: SourceId, offset: u64) {
+    pub fn acked(&mut self, source: SourceId, offset: u64) {
         let Some(&(inode, end)) = self.ended.get(&source) else {
             return;
         };
@@ -524,14 +524,14 @@ impl Follower {
             return;
         }
         self.ended.remove(&source);
-        self.unsettled.remove(&source);
+        self.unacked.remove(&source);
         self.generations.let_go(inode);
     }
 
     /// Says that no output for whom a deleted file is kept needs `source` any more: the handle of one that was
-    /// read to its end is dropped before all have [settled](Self::settled) it.
+    /// read to its end is dropped before all have [acked](Self::acked) it.
     pub fn let_go(&mut self, source: SourceId) {
-        self.unsettled.remove(&source);
+        self.unacked.remove(&source);
     }
 
     /// Notices what changed and opens what is there to read, without reading it: for the time in which

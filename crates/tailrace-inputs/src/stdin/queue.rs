@@ -1,5 +1,5 @@
 //! Standard input by way of the disk: what was read from the stream is in a file before it goes on, and stays there
-//! until every output has settled it.
+//! until every output has acknowledged it.
 //!
 //! Takes a stream and a directory, gives the events of a file. A thread of its own takes the stream to *segments*
 //! (`queue/writer.rs`): files of whole lines with a checksum (`queue/segment.rs`), written, synced and renamed, so that
@@ -8,7 +8,7 @@
 //! file: segments are where it is kept, not how it is cut.
 //!
 //! *Why nothing in a segment is lost.* A segment is deleted only when its last byte lies below the watermark of every
-//! output ([`QueueReader::settled`]). What a run leaves, the next one reads first, from the checkpoint's watermark, as
+//! output ([`QueueReader::acked`]). What a run leaves, the next one reads first, from the checkpoint's watermark, as
 //! a stream that has ended. The checkpoint may be older than the segments: then reading begins with the first one that
 //! is there. *Why nothing torn is delivered.* A segment that does not check gives no byte; it is renamed and counted.
 //! The stream is taken as ended before it, and begins anew behind it, at a line's start.
@@ -90,7 +90,7 @@ struct Open {
 struct Kept {
     source: SourceId,
     segment: Segment,
-    is_settled: bool,
+    is_acked: bool,
 }
 
 impl QueueReader {
@@ -245,7 +245,7 @@ impl QueueReader {
         self.kept.push_back(Kept {
             source,
             segment,
-            is_settled: false,
+            is_acked: false,
         });
         true
     }
@@ -344,20 +344,20 @@ impl QueueReader {
         events.extend(self.store.take_problems().into_iter().map(told));
     }
 
-    /// All but the last `unsettled_bytes` bytes that were read of a source are settled by every output: their segments
+    /// All but the last `unacked_bytes` bytes that were read of a source are acked by every output: their segments
     /// are deleted, in order.
-    pub fn settled(&mut self, source: SourceId, unsettled_bytes: u64) {
+    pub fn acked(&mut self, source: SourceId, unacked_bytes: u64) {
         let read_to = match &self.open {
             Some(open) if open.source == source => open.offset,
             _ => u64::MAX,
         };
         let ends = self.kept.iter().filter(|kept| kept.source == source);
         let last = ends.map(|kept| kept.segment.end()).max().unwrap_or(0);
-        let settled_to = read_to.min(last).saturating_sub(unsettled_bytes);
+        let acked_to = read_to.min(last).saturating_sub(unacked_bytes);
         for kept in &mut self.kept {
-            kept.is_settled |= kept.source == source && kept.segment.end() <= settled_to;
+            kept.is_acked |= kept.source == source && kept.segment.end() <= acked_to;
         }
-        while self.kept.front().is_some_and(|kept| kept.is_settled) {
+        while self.kept.front().is_some_and(|kept| kept.is_acked) {
             let kept = self.kept.pop_front().expect("just seen");
             self.store.remove(&kept.segment);
         }
@@ -399,7 +399,7 @@ impl QueueReader {
         open.or_else(|| self.store.peek().map(|segment| segment.since))
     }
 
-    /// Whether the stream has ended, and all of it, and of those before, was read and settled.
+    /// Whether the stream has ended, and all of it, and of those before, was read and acked.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.open.is_none() && self.kept.is_empty() && self.store.has_ended()

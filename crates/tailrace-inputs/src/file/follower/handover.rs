@@ -26,7 +26,7 @@ struct Handle {
 }
 
 /// A deleted file that was read to its end.
-pub(super) struct Unsettled {
+pub(super) struct Unacked {
     inode: Inode,
     handle: fs::File,
     bytes: u64,
@@ -79,36 +79,36 @@ impl Follower {
                 handles.insert(file.inode, handle);
             }
         }
-        for (_, unsettled) in self.unsettled.drain() {
+        for (_, unacked) in self.unacked.drain() {
             let handle = Handle {
-                file: unsettled.handle,
+                file: unacked.handle,
                 untold: None,
             };
-            handles.insert(unsettled.inode, handle);
+            handles.insert(unacked.inode, handle);
         }
         HandedOver(Arc::new(Mutex::new(handles)))
     }
 
-    /// A deleted file has ended: what was read of it may have to be read again, until it is settled. Files
+    /// A deleted file has ended: what was read of it may have to be read again, until it is acked. Files
     /// that are not read to their end come first.
-    pub(super) fn keep_unsettled(&mut self, file: &mut File) {
-        let held = self.held_bytes() + self.unsettled_bytes() + file.size;
+    pub(super) fn keep_unacked(&mut self, file: &mut File) {
+        let held = self.held_bytes() + self.unacked_bytes() + file.size;
         if held <= self.config.held_bytes_max
-            && self.unsettled.len() < self.config.open_files_max
+            && self.unacked.len() < self.config.open_files_max
             && let Some(handle) = file.give_handle()
         {
-            let unsettled = Unsettled {
+            let unacked = Unacked {
                 inode: file.inode,
                 handle,
                 bytes: file.size,
             };
-            self.unsettled.insert(file.source, unsettled);
+            self.unacked.insert(file.source, unacked);
         }
     }
 
-    /// Bytes on disk that deleted files keep there which are read and not settled.
-    pub(super) fn unsettled_bytes(&self) -> u64 {
-        self.unsettled.values().map(|file| file.bytes).sum()
+    /// Bytes on disk that deleted files keep there which are read and not acked.
+    pub(super) fn unacked_bytes(&self) -> u64 {
+        self.unacked.values().map(|file| file.bytes).sum()
     }
 
     /// Reads the deleted files that were handed over open and that nobody was told of.

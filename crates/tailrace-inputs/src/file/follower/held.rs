@@ -37,8 +37,8 @@ impl Follower {
                 file.gone && file.is_open()
             })
         });
-        if self.held_bytes() + self.unsettled_bytes() > self.config.held_bytes_max {
-            self.unsettled.clear();
+        if self.held_bytes() + self.unacked_bytes() > self.config.held_bytes_max {
+            self.unacked.clear();
         }
         while self.held_bytes() > self.config.held_bytes_max {
             let Some(slot) = self.noisiest() else { break };

@@ -176,7 +176,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        // Where nothing tells which file is the older one, nothing is taken as settled.
+        // Where nothing tells which file is the older one, nothing is taken as acked.
         if offset > 0 && file.born == 0 {
             return;
         }
@@ -391,7 +391,7 @@ impl Follower {
         self.leave_lineage(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
             if file.gone && file.told && file.is_open() && reason == LossReason::Vanished {
-                self.keep_unsettled(&mut file);
+                self.keep_unacked(&mut file);
                 if !file.is_open() {
                     self.open_files -= 1;
                 }

@@ -55,8 +55,8 @@ struct Rig {
     ids: BTreeMap<SourceId, FileId>,
     /// When the file was made that was told under a key and may still be spoken of.
     born: BTreeMap<Key, u64>,
-    /// Those of which a source has ended and is not settled.
-    unsettled: BTreeSet<Key>,
+    /// Those of which a source has ended and is not acked.
+    unacked: BTreeSet<Key>,
     lost_unopened: u64,
     log: Vec<FileEvent>,
 }
@@ -95,7 +95,7 @@ impl Rig {
             keys: BTreeMap::new(),
             ids: BTreeMap::new(),
             born: BTreeMap::new(),
-            unsettled: BTreeSet::new(),
+            unacked: BTreeSet::new(),
             lost_unopened: 0,
             log: Vec::new(),
         }
@@ -169,7 +169,7 @@ impl Rig {
     }
 
     /// Kills the agent: what a checkpoint holds in which the last `lag` bytes read of each file are not
-    /// settled. What was read of them does not count.
+    /// acked. What was read of them does not count.
     fn kill(&mut self, lag: usize) -> Vec<Resume> {
         let mut resume = self.resume_entries();
         for entry in &mut resume {
@@ -184,13 +184,13 @@ impl Rig {
         resume
     }
 
-    /// All that ended is settled.
-    fn settle(&mut self) {
+    /// All that ended is acked.
+    fn ack(&mut self) {
         let ended: Vec<_> = self.follower.ended.iter().map(|(s, e)| (*s, e.1)).collect();
         for (source, end) in ended {
-            self.follower.settled(source, end);
+            self.follower.acked(source, end);
         }
-        self.unsettled.clear();
+        self.unacked.clear();
         self.born.retain(|key, _| self.live.contains_key(key));
     }
 
@@ -199,10 +199,10 @@ impl Rig {
         self.keys.clear();
         self.ids.clear();
         self.born.clear();
-        self.unsettled.clear();
+        self.unacked.clear();
     }
 
-    /// What a checkpoint would hold if every byte read were settled.
+    /// What a checkpoint would hold if every byte read were acked.
     fn resume_entries(&self) -> Vec<Resume> {
         let ids: BTreeMap<Key, FileId> = self
             .follower
@@ -272,7 +272,7 @@ impl Rig {
                 FileEvent::Finished { source } => {
                     let key = self.keys.remove(source).unwrap();
                     self.live.get_mut(&key).unwrap().finished = true;
-                    self.unsettled.insert(key);
+                    self.unacked.insert(key);
                 }
                 // Of a file that was never opened: it is forgotten next.
                 FileEvent::Lost { bytes, .. } => self.lost_unopened = *bytes,
@@ -280,7 +280,7 @@ impl Rig {
                     let key = (id.device, id.inode, *generation);
                     let mut content = self.live.remove(&key).unwrap();
                     content.lost += std::mem::take(&mut self.lost_unopened);
-                    if !self.unsettled.contains(&key) {
+                    if !self.unacked.contains(&key) {
                         self.born.remove(&key);
                     }
                     self.archive.push(content);

@@ -62,7 +62,7 @@ pub fn check(dir: &Path) -> Result<Vec<CheckedSegment>, Error> {
     Ok(checked)
 }
 
-/// `None` for one that was settled and deleted meanwhile.
+/// `None` for one that was acked and deleted meanwhile.
 fn state_of(dir: &Path, place: Place) -> Option<SegmentState> {
     match segment::read(dir, place) {
         Ok(_) => Some(SegmentState::Sound),

@@ -1,6 +1,6 @@
 //! The segments of one queue, shared by the thread that writes them and the one that reads them.
 //!
-//! Takes whole segments and says which are settled, gives them in order; keeps the exact count of the bytes that its
+//! Takes whole segments and says which are acked, gives them in order; keeps the exact count of the bytes that its
 //! files have. Never more than `bytes_max`: who writes asks for room first. Damaged segments stay, under another
 //! name, until their room is wanted. Never looks inside a line.
 
@@ -217,7 +217,7 @@ impl Store {
         segment::read(&self.dir, segment.place)
     }
 
-    /// Deletes a segment that was read and is settled.
+    /// Deletes a segment that was read and is acked.
     pub(crate) fn remove(&self, segment: &Segment) {
         let removed = fs::remove_file(self.dir.join(segment.place.name()));
         let mut state = self.lock();
@@ -226,7 +226,7 @@ impl Store {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let name = segment.place.name();
                 let told = format!(
-                    "the settled segment {name} cannot be deleted: {error}; the next start does it"
+                    "the acknowledged segment {name} cannot be deleted: {error}; the next start does it"
                 );
                 state.problems.push(told);
             }
@@ -294,7 +294,7 @@ pub(crate) fn list(dir: &Path) -> std::io::Result<Vec<Found>> {
         let Some(named) = name.to_str().and_then(Named::of) else {
             continue;
         };
-        // Settled and deleted meanwhile.
+        // Acked and deleted meanwhile.
         let Ok(meta) = entry.metadata() else { continue };
         let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
         let now = Instant::now();

@@ -50,11 +50,11 @@ impl Rig {
         }
     }
 
-    /// Settles whatever was read, and gives all events of the streams that ended.
+    /// Acks whatever was read, and gives all events of the streams that ended.
     fn read_to_the_end(&mut self) {
         self.until(|rig| rig.queue.store.has_ended() && rig.queue.open.is_none());
         for source in 0..self.queue.next_source {
-            self.queue.settled(SourceId(source), 0);
+            self.queue.acked(SourceId(source), 0);
         }
         assert!(self.queue.is_finished());
     }
@@ -120,7 +120,7 @@ fn a_stream_goes_by_the_disk_and_leaves_nothing_there() {
     let mut rig = Rig::new(dir.path(), 1 << 20, Vec::new(), read);
     write.write_all(b"one\ntwo\nthr").unwrap();
     rig.until(|rig| rig.text() == "one\ntwo\n");
-    assert_eq!(files(dir.path()).len(), 1, "nothing is settled");
+    assert_eq!(files(dir.path()).len(), 1, "nothing is acked");
     write.write_all(b"ee\nfour").unwrap();
     drop(write);
     rig.read_to_the_end();
@@ -134,7 +134,7 @@ fn a_stream_goes_by_the_disk_and_leaves_nothing_there() {
 }
 
 #[test]
-fn what_was_synced_and_not_settled_is_read_again_before_new_input() {
+fn what_was_synced_and_not_acked_is_read_again_before_new_input() {
     let dir = tempfile::tempdir().unwrap();
     let (read, mut write) = stream();
     let mut rig = Rig::new(dir.path(), 1 << 20, Vec::new(), read);
@@ -195,7 +195,7 @@ fn reading_pauses_at_the_cap_and_goes_on_when_there_is_room() {
     let lines: String = (0..400).map(|n| format!("{n:099}\n")).collect();
     write.write_all(lines.as_bytes()).unwrap();
     drop(write);
-    // What it cannot queue stays in the pipe until room is made, by settling.
+    // What it cannot queue stays in the pipe until room is made, by acknowledging.
     rig.until(|rig| {
         assert!(rig.queue.store.used_bytes() <= cap);
         used(dir.path()) + HEADER > cap - 100
@@ -203,7 +203,7 @@ fn reading_pauses_at_the_cap_and_goes_on_when_there_is_room() {
     assert!(lines.starts_with(rig.text()));
     while rig.text().len() < lines.len() {
         let before = rig.text().len();
-        rig.queue.settled(SourceId(0), 0);
+        rig.queue.acked(SourceId(0), 0);
         rig.until(|rig| {
             assert!(rig.queue.store.used_bytes() <= cap && used(dir.path()) <= cap);
             rig.text().len() > before
@@ -227,7 +227,7 @@ fn a_line_longer_than_the_queue_is_cut_and_nothing_hangs() {
         let before = rig.text().len();
         rig.until(|rig| rig.text().len() > before);
         assert!(used(dir.path()) <= 500);
-        rig.queue.settled(SourceId(0), 0);
+        rig.queue.acked(SourceId(0), 0);
     }
     rig.read_to_the_end();
     assert_eq!(rig.text(), line);
@@ -348,7 +348,7 @@ fn check_tells_sound_damaged_and_quarantined_segments_apart() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// However a stream comes, is settled, and is cut by restarts: every byte of it arrives, in order, none before the
+    /// However a stream comes, is acked, and is cut by restarts: every byte of it arrives, in order, none before the
     /// watermark again.
     #[test]
     fn restarts_lose_and_repeat_nothing(
@@ -367,7 +367,7 @@ proptest! {
             }
             drop(write);
             rig.until(|rig| rig.queue.store.has_ended() && rig.queue.open.is_none());
-            // Settled up to some byte, then the run is over; the checkpoint knows it.
+            // Acked up to some byte, then the run is over; the checkpoint knows it.
             let all = rig.text().len();
             let mut left = (all as f64 * share) as usize;
             arrived.push_str(&rig.text()[..left]);
@@ -384,10 +384,10 @@ proptest! {
                 }
             }
             for (source, stream, start, end) in streams {
-                let settled = ((end - start) as usize).min(left);
-                left -= settled;
-                let watermark = start + settled as u64;
-                rig.queue.settled(source, end - watermark);
+                let acked = ((end - start) as usize).min(left);
+                left -= acked;
+                let watermark = start + acked as u64;
+                rig.queue.acked(source, end - watermark);
                 resume.push(entry(stream, watermark, end));
             }
         }

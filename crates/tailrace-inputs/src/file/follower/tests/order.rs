@@ -258,7 +258,7 @@ fn a_source_that_opens_paused_gives_nothing_until_it_is_resumed() {
 }
 
 /// The checkpoint of a crash may know more of a file than of the one before it: one request came through before another.
-/// A record that began in the older one must not go on behind what was settled, nor in a file further on.
+/// A record that began in the older one must not go on behind what was acked, nor in a file further on.
 #[test]
 fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
     for compressed in [false, true] {

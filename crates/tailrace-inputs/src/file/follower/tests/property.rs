@@ -35,15 +35,15 @@ enum Op {
     /// Let it see every size without reading.
     Peek,
     Restart,
-    /// All that ended is settled.
-    Settle,
-    /// Closed files of which all is settled are put to rest.
+    /// All that ended is acked.
+    Ack,
+    /// Closed files of which all is acked are put to rest.
     Rest,
     /// Compress a file that was rotated out of the globs.
     Compress {
         which: usize,
     },
-    /// Kill the agent when the last `lag` bytes read of each file are not settled, let the writers do
+    /// Kill the agent when the last `lag` bytes read of each file are not acked, let the writers do
     /// this without it, and start it again.
     Kill {
         lag: usize,
@@ -73,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Read),
         1 => Just(Op::Peek),
         1 => Just(Op::Restart),
-        1 => Just(Op::Settle),
+        1 => Just(Op::Ack),
         1 => Just(Op::Rest),
         1 => (0..9_usize).prop_map(|which| Op::Compress { which }),
         2 => (0..2000_usize, prop::collection::vec(meanwhile(), 0..6))
@@ -229,7 +229,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
             }
             Op::Read => rig.step(),
             Op::Peek => rig.peek(),
-            Op::Settle => rig.settle(),
+            Op::Ack => rig.ack(),
             Op::Rest => {
                 rig.step();
                 for source in rig.follower.take_dormant() {

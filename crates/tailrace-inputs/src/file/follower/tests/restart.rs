@@ -219,7 +219,7 @@ fn a_file_outside_the_globs_that_got_the_inode_of_a_known_one_is_not_read() {
 
 #[test]
 fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
-    // Open and not read to its end; read to its end and ended, but not settled.
+    // Open and not read to its end; read to its end and ended, but not acked.
     for is_ended in [false, true] {
         let mut rig = stopped("a.log", "one\n");
         if is_ended {
@@ -248,10 +248,10 @@ fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
         rig.follower = Follower::new(handed_over, resume.clone(), false).unwrap();
         rig.until(|rig| rig.texts().concat() == "one\ntwo\n" && rig.count(is_finished) > 0);
         assert_eq!(rig.lost(), []);
-        // Nothing is held when it is settled.
-        rig.follower.settled(SourceId(0), u64::MAX);
+        // Nothing is held when it is acked.
+        rig.follower.acked(SourceId(0), u64::MAX);
         assert_eq!((rig.follower.open_files(), rig.follower.files()), (0, 0));
-        assert!(rig.follower.unsettled.is_empty());
+        assert!(rig.follower.unacked.is_empty());
     }
 }
 
@@ -314,7 +314,7 @@ fn deleted_files_that_are_not_kept_leave_the_count_of_open_files_right() {
     assert_eq!(rig.follower.open_files(), 0);
 }
 
-/// A file that is gone may stand in the checkpoint under the inode of one that is followed, until it is settled.
+/// A file that is gone may stand in the checkpoint under the inode of one that is followed, until it is acked.
 #[test]
 fn of_two_files_that_had_one_inode_each_is_looked_for() {
     let mut rig = Rig::new(&["b.log"]);

@@ -237,7 +237,7 @@ fn a_deleted_file_is_read_to_its_end() {
 }
 
 #[test]
-fn a_finished_generation_is_not_given_again_before_it_is_settled() {
+fn a_finished_generation_is_not_given_again_before_it_is_acked() {
     let mut rig = Rig::with(&["*.log"], |_, config| config.idle_close = Duration::ZERO);
     let mut generations = std::collections::BTreeMap::<u64, Vec<u32>>::new();
     for turn in 0..100 {
@@ -257,7 +257,7 @@ fn a_finished_generation_is_not_given_again_before_it_is_settled() {
         let rise = list.is_sorted_by(|one, next| one < next);
         assert!(rise, "a generation of an inode came twice: {list:?}");
     }
-    rig.settle();
+    rig.ack();
     assert!(rig.follower.ended.is_empty() && rig.follower.generations.are_free());
 }
 

@@ -281,7 +281,7 @@ fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
     rig.until(|rig| rig.count(is_forgotten) == 1);
     assert_eq!(rig.archive[0].bytes.len(), 1200);
     assert_eq!(rig.lost(), []);
-    rig.settle();
+    rig.ack();
     assert!(rig.follower.generations.are_free());
 }
 

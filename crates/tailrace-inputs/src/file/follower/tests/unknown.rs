@@ -151,7 +151,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
     rig.until(|rig| rig.texts().len() == 2 && rig.texts().concat().len() == 6 + 50_000 * 12);
     let status = rig.follower.sources().next();
     assert!(status.is_none(), "it is finished: {status:?}");
-    // Now as it was when half of it was settled.
+    // Now as it was when half of it was acked.
     let (key, mut content) = {
         let content = rig.archive.pop().unwrap();
         let opened = rig.log.iter().rev().find_map(|event| match event {
