@@ -19,8 +19,9 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
+mod compressed_copy;
+mod compressed_file;
 mod copied;
-mod copy;
 mod generation;
 mod handover;
 mod held;
@@ -31,7 +32,6 @@ mod order;
 mod read;
 mod resume;
 mod timers;
-mod twin;
 mod unknown;
 
 #[cfg(test)]
@@ -56,12 +56,12 @@ use crate::file::watch::{Changes, Waker, Watcher, Woken};
 use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::options::StartAt;
 pub use access::{Denied, denied};
+pub(crate) use compressed_copy::CompressedCopy;
 use generation::Generations;
 pub use handover::HandedOver;
 use missed::Missed;
 use names::Memory;
 use timers::Timers;
-pub(crate) use twin::Twin;
 
 /// The longest time between two sweeps.
 const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
@@ -282,9 +282,9 @@ pub struct Follower {
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
     /// Compressed files of which it is known whose they are.
-    owned: copy::Owned,
+    owned: compressed_file::Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
-    copies_held: copy::Permit,
+    copies_held: compressed_file::Permit,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -365,7 +365,7 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             denied: HashSet::new(),
-            owned: copy::Owned::default(),
+            owned: compressed_file::Owned::default(),
             copies_held: Arc::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
-use crate::file::follower::Twin;
+use crate::file::follower::CompressedCopy;
 use crate::file::growth::Growth;
 use crate::file::meta::Meta;
 use crate::file::pace::{Moment, Pace};
@@ -91,7 +91,7 @@ pub(crate) struct File {
     /// given to another file.
     pub(crate) alien: bool,
     /// What it is read from, where it is gone itself.
-    pub(crate) twin: Option<Box<Twin>>,
+    pub(crate) copy: Option<Box<CompressedCopy>>,
     /// Whether its generation of its inode is held until it ends, because another file may get the inode.
     pub(crate) holds_generation: bool,
     /// Whether a compressed copy was found that is not read, because this file is.
@@ -175,7 +175,7 @@ impl File {
             pace: None,
             born: 0,
             alien: false,
-            twin: None,
+            copy: None,
             holds_generation: false,
             has_copy: false,
             tick: 0,
@@ -244,7 +244,7 @@ impl File {
     /// Whether it is closed and all of it was read, up to the end of a line.
     pub(crate) fn is_dormant(&self) -> bool {
         let is_read = self.told && self.unread() == 0 && self.unended_turns == 0;
-        let is_plain = self.wanted && !self.gone && self.twin.is_none() && !self.alien;
+        let is_plain = self.wanted && !self.gone && self.copy.is_none() && !self.alien;
         is_read && is_plain && !self.is_open() && !self.queued && !self.paused && !self.overtook
     }
 
@@ -285,7 +285,7 @@ impl File {
 
     /// Another handle of the open file itself.
     pub(crate) fn duplicate(&self) -> Option<fs::File> {
-        let own = self.handle.as_ref().filter(|_| self.twin.is_none());
+        let own = self.handle.as_ref().filter(|_| self.copy.is_none());
         own?.try_clone().ok()
     }
 
@@ -295,7 +295,7 @@ impl File {
 
     /// The handle itself, which this file then has no more.
     pub(crate) fn give_handle(&mut self) -> Option<fs::File> {
-        self.handle.take_if(|_| self.twin.is_none())
+        self.handle.take_if(|_| self.copy.is_none())
     }
 
     pub(crate) fn replace_handle(&mut self, handle: fs::File) {
@@ -592,8 +592,8 @@ impl File {
 
     /// What the content begins with, before an offset.
     pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
-        match &mut self.twin {
-            Some(twin) => twin.head(offset, roots),
+        match &mut self.copy {
+            Some(copy) => copy.head(offset, roots),
             None => read_head(self.handle()?, offset),
         }
     }

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Follower;
-use super::copy::{self, Copy};
+use super::compressed_copy::CompressedCopy;
+use super::compressed_file::{self, CompressedFile};
 use super::missed::is_unopened;
-use super::twin::Twin;
 use crate::event::SourceId;
 use crate::file::gzip::{self, Sketch};
 use crate::file::tracked::{File, Open};
@@ -41,7 +41,7 @@ impl Follower {
     /// Reads the compressed files of a directory that nobody knows. Gives how many were found of which it was not known
     /// before whose they are.
     pub(super) fn read_copies(&mut self, dir: &Path, unseen: &[(PathBuf, u64)]) -> usize {
-        let mut copies = copy::list(dir, |path| self.may_be_copy(path));
+        let mut copies = compressed_file::list(dir, |path| self.may_be_copy(path));
         copies.retain(|copy| self.owned.owner(copy.id()).is_none());
         let since = self.made_since(dir);
         let made = copies.iter().filter(|copy| copy.made() >= since);
@@ -79,7 +79,11 @@ impl Follower {
 
     /// Reads compressed files as files of their own: behind the originals of those that were compressed before, and before
     /// those of later ones. Each comes with when its original was made, 0 where nobody knows.
-    fn read_between(&mut self, found: Vec<(Copy, Option<Sketch>, u64)>, unseen: &[(PathBuf, u64)]) {
+    fn read_between(
+        &mut self,
+        found: Vec<(CompressedFile, Option<Sketch>, u64)>,
+        unseen: &[(PathBuf, u64)],
+    ) {
         let mut before = u64::MAX;
         let ends: Vec<u64> = found
             .iter()
@@ -180,7 +184,7 @@ impl Follower {
     /// Files that a compressed file of a directory may be the copy of.
     fn known_in(&self, dir: &Path) -> Vec<Known> {
         let files = self.slots_in(dir);
-        let files = files.filter(|(_, file)| file.twin.is_none() && !file.has_copy);
+        let files = files.filter(|(_, file)| file.copy.is_none() && !file.has_copy);
         let files = files.filter(|(_, file)| file.is_open() || file.fingerprint.bytes > 0);
         let files = files.map(|(slot, _)| Known::Followed(slot));
         let ended = self.ended_ids.iter();
@@ -189,7 +193,7 @@ impl Follower {
     }
 
     /// What a compressed file is. A known file accounts for one at most.
-    fn classify(&mut self, copy: &mut Copy, known: &mut Vec<Known>) -> Found {
+    fn classify(&mut self, copy: &mut CompressedFile, known: &mut Vec<Known>) -> Found {
         let key = self.config.fingerprint_key;
         let Ok(file) = copy.open(|path| self.roots.open_beneath(path)) else {
             return Found::Unready;
@@ -263,7 +267,7 @@ impl Follower {
     }
 
     /// Whether a compressed file may be what became of one that went unopened.
-    fn fits(&self, (born, slot): (u64, u32), copy: &Copy, sketch: &Sketch) -> bool {
+    fn fits(&self, (born, slot): (u64, u32), copy: &CompressedFile, sketch: &Sketch) -> bool {
         let file = self.files[slot as usize].as_ref();
         file.is_some_and(|file| {
             born <= copy.made()
@@ -273,11 +277,11 @@ impl Follower {
     }
 
     /// A file that went unopened is read from a compressed file.
-    fn read_as(&mut self, slot: u32, copy: Copy, sketch: &Sketch) {
+    fn read_as(&mut self, slot: u32, copy: CompressedFile, sketch: &Sketch) {
         if let Some(file) = &mut self.files[slot as usize] {
             file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
             file.size = sketch.size.into();
         }
-        self.go_on_from(slot, Twin::whole(copy, sketch.size.into()));
+        self.go_on_from(slot, CompressedCopy::whole(copy, sketch.size.into()));
     }
 }

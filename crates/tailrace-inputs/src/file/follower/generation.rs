@@ -1,7 +1,7 @@
 //! Which generation a file begins with, so that no two files of a follower are ever known by one inode and generation.
 //!
 //! An inode is free again as soon as its file is gone, but somebody may still speak of that file: its source has ended
-//! and is not acked, it is read on from its compressed twin, or it may have to be. Each of them holds its generation
+//! and is not acked, it is read on from its compressed copy, or it may have to be. Each of them holds its generation
 //! until it lets go, and the next file of the inode begins behind all that are held.
 
 use std::collections::HashMap;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::Follower;
-use super::copy::{self, CopyId};
+use super::compressed_file::{self, CopyId};
 use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::tracked::File;
 
@@ -132,7 +132,8 @@ impl Follower {
     /// The compressed files that are there when the follower begins, as far as their age does not tell.
     pub(super) fn copies_there(&self) -> Vec<CopyId> {
         let homes = self.discovery.homes();
-        let copies = homes.flat_map(|dir| copy::list(dir, |path| self.may_be_copy(path)));
+        let copies =
+            homes.flat_map(|dir| compressed_file::list(dir, |path| self.may_be_copy(path)));
         let copies = copies.map(|copy| copy.id());
         copies.filter(|copy| copy.1 >= self.missed.begin).collect()
     }
@@ -191,20 +192,20 @@ impl Follower {
         };
         self.read_copies(&dir, &[]);
         let file = self.files[slot as usize].as_ref();
-        file.is_some_and(|file| file.twin.is_some())
+        file.is_some_and(|file| file.copy.is_some())
     }
 
     /// Compressed files that are read.
     pub(super) fn copies_read(&self) -> HashSet<CopyId> {
-        let twins = self.files.iter().flatten();
-        let twins = twins.filter_map(|file| Some(file.twin.as_ref()?.copy_id()));
-        twins.collect()
+        let copies = self.files.iter().flatten();
+        let copies = copies.filter_map(|file| Some(file.copy.as_ref()?.copy_id()));
+        copies.collect()
     }
 }
 
 /// Whether nothing is known of a file's content.
 pub(super) fn is_unopened(file: &File) -> bool {
-    !file.is_open() && file.twin.is_none() && file.fingerprint.bytes == 0 && file.offset == 0
+    !file.is_open() && file.copy.is_none() && file.fingerprint.bytes == 0 && file.offset == 0
 }
 
 /// In nanoseconds since the Unix epoch.

@@ -323,7 +323,7 @@ impl Follower {
         let born = meta.born;
         if known != 0 && born != 0 && known != born {
             let is_unopened = self.went_unopened(slot);
-            if is_unopened || self.go_on_from_twin(slot) {
+            if is_unopened || self.continue_from_copy(slot) {
                 return;
             }
             let mut events = std::mem::take(&mut self.pending);
@@ -492,7 +492,7 @@ impl Follower {
         }
     }
 
-    /// A file had this name last, and has none now: by it a compressed twin is known.
+    /// A file had this name last, and has none now: by it a compressed copy is known.
     fn was_called(&mut self, slot: u32, path: &Path) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;

@@ -128,10 +128,10 @@ impl Follower {
                 .map(|known| (known.0, known.3));
             let is_behind = |slot| {
                 let file = self.files[slot as usize].as_ref();
-                file.is_some_and(|file| file.unread() > 0 || file.twin.is_some())
+                file.is_some_and(|file| file.unread() > 0 || file.copy.is_some())
             };
             let is_ahead = before.any(|(born, slot)| born < entry.id.born && is_behind(slot));
-            if !is_ahead || !self.resume_from_twin(&entry, true) {
+            if !is_ahead || !self.resume_from_copy(&entry, true) {
                 self.forgotten(&entry);
             }
             self.generations.let_go(Inode::from(entry.id));
@@ -140,7 +140,7 @@ impl Follower {
         for lineage in self.lineages.values() {
             let files = lineage.iter().map(|known| known.3);
             let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
-            let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.twin.is_none());
+            let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
             let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
             overtaking.extend(ahead.map(|(slot, _)| slot));
         }

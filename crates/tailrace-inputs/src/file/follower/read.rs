@@ -83,8 +83,8 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        if file.twin.is_some() {
-            return self.serve_twin(slot, buffer, bytes_max, events);
+        if file.copy.is_some() {
+            return self.serve_copy(slot, buffer, bytes_max, events);
         }
         if !file.is_open() {
             match file.open(&self.roots)? {
@@ -270,7 +270,7 @@ impl Follower {
             } else if !file.gone {
                 self.finish_renamed(slot, events);
                 return false;
-            } else if self.look_for(slot) || self.go_on_from_twin(slot) {
+            } else if self.look_for(slot) || self.continue_from_copy(slot) {
                 return true;
             } else {
                 self.tell_missed(slot, events);
@@ -403,7 +403,7 @@ impl Follower {
             return;
         };
         tell_end(&file, reason, events);
-        if !file.has_copy && file.twin.is_none() {
+        if !file.has_copy && file.copy.is_none() {
             self.note_ended(file.id());
         }
         if file.told {
@@ -463,8 +463,8 @@ impl Follower {
         self.tell_opened(slot, size, false, events);
     }
 
-    /// The same for a file that is read from its twin: nothing is compared, that was done.
-    pub(super) fn tell_twin(
+    /// The same for a file that is read from its compressed copy: nothing is compared, that was done.
+    pub(super) fn tell_copy(
         &mut self,
         slot: u32,
         size: u64,

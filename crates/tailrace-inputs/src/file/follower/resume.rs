@@ -177,7 +177,7 @@ impl Follower {
     }
 
     fn resume_failed(&mut self, entry: Resume, reason: LossReason) {
-        if reason == LossReason::Vanished && self.resume_from_twin(&entry, false) {
+        if reason == LossReason::Vanished && self.resume_from_copy(&entry, false) {
             return;
         }
         let bytes = entry.size.saturating_sub(entry.offset);

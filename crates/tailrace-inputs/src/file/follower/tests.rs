@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alike;
+mod copied;
 mod copies;
 mod corners;
 mod discovery;
@@ -11,7 +12,6 @@ mod order;
 mod property;
 mod restart;
 mod rotation;
-mod twins;
 mod unknown;
 
 use std::cell::RefCell;

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::copy::{Copy, CopyId};
+use super::compressed_copy::CompressedCopy;
+use super::compressed_file::{CompressedFile, CopyId};
 use super::order::{Known, youngest};
-use super::twin::Twin;
 use super::{FileEvent, Follower};
 use crate::event::{LossReason, SourceId};
 use crate::file::gzip::{self, Sketch};
@@ -25,7 +25,7 @@ const LOOKS_MAX: usize = 16;
 
 /// A compressed file that may be unknown.
 struct Candidate {
-    copy: Copy,
+    copy: CompressedFile,
     origin: PathBuf,
 }
 
@@ -42,9 +42,9 @@ impl Follower {
         }
         let read = read.filter(|id| id.fingerprint.bytes > 0);
         let mut read: Vec<Option<FileId>> = read.map(Some).collect();
-        let twins = self.copies_read();
+        let copies = self.copies_read();
         for (index, candidate) in compressed.into_iter().enumerate() {
-            if !twins.contains(&candidate.copy.id()) {
+            if !copies.contains(&candidate.copy.id()) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
                 let place = known.map_or(0, |born| *born) + 1 + index as u64;
@@ -154,7 +154,7 @@ impl Follower {
                     rotated.push((made, original));
                 }
             } else {
-                let copy = Copy::new(path, &meta);
+                let copy = CompressedFile::new(path, &meta);
                 compressed.push(Candidate { copy, origin });
             }
         }
@@ -201,7 +201,13 @@ impl Follower {
     }
 
     /// Reads a compressed file as a file of its own.
-    pub(super) fn read_whole(&mut self, copy: Copy, origin: PathBuf, sketch: &Sketch, place: u64) {
+    pub(super) fn read_whole(
+        &mut self,
+        copy: CompressedFile,
+        origin: PathBuf,
+        sketch: &Sketch,
+        place: u64,
+    ) {
         let source = self.new_source();
         let inode = copy.inode();
         let generation = self.next_generation(inode);
@@ -210,7 +216,7 @@ impl Follower {
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
         file.origin = origin.into();
-        self.add_twin(file, Twin::whole(copy, sketch.size.into()));
+        self.add_copied(file, CompressedCopy::whole(copy, sketch.size.into()));
     }
 
     pub(super) fn damaged(&mut self, path: PathBuf, error: &std::io::Error) {

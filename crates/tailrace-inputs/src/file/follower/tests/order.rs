@@ -288,8 +288,8 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
             entry.unwrap().offset = read as u64;
         }
         if compressed {
-            super::twins::compress_file(&rig.path("a.log.20260101-000000"));
-            super::twins::compress_file(&rig.path("a.log.20260101-000001"));
+            super::copied::compress_file(&rig.path("a.log.20260101-000000"));
+            super::copied::compress_file(&rig.path("a.log.20260101-000001"));
         }
         rig.begin_again();
         rig.log.clear();
@@ -340,7 +340,7 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     tick(rig.dir.path());
     rig.append("a.log", "four\n");
     rig.rename("a.log", "a.log.3");
-    super::twins::compress_file(&rig.path("a.log.1"));
+    super::copied::compress_file(&rig.path("a.log.1"));
     let inode = Meta::of_name(&rig.path("a.log.3")).unwrap().inode.inode;
     let begins = |rig: &Rig, text: &str| {
         let found = rig

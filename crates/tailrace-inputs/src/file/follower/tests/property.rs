@@ -138,7 +138,7 @@ impl Model {
             return;
         }
         let (path, content) = self.rotated.swap_remove(which % self.rotated.len());
-        super::twins::compress_file(&path);
+        super::copied::compress_file(&path);
         for writers in &mut self.writers {
             writers.retain(|writer| writer.1 != content);
         }

@@ -1,6 +1,6 @@
 //! Files that nobody saw: made, rotated and compressed while no agent ran.
 
-use super::twins::compress_file;
+use super::copied::compress_file;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

@@ -28,7 +28,7 @@ pub(super) type CopyId = (Inode, u64);
 
 /// A compressed file.
 #[derive(Clone, Debug)]
-pub(crate) struct Copy {
+pub(crate) struct CompressedFile {
     path: PathBuf,
     id: CopyId,
     /// While it is held open: it may be deleted before its turn.
@@ -38,7 +38,7 @@ pub(crate) struct Copy {
 /// Counts the descriptors that copies hold.
 pub(super) type Permit = Arc<()>;
 
-impl Copy {
+impl CompressedFile {
     pub(super) fn new(path: PathBuf, meta: &Meta) -> Self {
         Self {
             path,
@@ -121,8 +121,8 @@ fn id(meta: &Meta) -> CopyId {
 
 /// The compressed files of a directory of which `wants` says so by name. A file that is renamed while the directory is
 /// listed may be left out, so it is listed until nothing changes.
-pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<Copy> {
-    let mut copies: HashMap<CopyId, Copy> = HashMap::new();
+pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<CompressedFile> {
+    let mut copies: HashMap<CopyId, CompressedFile> = HashMap::new();
     let mut before = None;
     for _ in 0..LISTINGS_MAX {
         let mut names = BTreeSet::new();
@@ -133,7 +133,7 @@ pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<Copy> {
                 && let Ok(meta) = Meta::of_name(&path)
                 && meta.is_file()
             {
-                let copy = Copy::new(path.clone(), &meta);
+                let copy = CompressedFile::new(path.clone(), &meta);
                 names.insert((path, copy.id));
                 copies.insert(copy.id, copy);
             }

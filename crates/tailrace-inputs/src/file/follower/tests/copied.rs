@@ -40,7 +40,7 @@ fn begin_again(rig: &mut Rig, resume: Vec<Resume>) {
 }
 
 #[test]
-fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
+fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_compressed_copy() {
     for read in [0, 500, 999, 1000] {
         let (mut rig, resume) = stopped_at(1000, read);
         // Another one that begins alike, and one that is no gzip at all.
@@ -63,7 +63,7 @@ fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
                 .ends_with(b"\nwritten while it was down\n")
         );
         assert_eq!(rig.lost(), []);
-        // The twin came first, and ends no sooner than the next file begins: a record may go on there.
+        // The compressed copy came first, and ends no sooner than the next file begins: a record may go on there.
         let chunk = |event: &FileEvent| match event {
             FileEvent::Chunk { source, .. } => Some(*source),
             _ => None,
@@ -75,12 +75,12 @@ fn a_file_compressed_while_the_agent_was_down_is_finished_from_its_twin() {
         assert!(gone > next);
         rig.follower.rescan();
         rig.step();
-        assert_eq!(rig.texts().len(), 2, "no twin is read again");
+        assert_eq!(rig.texts().len(), 2, "no copy is read again");
     }
 }
 
 #[test]
-fn a_twin_of_a_file_that_was_read_is_never_read() {
+fn a_compressed_copy_of_a_file_that_was_read_is_never_read() {
     let (mut rig, resume) = stopped_at(100, 100);
     compress(&rig, "a.log");
     begin_again(&mut rig, resume);
@@ -98,7 +98,7 @@ fn a_twin_of_a_file_that_was_read_is_never_read() {
 }
 
 #[test]
-fn a_file_compressed_before_it_was_opened_is_read_from_its_twin() {
+fn a_file_compressed_before_it_was_opened_is_read_from_its_compressed_copy() {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("a.log", "never seen by a read\n".repeat(10));
     rig.follower.rescan();
@@ -109,7 +109,7 @@ fn a_file_compressed_before_it_was_opened_is_read_from_its_twin() {
 }
 
 #[test]
-fn a_damaged_twin_gives_what_it_has_and_counts_the_rest() {
+fn a_damaged_compressed_copy_gives_what_it_has_and_counts_the_rest() {
     let (mut rig, resume) = stopped_at(1000, 500);
     compress(&rig, "a.log");
     let path = rig.path("a.log.gz");
@@ -184,7 +184,7 @@ fn what_a_closed_file_got_before_it_was_compressed_is_read() {
 }
 
 #[test]
-fn a_file_that_was_empty_when_it_was_found_is_read_from_its_twin() {
+fn a_file_that_was_empty_when_it_was_found_is_read_from_its_compressed_copy() {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("a.log", "");
     rig.follower.rescan();
@@ -229,7 +229,7 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
 }
 
 #[test]
-fn of_files_that_begin_alike_the_one_of_its_name_is_its_twin_and_others_are_not() {
+fn of_files_that_begin_alike_the_one_of_its_name_is_its_compressed_copy_and_others_are_not() {
     let more = |rig: &Rig, name: &str, end: &str| {
         let text: String = (0..100).map(|n| format!("line {n:05}\n")).collect();
         rig.append(name, text + end);
@@ -255,7 +255,7 @@ fn of_files_that_begin_alike_the_one_of_its_name_is_its_twin_and_others_are_not(
 }
 
 #[test]
-fn a_twin_is_read_on_when_its_inode_is_in_use_again() {
+fn a_compressed_copy_is_read_on_when_its_inode_is_in_use_again() {
     let mut rig = Rig::with(&["*.log"], |_, config| config.slice_bytes_max = 10);
     rig.append("a.log", "line of ten\n".repeat(100));
     rig.follower.rescan();

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::copy::{self, Copy};
+use super::compressed_file::{self, CompressedFile};
 use super::{Follower, Resume};
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, SourceId};
@@ -23,8 +23,8 @@ use crate::identity::{FingerprintKey, Inode, head_bytes};
 
 /// What stands in for a file that is gone.
 #[derive(Debug)]
-pub(crate) struct Twin {
-    copy: Copy,
+pub(crate) struct CompressedCopy {
+    file: CompressedFile,
     /// Whether it holds what was read beneath the roots: then it may have been moved elsewhere with it.
     is_known: bool,
     original: Original,
@@ -36,11 +36,11 @@ pub(crate) struct Twin {
     is_at_end: bool,
 }
 
-impl Twin {
+impl CompressedCopy {
     /// A compressed file that is read from its first byte.
-    pub(super) fn whole(copy: Copy, size: u64) -> Self {
+    pub(super) fn whole(file: CompressedFile, size: u64) -> Self {
         Self {
-            copy,
+            file,
             is_known: false,
             original: Original {
                 size,
@@ -52,13 +52,13 @@ impl Twin {
         }
     }
 
-    pub(super) fn copy_id(&self) -> copy::CopyId {
-        self.copy.id()
+    pub(super) fn copy_id(&self) -> compressed_file::CopyId {
+        self.file.id()
     }
 
     fn open(&mut self, roots: &Roots) -> io::Result<Arc<fs::File>> {
         let is_known = self.is_known;
-        self.copy.open(|path| match is_known {
+        self.file.open(|path| match is_known {
             true => roots.open_moved(path),
             false => roots.open_beneath(path),
         })
@@ -66,46 +66,46 @@ impl Twin {
 }
 
 impl Follower {
-    /// A file that is gone before it was read to its end goes on from its compressed twin. False if
+    /// A file that is gone before it was read to its end goes on from its compressed copy. False if
     /// there is none.
-    pub(super) fn go_on_from_twin(&mut self, slot: u32) -> bool {
+    pub(super) fn continue_from_copy(&mut self, slot: u32) -> bool {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        if file.twin.is_some() {
+        if file.copy.is_some() {
             return false;
         }
         if file.fingerprint.bytes == 0 {
             // Nothing is known of its content: any copy that nobody knows may be its own.
             return !file.is_open() && self.read_unopened(slot);
         }
-        // Of one that is closed nobody knows how it has grown; but only one twin is looked into for that.
+        // Of one that is closed nobody knows how it has grown; but only one compressed copy is looked into for that.
         let overtook = file.overtook;
-        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_twin(file, &self.roots))
+        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_copy(file, &self.roots))
         {
             return false;
         }
-        let twin = self
-            .find_twin(file)
-            .filter(|twin| twin.original.size > file.offset || overtook);
+        let copy = self
+            .find_copy(file)
+            .filter(|copy| copy.original.size > file.offset || overtook);
         self.tell_too_large();
-        let Some(twin) = twin else {
+        let Some(copy) = copy else {
             return false;
         };
-        self.go_on_from(slot, twin);
+        self.go_on_from(slot, copy);
         true
     }
 
-    /// A file is read from its twin from now on.
-    pub(super) fn go_on_from(&mut self, slot: u32, twin: Twin) {
+    /// A file is read from its compressed copy from now on.
+    pub(super) fn go_on_from(&mut self, slot: u32, copy: CompressedCopy) {
         self.close(slot);
         self.let_inode_go(slot);
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
         let number = file.number;
-        file.twin = Some(Box::new(twin));
-        self.own_twin(slot, number);
+        file.copy = Some(Box::new(copy));
+        self.own_copy(slot, number);
         self.mark_ready(slot);
     }
 
@@ -128,66 +128,66 @@ impl Follower {
     }
 
     /// The copy is this file's, and nobody else's; it stays open as long as there are descriptors for it.
-    fn own_twin(&mut self, slot: u32, number: SourceId) {
+    fn own_copy(&mut self, slot: u32, number: SourceId) {
         let held = Arc::strong_count(&self.copies_held) - 1;
         let has_room = self.open_files + held < self.config.open_files_max;
         let permit = has_room.then(|| Arc::clone(&self.copies_held));
-        let Some(twin) = self.files[slot as usize]
+        let Some(copy) = self.files[slot as usize]
             .as_mut()
-            .and_then(|file| file.twin.as_deref_mut())
+            .and_then(|file| file.copy.as_deref_mut())
         else {
             return;
         };
-        self.owned.add(twin.copy.id(), number, self.missed.since());
+        self.owned.add(copy.file.id(), number, self.missed.since());
         if let Some(permit) = permit
-            && let Ok(file) = twin.open(&self.roots)
+            && let Ok(file) = copy.open(&self.roots)
         {
-            twin.copy.hold(file, permit);
+            copy.file.hold(file, permit);
         }
     }
 
     /// The same for a file that went while no agent ran. If all of it was read it is of no use, unless a record ends in
     /// it that has to be read again from the file before: `overtook`.
-    pub(super) fn resume_from_twin(&mut self, entry: &Resume, overtook: bool) -> bool {
+    pub(super) fn resume_from_copy(&mut self, entry: &Resume, overtook: bool) -> bool {
         let source = self.new_source();
         let inode = Inode::from(entry.id);
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
         file.born = entry.id.born;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
-        let twin = self
-            .find_twin(&file)
+        let copy = self
+            .find_copy(&file)
             .filter(|t| t.original.size > entry.offset || overtook);
         self.tell_too_large();
-        let Some(twin) = twin else {
+        let Some(copy) = copy else {
             return false;
         };
         file.overtook = overtook;
-        self.add_twin(file, twin);
+        self.add_copied(file, copy);
         true
     }
 
-    /// A file that is read from its twin from the beginning.
-    pub(super) fn add_twin(&mut self, mut file: File, twin: Twin) {
+    /// A file that is read from its compressed copy from the beginning.
+    pub(super) fn add_copied(&mut self, mut file: File, copy: CompressedCopy) {
         let number = file.number;
         (file.gone, file.holds_generation) = (true, true);
-        file.twin = Some(Box::new(twin));
+        file.copy = Some(Box::new(copy));
         self.generations.hold(file.inode, file.generation);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
         self.files[slot as usize] = Some(Box::new(file));
-        self.own_twin(slot, number);
+        self.own_copy(slot, number);
         self.mark_ready(slot);
         self.join_lineage(slot);
     }
 
-    fn find_twin(&self, file: &File) -> Option<Twin> {
+    fn find_copy(&self, file: &File) -> Option<CompressedCopy> {
         // Nothing is known of its content.
         if file.fingerprint.bytes == 0 {
             return None;
         }
         let dir = file.path.parent()?;
-        let mut copies = copy::list(dir, |path| {
+        let mut copies = compressed_file::list(dir, |path| {
             begins_alike(path, &file.origin) || begins_alike(path, &file.path)
         });
         // The likely one first: looking into one costs its decompression. Then the oldest: of those that go
@@ -197,20 +197,20 @@ impl Follower {
             let is_named = path.with_extension("") == *file.path || *path == *file.path;
             (!is_named, copy.made())
         });
-        let is_free = |copy: &Copy| {
+        let is_free = |copy: &CompressedFile| {
             let owner = self.owned.owner(copy.id());
             owner.is_none_or(|owner| owner == file.number)
         };
         copies
             .into_iter()
             .filter(is_free)
-            .find_map(|copy| self.twin_in(copy, file))
+            .find_map(|copy| self.copy_in(copy, file))
     }
 
-    /// The copy as the file's twin, if it holds it.
-    fn twin_in(&self, copy: Copy, file: &File) -> Option<Twin> {
-        let mut twin = Twin {
-            copy,
+    /// The copy as the file's compressed copy, if it holds it.
+    fn copy_in(&self, compressed: CompressedFile, file: &File) -> Option<CompressedCopy> {
+        let mut copy = CompressedCopy {
+            file: compressed,
             is_known: file.listed,
             original: Original {
                 size: 0,
@@ -220,19 +220,19 @@ impl Follower {
             reader: None,
             is_at_end: false,
         };
-        let opened = twin.open(&self.roots).ok()?;
+        let opened = copy.open(&self.roots).ok()?;
         let key = self.config.fingerprint_key;
-        twin.original = match gzip::holds(&opened, file.id(), file.offset, key) {
+        copy.original = match gzip::holds(&opened, file.id(), file.offset, key) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let message =
                     format!("cannot be decompressed: {error}; what nobody read of it is lost");
-                let path = twin.copy.path().to_owned();
+                let path = copy.file.path().to_owned();
                 self.too_large.borrow_mut().push((path, message));
                 return None;
             }
             held => held.ok()??,
         };
-        (twin.original.size >= file.offset).then_some(twin)
+        (copy.original.size >= file.offset).then_some(copy)
     }
 
     /// Says which compressed files were not looked through to their end.
@@ -242,8 +242,8 @@ impl Follower {
         }
     }
 
-    /// The turn of a file that is read from its twin.
-    pub(super) fn serve_twin(
+    /// The turn of a file that is read from its compressed copy.
+    pub(super) fn serve_copy(
         &mut self,
         slot: u32,
         buffer: &mut ChunkBuffer,
@@ -251,11 +251,11 @@ impl Follower {
         events: &mut Vec<FileEvent>,
     ) -> io::Result<bool> {
         let waits = self.has_to_wait(slot);
-        let Some(Twin { original, .. }) = self.twin_of(slot) else {
+        let Some(CompressedCopy { original, .. }) = self.copy_of(slot) else {
             return Ok(false);
         };
         let Original { size, mid_line } = *original;
-        self.tell_twin(slot, size, mid_line, events);
+        self.tell_copy(slot, size, mid_line, events);
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
@@ -265,7 +265,7 @@ impl Follower {
             return Ok(false);
         }
         let start = buffer.len();
-        match file.read_twin(buffer.room(slice_max), key, &self.roots) {
+        match file.read_copy(buffer.room(slice_max), key, &self.roots) {
             Ok(0) => {
                 file.size = file.offset;
                 if file.overtook {
@@ -291,7 +291,7 @@ impl Follower {
             // No descriptor is free, or the like: it is tried again.
             Err(error) if is_passing(&error) => Err(error),
             Err(error) => {
-                let path = self.twin_of(slot).map(|twin| twin.copy.path().to_owned());
+                let path = self.copy_of(slot).map(|copy| copy.file.path().to_owned());
                 let message = format!("cannot be decompressed: {error}; the rest is lost");
                 self.problem(&path.unwrap_or_default(), message);
                 let reason = LossReason::of_gzip(&error);
@@ -307,7 +307,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let is_guess = file.twin.as_ref().is_some_and(|twin| twin.size_is_told);
+        let is_guess = file.copy.as_ref().is_some_and(|copy| copy.size_is_told);
         if is_guess && error.kind() == io::ErrorKind::UnexpectedEof {
             file.size = file.offset;
         }
@@ -321,12 +321,12 @@ impl Follower {
         }
     }
 
-    fn twin_of(&self, slot: u32) -> Option<&Twin> {
-        self.files[slot as usize].as_ref()?.twin.as_deref()
+    fn copy_of(&self, slot: u32) -> Option<&CompressedCopy> {
+        self.files[slot as usize].as_ref()?.copy.as_deref()
     }
 }
 
-impl Twin {
+impl CompressedCopy {
     /// What the original begins with, before an offset.
     pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
         let mut head = vec![0; head_bytes(offset)];
@@ -339,41 +339,41 @@ impl Twin {
 
 impl File {
     /// Reads on where the offset is, without moving it. The tail is then that behind what was read.
-    fn read_twin(
+    fn read_copy(
         &mut self,
         room: &mut [u8],
         key: FingerprintKey,
         roots: &Roots,
     ) -> io::Result<usize> {
-        let Some(twin) = &mut self.twin else {
+        let Some(copy) = &mut self.copy else {
             return Ok(0);
         };
-        if twin.is_at_end {
+        if copy.is_at_end {
             return Ok(0);
         }
-        if twin.reader.is_none() {
-            let file = twin.open(roots)?;
-            twin.reader = Some(GzipReader::new(file, self.offset)?);
+        if copy.reader.is_none() {
+            let file = copy.open(roots)?;
+            copy.reader = Some(GzipReader::new(file, self.offset)?);
         }
-        let Some(reader) = &mut twin.reader else {
+        let Some(reader) = &mut copy.reader else {
             return Ok(0);
         };
         let bytes = reader.read(room)?;
         self.tail = key.tail(reader.last(), self.offset + bytes as u64);
         if bytes == 0 {
             // It may have to wait until the next file goes on, and needs no descriptor for that.
-            (twin.reader, twin.is_at_end) = (None, true);
+            (copy.reader, copy.is_at_end) = (None, true);
         }
         Ok(bytes)
     }
 }
 
 /// Whether there is a compressed file of its last name that says that it holds more than was read.
-fn has_grown_twin(file: &File, roots: &Roots) -> bool {
-    let twin = gzip::compressed_name(&file.path);
+fn has_grown_copy(file: &File, roots: &Roots) -> bool {
+    let copy = gzip::compressed_name(&file.path);
     let opened = match file.listed {
-        true => roots.open_moved(&twin),
-        false => roots.open_beneath(&twin),
+        true => roots.open_moved(&copy),
+        false => roots.open_beneath(&copy),
     };
     let size = opened.and_then(|file| Sketch::of(&Arc::new(file)));
     let read = file.offset & u64::from(u32::MAX);
