@@ -129,7 +129,7 @@ fn live(dir: &Path, is_first: bool) {
     drop((known, buffer, events));
     tell(start, "read");
     follower.rescan();
-    tell(start, "swept once more");
+    tell(start, "rescanned once more");
     println!("{} files, {} open", follower.files(), follower.open_files());
 }
 

@@ -5,7 +5,7 @@
 //! [`Follower::wait`] blocks, in one `poll`.
 //!
 //! How a change is noticed: inotify on the directories says which name changed; the changes of 10 ms
-//! are taken together. A sweep walks the globs again and stats every known file, as a net for what
+//! are taken together. A rescan walks the globs again and stats every known file, as a net for what
 //! inotify does not tell (other hosts of a network filesystem, a queue that overflowed). It runs every
 //! `scan_interval`, but takes no more than 0.1 % of the time, so twenty thousand idle files cost next to nothing;
 //! at the latest it runs every five minutes. Where it is the only means, because there is no inotify, it runs
@@ -63,9 +63,9 @@ use missed::Missed;
 use names::Memory;
 use timers::Timers;
 
-/// The longest time between two sweeps.
-const SWEEP_PAUSE_MAX: Duration = Duration::from_secs(300);
-/// The least time between two sweeps where nothing else says what changed.
+/// The longest time between two rescans.
+const RESCAN_PAUSE_MAX: Duration = Duration::from_secs(300);
+/// The least time between two rescans where nothing else says what changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What to follow, and how.
@@ -82,7 +82,7 @@ pub struct FileConfig {
     pub start_at: StartAt,
     /// At the first start, begin at the end of files not modified for this long.
     pub ignore_older: Option<Duration>,
-    /// The least time between two sweeps; at most 250 ms where there is no inotify. Default 2 s.
+    /// The least time between two rescans; at most 250 ms where there is no inotify. Default 2 s.
     pub scan_interval: Duration,
     /// Changes that come within this time are taken together: each look at a file costs the same, however little is
     /// new. What a file got within it is not seen if the file is truncated. Default 10 ms.
@@ -162,10 +162,10 @@ impl Globs {
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WatchMode {
-    /// By inotify, with sweeps as a net. Without inotify the follower polls, and says so once.
+    /// By inotify, with rescans as a net. Without inotify the follower polls, and says so once.
     #[default]
     Inotify,
-    /// By sweeps alone: for network filesystems that other hosts write to.
+    /// By rescans alone: for network filesystems that other hosts write to.
     Poll,
 }
 
@@ -234,17 +234,17 @@ pub struct Follower {
     lineages: HashMap<Arc<Path>, order::Lineage>,
     /// Files that lost their last name and are not read to their end.
     held: Vec<u32>,
-    /// Paths that were found to lead to another file, and when the earlier one was made: a sweep looks for
-    /// what it missed in between. Where only sweeps see what changes, also paths that are new, and when the sweep
+    /// Paths that were found to lead to another file, and when the earlier one was made: a rescan looks for
+    /// what it missed in between. Where only rescans see what changes, also paths that are new, and when the rescan
     /// before began.
     rotated: Vec<order::Known>,
-    /// When the last sweep began, in nanoseconds since the Unix epoch.
-    swept_at: u64,
+    /// When the last rescan began, in nanoseconds since the Unix epoch.
+    rescanned_at: u64,
     /// When the first one did.
     started_at: u64,
-    /// What files are found by this sweep that nothing announced: those made since this time. 0: inotify tells.
+    /// What files are found by this rescan that nothing announced: those made since this time. 0: inotify tells.
     unannounced_since: u64,
-    /// Whether changes were dropped by the kernel since the last sweep.
+    /// Whether changes were dropped by the kernel since the last rescan.
     has_missed: bool,
     /// Those that somebody may still speak of though their inodes may be other files'.
     generations: Generations,
@@ -294,8 +294,8 @@ pub struct Follower {
     next_drain: Instant,
     /// What changed before is taken in.
     drained_at: Instant,
-    /// When the last sweep began, and how long it took.
-    last_sweep: (Instant, Duration),
+    /// When the last rescan began, and how long it took.
+    last_rescan: (Instant, Duration),
     tick: u32,
 }
 
@@ -342,7 +342,7 @@ impl Follower {
             lineages: HashMap::new(),
             held: Vec::new(),
             rotated: Vec::new(),
-            swept_at: 0,
+            rescanned_at: 0,
             started_at: 0,
             unannounced_since: 0,
             has_missed: false,
@@ -373,14 +373,14 @@ impl Follower {
             memory: Memory::default(),
             next_drain: now,
             drained_at: now,
-            last_sweep: (now, Duration::ZERO),
+            last_rescan: (now, Duration::ZERO),
             tick: 0,
         };
         if let Some(message) = problem {
             follower.problem(Path::new("inotify"), message);
         }
         let gone = std::mem::take(&mut follower.config.gone.files);
-        let found = follower.sweep();
+        let found = follower.rescan_files();
         let copies = follower.copies_there();
         follower.tell_empty_globs(&found);
         follower.resume_unclaimed();
@@ -424,7 +424,7 @@ impl Follower {
             return;
         }
         let now = Instant::now();
-        let mut deadline = (now + timeout).min(self.next_sweep());
+        let mut deadline = (now + timeout).min(self.next_rescan());
         if let Some(due) = self.timers.next_due() {
             deadline = deadline.min(due);
         }
@@ -448,7 +448,7 @@ impl Follower {
     /// Looks at every directory and every known file now, without waiting to be told.
     pub fn rescan(&mut self) {
         self.take_changes();
-        self.sweep();
+        self.rescan_files();
     }
 
     /// Reads no more of a source until [`Self::resume`]. Its end is still noticed.
@@ -605,7 +605,7 @@ impl Follower {
         })
     }
 
-    /// Whether changes are found by sweeps alone.
+    /// Whether changes are found by rescans alone.
     #[must_use]
     pub fn is_polling(&self) -> bool {
         self.discovery.watcher.is_blind()

@@ -96,7 +96,7 @@ pub(crate) struct File {
     pub(crate) holds_generation: bool,
     /// Whether a compressed copy was found that is not read, because this file is.
     pub(crate) has_copy: bool,
-    /// The sweep that last saw it.
+    /// The rescan that last saw it.
     pub(crate) tick: u32,
     /// [`Meta::changed`] when it was last looked at.
     changed: u64,

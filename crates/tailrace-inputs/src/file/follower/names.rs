@@ -1,4 +1,4 @@
-//! Names and inodes: which name leads to which file, as inotify and the sweeps tell it.
+//! Names and inodes: which name leads to which file, as inotify and the rescans tell it.
 //!
 //! Takes paths, asks the disk, and keeps `by_path`, `by_inode` and each file's names true. Reads no
 //! log byte. A name is only ever a hint: a file's identity is its inode, and a name that leads to
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Follower, POLL_INTERVAL, SWEEP_PAUSE_MAX};
+use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{FileEvent, LossReason};
 use crate::file::discover::Found;
 use crate::file::gzip;
@@ -24,7 +24,7 @@ use crate::identity::Inode;
 /// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
 const CLOCK_TICK_NS: u64 = 20_000_000;
 
-/// A path that is new may have had a file before the last sweep, which was rotated before that, and none in that moment.
+/// A path that is new may have had a file before the last rescan, which was rotated before that, and none in that moment.
 const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
@@ -74,8 +74,8 @@ impl Follower {
             self.take_changes();
             self.next_drain = now + self.config.coalesce;
         }
-        if now >= self.next_sweep() {
-            self.sweep();
+        if now >= self.next_rescan() {
+            self.rescan_files();
         }
         if !self.held.is_empty() {
             self.limit_held();
@@ -100,16 +100,18 @@ impl Follower {
     }
 
     /// Walks the globs and looks at every known file. Gives which globs matched.
-    pub(super) fn sweep(&mut self) -> Vec<bool> {
+    pub(super) fn rescan_files(&mut self) -> Vec<bool> {
         let begin = Instant::now();
         // Never the mark of what lasts.
         self.tick = (self.tick + 1) % u32::MAX;
         self.rotated.clear();
-        let swept_at = std::mem::replace(&mut self.swept_at, now_ns());
+        let rescanned_at = std::mem::replace(&mut self.rescanned_at, now_ns());
         if self.is_new {
-            self.started_at = self.swept_at;
+            self.started_at = self.rescanned_at;
         } else if self.is_polling() || std::mem::take(&mut self.has_missed) {
-            let since = swept_at.saturating_sub(LOOK_BACK_NS).max(self.started_at);
+            let since = rescanned_at
+                .saturating_sub(LOOK_BACK_NS)
+                .max(self.started_at);
             self.unannounced_since = since.saturating_sub(CLOCK_TICK_NS).max(1);
         }
         if self.is_polling() {
@@ -125,7 +127,7 @@ impl Follower {
             }
         }
         for slot in 0..self.files.len() {
-            self.sweep_file(slot);
+            self.rescan_file(slot);
         }
         self.resolve_nameless();
         self.unannounced_since = 0;
@@ -142,14 +144,14 @@ impl Follower {
             .retain(|_, (_, seen)| *seen == tick || *seen == u32::MAX);
         self.denied.retain(|path| self.problems.contains_key(path));
         self.forget_links();
-        self.last_sweep = (begin, begin.elapsed());
+        self.last_rescan = (begin, begin.elapsed());
         matched
     }
 
-    /// When the next sweep is due; sooner, where inotify was lost since the last one.
-    pub(super) fn next_sweep(&self) -> Instant {
-        let (begin, cost) = self.last_sweep;
-        begin + sweep_pause(cost, self.config.scan_interval, self.is_polling())
+    /// When the next rescan is due; sooner, where inotify was lost since the last one.
+    pub(super) fn next_rescan(&self) -> Instant {
+        let (begin, cost) = self.last_rescan;
+        begin + rescan_pause(cost, self.config.scan_interval, self.is_polling())
     }
 
     /// Links that are gone need no watching over.
@@ -350,14 +352,14 @@ impl Follower {
         self.changes = changes;
         if rescan {
             self.note_all_missed();
-            self.sweep();
+            self.rescan_files();
         } else {
             self.resolve_nameless();
             self.find_missed();
         }
     }
 
-    /// True if only a sweep can tell what happened.
+    /// True if only a rescan can tell what happened.
     fn apply(&mut self, changes: &Changes) -> bool {
         self.memory.next_batch();
         let mut rescan = false;
@@ -624,7 +626,7 @@ impl Follower {
     }
 
     /// A file the walk did not come upon: looks at its names one by one.
-    fn sweep_file(&mut self, slot: usize) {
+    fn rescan_file(&mut self, slot: usize) {
         let Some(file) = &self.files[slot] else {
             return;
         };
@@ -670,13 +672,13 @@ impl Follower {
     }
 }
 
-/// From the beginning of a sweep that took so long to the next.
-fn sweep_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Duration {
+/// From the beginning of a rescan that took so long to the next.
+fn rescan_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Duration {
     let (share, interval) = match is_polling {
         true => (20, scan_interval.min(POLL_INTERVAL)),
         false => (1000, scan_interval),
     };
-    (cost * share).min(SWEEP_PAUSE_MAX).max(interval)
+    (cost * share).min(RESCAN_PAUSE_MAX).max(interval)
 }
 
 fn now_ns() -> u64 {

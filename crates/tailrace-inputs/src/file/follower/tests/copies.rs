@@ -106,13 +106,13 @@ fn files_that_go_before_they_are_opened_are_each_read_from_their_own_copy() {
 }
 
 #[test]
-fn without_inotify_what_came_and_went_between_two_sweeps_is_read_from_its_copy() {
+fn without_inotify_what_came_and_went_between_two_rescans_is_read_from_its_copy() {
     let mut rig = Rig::with(&["a.log"], |_, config| config.watch = WatchMode::Poll);
     let dir = rig.dir.path().to_owned();
     rig.append("a.log", text("first", 10));
     rig.follower.rescan();
     rig.until(|rig| rig.texts().len() == 1);
-    // Looked at in between, without a sweep.
+    // Looked at in between, without a rescan.
     (0..5).for_each(|_| rig.follower.take_changes());
     rotate(&dir, 0);
     rig.append("a.log", text("second", 20));

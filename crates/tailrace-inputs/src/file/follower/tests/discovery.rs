@@ -314,7 +314,7 @@ fn polling_sees_the_same() {
     assert_eq!(rig.lost(), []);
 }
 
-/// What was made and rotated between two sweeps, the path never having been seen.
+/// What was made and rotated between two rescans, the path never having been seen.
 #[test]
 fn polling_finds_what_was_rotated_before_its_path_was_seen() {
     for rotations in 1..4 {
@@ -375,9 +375,9 @@ fn polling_takes_no_copy_for_a_rotated_file() {
     assert_eq!(rig.lost(), []);
 }
 
-/// However rarely sweeps are to run beside inotify.
+/// However rarely rescans are to run beside inotify.
 #[test]
-fn polling_and_losing_inotify_sweep_often() {
+fn polling_and_losing_inotify_rescan_often() {
     for loses in [false, true] {
         let mut rig = Rig::with(&["*.log"], |_, config| {
             config.watch = if loses {

@@ -245,7 +245,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
             }
         }
     }
-    // Sweeps see whatever is on disk, so there is nothing to wait for; the second one sees what the
+    // Rescans see whatever is on disk, so there is nothing to wait for; the second one sees what the
     // first one's reads brought to light.
     for _ in 0..3 {
         rig.follower.rescan();
