@@ -124,8 +124,8 @@ pub struct Rest {
 /// A file as the checkpoint knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileState {
-    /// When it was made: [`FileId::born`].
-    pub born: u64,
+    /// When it was made: [`FileId::created_at`].
+    pub created_at: u64,
     /// Of its first bytes; replaced as it grows.
     pub fingerprint: Fingerprint,
     /// Of the last bytes read of it; replaced as it is read.
@@ -248,7 +248,7 @@ impl PipelineState {
         }
         self.changed.insert(key);
         let file = Arc::make_mut(file);
-        file.born = id.born;
+        file.created_at = id.created_at;
         file.fingerprint = id.fingerprint;
         file.tail = id.tail;
         file.changed = id.changed;
@@ -342,7 +342,7 @@ impl FileState {
 
     fn new(id: FileId, path: Arc<Path>, size: u64, mark: (&str, Watermark)) -> Self {
         Self {
-            born: id.born,
+            created_at: id.created_at,
             fingerprint: id.fingerprint,
             tail: id.tail,
             changed: id.changed,
@@ -357,7 +357,7 @@ impl FileState {
         FileId {
             device: key.device,
             inode: key.inode,
-            born: self.born,
+            created_at: self.created_at,
             fingerprint: self.fingerprint,
             tail: self.tail,
             changed: self.changed,

@@ -34,7 +34,7 @@ pub struct FileId {
     /// `st_ino`.
     pub inode: u64,
     /// When the inode was made, in nanoseconds since the Unix epoch; 0 where the filesystem does not say.
-    pub born: u64,
+    pub created_at: u64,
     /// Of the first bytes.
     pub fingerprint: Fingerprint,
     /// Of the last bytes that were read.
@@ -48,7 +48,7 @@ impl FileId {
     pub const NONE: Self = Self {
         device: 0,
         inode: 0,
-        born: 0,
+        created_at: 0,
         fingerprint: Fingerprint { bytes: 0, hash: 0 },
         tail: Tail { offset: 0, hash: 0 },
         changed: 0,
@@ -58,7 +58,8 @@ impl FileId {
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         Meta::of_target(path).is_ok_and(|meta| {
-            let is_known = self.born == 0 || meta.born == 0 || self.born == meta.born;
+            let is_known =
+                self.created_at == 0 || meta.created_at == 0 || self.created_at == meta.created_at;
             meta.inode == Inode::from(*self) && is_known
         })
     }
@@ -71,7 +72,7 @@ impl FileId {
         let numbers = [
             self.device,
             self.inode,
-            self.born,
+            self.created_at,
             u64::from(generation),
             end,
         ];
@@ -236,14 +237,18 @@ mod tests {
         let id = FileId {
             device: 1,
             inode: 2,
-            born: 3,
+            created_at: 3,
             ..FileId::NONE
         };
         let uid = id.record_uid(4, 5, b"line");
         let others = [
             FileId { device: 9, ..id }.record_uid(4, 5, b"line"),
             FileId { inode: 9, ..id }.record_uid(4, 5, b"line"),
-            FileId { born: 9, ..id }.record_uid(4, 5, b"line"),
+            FileId {
+                created_at: 9,
+                ..id
+            }
+            .record_uid(4, 5, b"line"),
             id.record_uid(9, 5, b"line"),
             id.record_uid(4, 9, b"line"),
             id.record_uid(4, 5, b"lime"),

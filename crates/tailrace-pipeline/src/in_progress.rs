@@ -311,7 +311,7 @@ impl Place {
             scope,
             device: id.device,
             inode: id.inode,
-            born: id.born,
+            born: id.created_at,
             generation,
             deaths: 0,
             start: 0,

@@ -14,7 +14,7 @@ fn id(inode: u64) -> FileId {
     FileId {
         device: 64769,
         inode,
-        born: 1_763_000_000_000_000_000 + inode,
+        created_at: 1_763_000_000_000_000_000 + inode,
         fingerprint: FingerprintKey(0x0123_4567_89ab_cdef).fingerprint(&inode.to_le_bytes()),
         tail: Tail {
             offset: 7,
@@ -88,7 +88,7 @@ fn every_version_is_read_by_every_build() {
         .values_mut()
     {
         let file = Arc::make_mut(file);
-        file.born = 0;
+        file.created_at = 0;
         file.tail = Tail::default();
     }
     assert_eq!(wire::decode(bytes).unwrap().checkpoint, expected);

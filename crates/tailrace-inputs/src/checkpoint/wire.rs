@@ -65,7 +65,8 @@ struct GoneFile {
     at: u64,
     device: u64,
     inode: u64,
-    born: u64,
+    #[serde(rename = "born")]
+    created_at: u64,
     fingerprint_bytes: u32,
     fingerprint: String,
     tail_offset: u64,
@@ -78,8 +79,8 @@ struct File {
     inode: u64,
     generation: u32,
     /// Nanoseconds since the Unix epoch; unknown in version 1.
-    #[serde(default)]
-    born: u64,
+    #[serde(default, rename = "born")]
+    created_at: u64,
     fingerprint_bytes: u32,
     /// 16 hex digits: JSON readers round large integers.
     fingerprint: String,
@@ -519,7 +520,7 @@ impl From<&(u64, FileId)> for GoneFile {
             at: *at,
             device: id.device,
             inode: id.inode,
-            born: id.born,
+            created_at: id.created_at,
             fingerprint_bytes: id.fingerprint.bytes,
             fingerprint: hex(id.fingerprint.hash),
             tail_offset: id.tail.offset,
@@ -533,7 +534,7 @@ impl GoneFile {
         let id = FileId {
             device: self.device,
             inode: self.inode,
-            born: self.born,
+            created_at: self.created_at,
             fingerprint: Fingerprint {
                 bytes: self.fingerprint_bytes,
                 hash: unhex(&self.fingerprint)?,
@@ -573,7 +574,7 @@ impl File {
             device: key.device,
             inode: key.inode,
             generation: key.generation,
-            born: file.born,
+            created_at: file.created_at,
             fingerprint_bytes: file.fingerprint.bytes,
             fingerprint: hex(file.fingerprint.hash),
             tail_offset: file.tail.offset,
@@ -607,7 +608,7 @@ impl File {
             outputs.set(&output, Watermark { offset, counts });
         }
         let state = FileState {
-            born: self.born,
+            created_at: self.created_at,
             fingerprint: Fingerprint {
                 bytes: self.fingerprint_bytes,
                 hash: unhex(&self.fingerprint)?,

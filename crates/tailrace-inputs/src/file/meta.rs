@@ -18,8 +18,8 @@ use crate::identity::Inode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) inode: Inode,
-    /// When it was made, as [`FileId::born`](crate::FileId::born) has it.
-    pub(crate) born: u64,
+    /// When it was made, as [`FileId::created_at`](crate::FileId::created_at) has it.
+    pub(crate) created_at: u64,
     pub(crate) bytes: u64,
     /// Modification time: seconds and nanoseconds since 1970.
     pub(crate) mtime: (i64, i64),
@@ -78,13 +78,14 @@ impl Meta {
     }
 
     fn of_statx(found: &Statx) -> Self {
-        let is_born = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        let has_birth_time =
+            StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         Self {
             inode: Inode {
                 device: makedev(found.stx_dev_major, found.stx_dev_minor),
                 inode: found.stx_ino,
             },
-            born: if is_born {
+            created_at: if has_birth_time {
                 nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())
             } else {
                 0
@@ -103,7 +104,7 @@ impl Meta {
                 device: found.dev(),
                 inode: found.ino(),
             },
-            born: 0,
+            created_at: 0,
             bytes: found.len(),
             mtime: (found.mtime(), found.mtime_nsec()),
             changed: nanoseconds(found.ctime(), found.ctime_nsec()),
@@ -136,7 +137,7 @@ mod tests {
         let of_target = Meta::of_target(&link).unwrap();
         assert_eq!(
             Meta {
-                born: 0,
+                created_at: 0,
                 ..of_target
             },
             of_stat
@@ -152,7 +153,7 @@ mod tests {
             fs::metadata(&path).unwrap().modified().ok()
         );
         // Neither this nor anything below it is true of what the standard library says under musl.
-        let age = u128::from(of_target.born);
+        let age = u128::from(of_target.created_at);
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap()
@@ -166,7 +167,7 @@ mod tests {
     fn without_statx_there_is_no_birth_time() {
         let dir = tempfile::tempdir().unwrap();
         let said = |error| Meta::from(Err(error), || fs::metadata(dir.path()));
-        assert_eq!(said(Errno::NOSYS).unwrap().born, 0);
+        assert_eq!(said(Errno::NOSYS).unwrap().created_at, 0);
         assert_eq!(
             said(Errno::ACCESS).unwrap_err().kind(),
             io::ErrorKind::PermissionDenied

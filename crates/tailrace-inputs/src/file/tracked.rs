@@ -86,7 +86,7 @@ pub(crate) struct File {
     /// When it is looked at again, and how it grew; nothing of most idle files.
     pace: Option<Box<Pace>>,
     /// When the inode was made; 0 where the filesystem does not know it.
-    pub(crate) born: u64,
+    pub(crate) created_at: u64,
     /// Whether the open file cannot be shown to be the one that was known: its inode may have been
     /// given to another file.
     pub(crate) alien: bool,
@@ -140,7 +140,7 @@ pub(crate) struct Stat {
     pub(crate) size: u64,
     pub(crate) touched: bool,
     /// Another file has the inode now.
-    pub(crate) reborn: bool,
+    pub(crate) is_inode_reused: bool,
 }
 
 impl File {
@@ -173,7 +173,7 @@ impl File {
             idle_queued: false,
             active: Moment::now(),
             pace: None,
-            born: 0,
+            created_at: 0,
             alien: false,
             copy: None,
             holds_generation: false,
@@ -191,7 +191,7 @@ impl File {
         FileId {
             device: self.inode.device,
             inode: self.inode.inode,
-            born: self.born,
+            created_at: self.created_at,
             fingerprint: self.fingerprint,
             tail: self.tail,
             changed: self.changed,
@@ -375,7 +375,8 @@ impl File {
 
     /// Whether this is of the same file, and not of another one that has its inode now.
     pub(crate) fn is(&self, meta: &Meta) -> bool {
-        let is_other = self.born != 0 && meta.born != 0 && meta.born != self.born;
+        let is_other =
+            self.created_at != 0 && meta.created_at != 0 && meta.created_at != self.created_at;
         meta.inode == self.inode && !is_other
     }
 
@@ -384,14 +385,14 @@ impl File {
         let meta = Meta::of_file(self.handle()?)?;
         let touched = self.changed != 0 && meta.changed != self.changed;
         (self.changed, self.looked_size) = (meta.changed, meta.bytes);
-        let born = meta.born;
-        self.alien = born == 0 || born != self.born;
-        let reborn = self.born != 0 && born != 0 && self.alien;
-        self.born = born;
+        let created_at = meta.created_at;
+        self.alien = created_at == 0 || created_at != self.created_at;
+        let is_inode_reused = self.created_at != 0 && created_at != 0 && self.alien;
+        self.created_at = created_at;
         Ok(Stat {
             size: meta.bytes,
             touched,
-            reborn,
+            is_inode_reused,
         })
     }
 

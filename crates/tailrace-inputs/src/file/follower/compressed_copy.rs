@@ -152,7 +152,7 @@ impl Follower {
         let source = self.new_source();
         let inode = Inode::from(entry.id);
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
-        file.born = entry.id.born;
+        file.created_at = entry.id.created_at;
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         self.set_origin(&mut file);
         let copy = self

@@ -115,7 +115,11 @@ fn id(meta: &Meta) -> CopyId {
     let written = seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(u64::try_from(nanos).unwrap_or(0));
-    let made = if meta.born == 0 { written } else { meta.born };
+    let made = if meta.created_at == 0 {
+        written
+    } else {
+        meta.created_at
+    };
     (meta.inode, made)
 }
 

@@ -59,16 +59,16 @@ impl Follower {
         for mut copy in copies {
             match self.classify(&mut copy, &mut known) {
                 Found::Unready => self.missed.look_again(dir),
-                Found::Known(born) => found.push((copy, None, born)),
+                Found::Known(created_at) => found.push((copy, None, created_at)),
                 Found::Unknown(sketch) => {
                     let fits = |file: &(u64, u32)| self.fits(*file, &copy, &sketch);
                     let unopened = unopened.iter().position(fits).map(|at| unopened.remove(at));
-                    let born = unopened.map_or(0, |(born, slot)| {
+                    let created_at = unopened.map_or(0, |(created_at, slot)| {
                         self.read_as(slot, copy.clone(), &sketch);
-                        born
+                        created_at
                     });
                     let sketch = Some(sketch).filter(|_| unopened.is_none());
-                    found.push((copy, sketch, born));
+                    found.push((copy, sketch, created_at));
                 }
             }
         }
@@ -88,14 +88,18 @@ impl Follower {
         let ends: Vec<u64> = found
             .iter()
             .rev()
-            .map(|(_, _, born)| {
-                before = if *born > 0 { before.min(*born) } else { before };
+            .map(|(_, _, created_at)| {
+                before = if *created_at > 0 {
+                    before.min(*created_at)
+                } else {
+                    before
+                };
                 before
             })
             .collect();
         let mut after = 0;
-        for ((copy, sketch, born), before) in found.into_iter().zip(ends.into_iter().rev()) {
-            after = after.max(born);
+        for ((copy, sketch, created_at), before) in found.into_iter().zip(ends.into_iter().rev()) {
+            after = after.max(created_at);
             let Some(sketch) = sketch else { continue };
             let origin = self.origin_of(copy.path());
             let original = copy.path().with_extension("");
@@ -113,7 +117,9 @@ impl Follower {
     /// Compressed files of a directory that were made before are not looked into.
     fn made_since(&self, dir: &Path) -> u64 {
         let unopened = self.unopened_in(dir);
-        let oldest = unopened.first().map_or(u64::MAX, |(born, _)| *born);
+        let oldest = unopened
+            .first()
+            .map_or(u64::MAX, |(created_at, _)| *created_at);
         self.missed.since().min(oldest.max(self.missed.begin()))
     }
 
@@ -170,7 +176,7 @@ impl Follower {
     fn unopened_in(&self, dir: &Path) -> Vec<(u64, u32)> {
         let files = self.slots_in(dir);
         let files = files.filter(|(_, file)| file.gone && is_unopened(file));
-        let mut unopened: Vec<_> = files.map(|(slot, file)| (file.born, slot)).collect();
+        let mut unopened: Vec<_> = files.map(|(slot, file)| (file.created_at, slot)).collect();
         unopened.sort_unstable();
         unopened
     }
@@ -223,9 +229,9 @@ impl Follower {
             };
             match gzip::holds(&file, id, id.tail.offset, key) {
                 Ok(Some(held)) if size.is_none_or(|size| held.size == size) => {
-                    let (number, born) = self.has_copy(&known.swap_remove(at));
+                    let (number, created_at) = self.has_copy(&known.swap_remove(at));
                     self.owned.add(copy.id(), number, self.missed.since());
-                    return Found::Known(born);
+                    return Found::Known(created_at);
                 }
                 Ok(_) => at += 1,
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -253,7 +259,7 @@ impl Follower {
             Known::Followed(slot) => match &mut self.files[*slot as usize] {
                 Some(file) => {
                     file.has_copy = true;
-                    (file.number, file.born)
+                    (file.number, file.created_at)
                 }
                 None => (SourceId(u32::MAX), 0),
             },
@@ -261,16 +267,16 @@ impl Follower {
                 if let Some(at) = self.ended_ids.iter().position(|ended| ended == id) {
                     self.ended_ids.remove(at);
                 }
-                (SourceId(u32::MAX), id.born)
+                (SourceId(u32::MAX), id.created_at)
             }
         }
     }
 
     /// Whether a compressed file may be what became of one that went unopened.
-    fn fits(&self, (born, slot): (u64, u32), copy: &CompressedFile, sketch: &Sketch) -> bool {
+    fn fits(&self, (created_at, slot): (u64, u32), copy: &CompressedFile, sketch: &Sketch) -> bool {
         let file = self.files[slot as usize].as_ref();
         file.is_some_and(|file| {
-            born <= copy.made()
+            created_at <= copy.made()
                 && file.size <= u64::from(sketch.size)
                 && *file.origin == *self.origin_of(copy.path())
         })

@@ -40,10 +40,10 @@ impl HandedOver {
     }
 
     /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.
-    fn take(&self, inode: Inode, born: u64) -> Option<fs::File> {
+    fn take(&self, inode: Inode, created_at: u64) -> Option<fs::File> {
         let mut handles = self.lock();
-        let found = born_of(&handles.get(&inode)?.file);
-        let is_other = found != born && found != 0 && born != 0;
+        let found = created_at_of(&handles.get(&inode)?.file);
+        let is_other = found != created_at && found != 0 && created_at != 0;
         let handle = (!is_other).then(|| handles.remove(&inode)).flatten();
         handle.map(|handle| handle.file)
     }
@@ -121,7 +121,7 @@ impl Follower {
             }
             let source = self.new_source();
             let mut file = File::new(inode, source, self.next_generation(inode), path);
-            file.born = born_of(&handle);
+            file.created_at = created_at_of(&handle);
             file.size = Meta::of_file(&handle).map_or(0, |meta| meta.bytes);
             self.set_origin(&mut file);
             file.replace_handle(handle);
@@ -135,12 +135,12 @@ impl Follower {
         if self.by_inode.contains_key(&inode) {
             return false;
         }
-        let Some(handle) = self.config.handed_over.take(inode, entry.id.born) else {
+        let Some(handle) = self.config.handed_over.take(inode, entry.id.created_at) else {
             return false;
         };
         let source = self.new_source();
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
-        file.born = born_of(&handle);
+        file.created_at = created_at_of(&handle);
         self.set_origin(&mut file);
         file.go_on(entry.id, entry.generation, entry.offset, entry.size);
         file.replace_handle(handle);
@@ -163,6 +163,6 @@ impl Follower {
 }
 
 /// When an open file was made; 0 where the filesystem does not know it.
-fn born_of(file: &fs::File) -> u64 {
-    Meta::of_file(file).map_or(0, |meta| meta.born)
+fn created_at_of(file: &fs::File) -> u64 {
+    Meta::of_file(file).map_or(0, |meta| meta.created_at)
 }

@@ -59,8 +59,8 @@ impl Follower {
             };
             let path = paths.entry(&file.origin).or_insert((0, u64::MAX, slot));
             path.0 += file.size;
-            if file.born < path.1 {
-                (path.1, path.2) = (file.born, slot);
+            if file.created_at < path.1 {
+                (path.1, path.2) = (file.created_at, slot);
             }
         }
         let most = paths.into_values().max_by_key(|path| path.0)?;

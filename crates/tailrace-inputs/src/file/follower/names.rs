@@ -217,7 +217,7 @@ impl Follower {
         } else {
             file.path
                 .parent()
-                .and_then(|dir| find_inode(dir, file.inode, file.born))
+                .and_then(|dir| find_inode(dir, file.inode, file.created_at))
         };
         match path {
             Some(path) => {
@@ -240,7 +240,7 @@ impl Follower {
             Some(&known) if known == slot => return,
             Some(&known) => {
                 if let Some(file) = &self.files[known as usize] {
-                    self.rotated.push((path.to_owned(), file.born));
+                    self.rotated.push((path.to_owned(), file.created_at));
                 }
                 self.detach(path);
             }
@@ -297,7 +297,7 @@ impl Follower {
             return false;
         }
         let inode = meta.inode;
-        self.bury_if_reborn(inode, &meta);
+        self.end_if_inode_reused(inode, &meta);
         let slot = match self.by_inode.get(&inode) {
             Some(&slot) => slot,
             None if wanted && gzip::is_gzip(path) => {
@@ -317,13 +317,15 @@ impl Follower {
 
     /// Another file has the inode of one that is known: the known one is gone. It was closed, or the
     /// inode would not be free.
-    fn bury_if_reborn(&mut self, inode: Inode, meta: &Meta) {
+    fn end_if_inode_reused(&mut self, inode: Inode, meta: &Meta) {
         let Some(&slot) = self.by_inode.get(&inode) else {
             return;
         };
-        let known = self.files[slot as usize].as_ref().map_or(0, |f| f.born);
-        let born = meta.born;
-        if known != 0 && born != 0 && known != born {
+        let known = self.files[slot as usize]
+            .as_ref()
+            .map_or(0, |f| f.created_at);
+        let created_at = meta.created_at;
+        if known != 0 && created_at != 0 && known != created_at {
             let is_unopened = self.went_unopened(slot);
             if is_unopened || self.continue_from_copy(slot) {
                 return;
@@ -599,7 +601,7 @@ impl Follower {
         let generation = self.next_generation(inode);
         let mut file = File::new(inode, source, generation, path.into());
         file.size = meta.bytes;
-        file.born = meta.born;
+        file.created_at = meta.created_at;
         file.skip = self.skip_at_first_start(meta);
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
@@ -688,7 +690,7 @@ fn now_ns() -> u64 {
 
 /// The path of a file in a directory, by its inode and, where that is known, its birth time. A name that changes while
 /// the directory is listed may be left out, so it is listed until nothing changes.
-pub(super) fn find_inode(dir: &Path, inode: Inode, born: u64) -> Option<PathBuf> {
+pub(super) fn find_inode(dir: &Path, inode: Inode, created_at: u64) -> Option<PathBuf> {
     let mut before = Vec::new();
     for _ in 0..LISTINGS_MAX {
         let mut names = Vec::new();
@@ -696,7 +698,8 @@ pub(super) fn find_inode(dir: &Path, inode: Inode, born: u64) -> Option<PathBuf>
             if entry.ino() == inode.inode {
                 let path = entry.path();
                 let found = Meta::of_name(&path).ok().filter(|meta| {
-                    let is_other = born != 0 && meta.born != 0 && meta.born != born;
+                    let is_other =
+                        created_at != 0 && meta.created_at != 0 && meta.created_at != created_at;
                     meta.is_file() && meta.inode == inode && !is_other
                 });
                 if found.is_some() {

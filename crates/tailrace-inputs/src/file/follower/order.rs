@@ -80,7 +80,7 @@ impl Follower {
             return;
         };
         let is_current = file.origin == file.path;
-        let entry = (file.born, is_current, file.number, slot);
+        let entry = (file.created_at, is_current, file.number, slot);
         let lineage = self.lineages.entry(Arc::clone(&file.origin)).or_default();
         let at = lineage.partition_point(|known| *known < entry);
         lineage.insert(at, entry);
@@ -130,7 +130,8 @@ impl Follower {
                 let file = self.files[slot as usize].as_ref();
                 file.is_some_and(|file| file.unread() > 0 || file.copy.is_some())
             };
-            let is_ahead = before.any(|(born, slot)| born < entry.id.born && is_behind(slot));
+            let is_ahead = before
+                .any(|(created_at, slot)| created_at < entry.id.created_at && is_behind(slot));
             if !is_ahead || !self.resume_from_copy(&entry, true) {
                 self.forgotten(&entry);
             }
@@ -259,11 +260,11 @@ impl Follower {
                 && origin != found
                 && let Ok(meta) = Meta::of_name(&found)
                 && meta.is_file()
-                && meta.born >= since
+                && meta.created_at >= since
                 && !self.by_inode.contains_key(&meta.inode)
                 && !self.discovery.patterns.excluded(&found)
             {
-                rotated.push((meta.born, found));
+                rotated.push((meta.created_at, found));
             }
         }
         rotated.sort();
@@ -288,7 +289,7 @@ impl Follower {
     pub(super) fn is_known(&self, path: &Path, youngest: u64) -> bool {
         let slot = self.by_path.get(path);
         let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
-        file.is_some_and(|file| file.listed && *file.origin == *path && file.born >= youngest)
+        file.is_some_and(|file| file.listed && *file.origin == *path && file.created_at >= youngest)
     }
 
     /// Whether there is such a file. While the follower is made, asked once for each: thousands of files may
@@ -342,9 +343,9 @@ impl Follower {
 /// When the youngest file was made that is known to have had a path.
 pub(super) fn youngest(known: &[Known]) -> HashMap<&Path, u64> {
     let mut youngest: HashMap<&Path, u64> = HashMap::new();
-    for (path, born) in known {
+    for (path, created_at) in known {
         let known = youngest.entry(path).or_default();
-        *known = (*known).max(*born);
+        *known = (*known).max(*created_at);
     }
     youngest
 }

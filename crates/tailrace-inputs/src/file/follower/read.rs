@@ -177,7 +177,7 @@ impl Follower {
             return;
         };
         // Where nothing tells which file is the older one, nothing is taken as acked.
-        if offset > 0 && file.born == 0 {
+        if offset > 0 && file.created_at == 0 {
             return;
         }
         let source = file.source;
@@ -199,7 +199,7 @@ impl Follower {
             return Ok(None);
         };
         let mut stat = file.stat()?;
-        if stat.reborn {
+        if stat.is_inode_reused {
             return Ok(None);
         }
         if file.skip.is_some() && !file.verified {
@@ -655,7 +655,7 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
 /// What was written to a file between the last look and its end is not known to have been there. Of one that no look
 /// of this run has seen, when it changed last before is known.
 fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
-    let is_other_file = file.alien && file.born != 0;
+    let is_other_file = file.alien && file.created_at != 0;
     if file.listed && !is_other_file {
         let seen = |growth: &Growth| growth.unseen(Instant::now());
         let (unseen, bytes_max) = file.growth().map_or((None, None), seen);

@@ -88,10 +88,10 @@ impl Follower {
                 .by_path
                 .get(&entry.path)
                 .and_then(|&slot| self.files[slot as usize].as_ref());
-            let known = (Inode::from(entry.id), entry.id.born);
-            now.is_none_or(|file| (file.inode, file.born) != known)
+            let known = (Inode::from(entry.id), entry.id.created_at);
+            now.is_none_or(|file| (file.inode, file.created_at) != known)
         });
-        let origin = |entry: &Resume| (self.origin_of(&entry.path), entry.id.born);
+        let origin = |entry: &Resume| (self.origin_of(&entry.path), entry.id.created_at);
         moved.map(origin).collect()
     }
 
@@ -104,7 +104,7 @@ impl Follower {
         };
         for entry in entries {
             // Earlier contents of one file were cut; other files that had the inode are gone.
-            let is_same = entry.id.born == latest.id.born;
+            let is_same = entry.id.created_at == latest.id.created_at;
             let reason = if is_same {
                 LossReason::Truncated
             } else {
@@ -112,7 +112,10 @@ impl Follower {
             };
             self.resume_failed(entry, reason);
         }
-        if latest.id.born != 0 && file.born != 0 && latest.id.born != file.born {
+        if latest.id.created_at != 0
+            && file.created_at != 0
+            && latest.id.created_at != file.created_at
+        {
             // The inode is another file's now. Both may be in the checkpoint for a while.
             file.generation = file.generation.max(latest.generation + 1);
             file.skip = None;
@@ -125,7 +128,7 @@ impl Follower {
         file.origin = Arc::clone(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
         // Without a birth time only its content tells whether it is that file: it is opened.
-        let is_same = latest.id.born != 0 && latest.id.born == file.born;
+        let is_same = latest.id.created_at != 0 && latest.id.created_at == file.created_at;
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
         }
@@ -157,8 +160,9 @@ impl Follower {
                 .find(|path| {
                     // Another file may have the inode now. One that is ours was found by its name.
                     Meta::of_target(path).is_ok_and(|meta| {
-                        let is_other = meta.born != entry.id.born && meta.born != 0;
-                        let is_known = entry.id.born == 0 || !is_other;
+                        let is_other =
+                            meta.created_at != entry.id.created_at && meta.created_at != 0;
+                        let is_known = entry.id.created_at == 0 || !is_other;
                         meta.is_file() && meta.inode == inode && is_known
                     })
                 });

@@ -54,7 +54,7 @@ struct Rig {
     keys: BTreeMap<SourceId, Key>,
     ids: BTreeMap<SourceId, FileId>,
     /// When the file was made that was told under a key and may still be spoken of.
-    born: BTreeMap<Key, u64>,
+    created_at: BTreeMap<Key, u64>,
     /// Those of which a source has ended and is not acked.
     unacked: BTreeSet<Key>,
     lost_unopened: u64,
@@ -94,7 +94,7 @@ impl Rig {
             archive: Vec::new(),
             keys: BTreeMap::new(),
             ids: BTreeMap::new(),
-            born: BTreeMap::new(),
+            created_at: BTreeMap::new(),
             unacked: BTreeSet::new(),
             lost_unopened: 0,
             log: Vec::new(),
@@ -191,14 +191,14 @@ impl Rig {
             self.follower.acked(source, end);
         }
         self.unacked.clear();
-        self.born.retain(|key, _| self.live.contains_key(key));
+        self.created_at.retain(|key, _| self.live.contains_key(key));
     }
 
     /// Another follower tells of all files anew.
     fn begin_again(&mut self) {
         self.keys.clear();
         self.ids.clear();
-        self.born.clear();
+        self.created_at.clear();
         self.unacked.clear();
     }
 
@@ -281,7 +281,7 @@ impl Rig {
                     let mut content = self.live.remove(&key).unwrap();
                     content.lost += std::mem::take(&mut self.lost_unopened);
                     if !self.unacked.contains(&key) {
-                        self.born.remove(&key);
+                        self.created_at.remove(&key);
                     }
                     self.archive.push(content);
                 }
@@ -310,8 +310,8 @@ impl Rig {
         let key = (id.device, id.inode, *generation);
         self.keys.insert(*source, key);
         self.ids.insert(*source, *id);
-        let born = *self.born.entry(key).or_insert(id.born);
-        assert_eq!(born, id.born, "{key:?} stands for two files");
+        let created_at = *self.created_at.entry(key).or_insert(id.created_at);
+        assert_eq!(created_at, id.created_at, "{key:?} stands for two files");
         let content = self.live.entry(key).or_insert_with(|| Content {
             begin: *offset,
             ..Content::default()

@@ -47,7 +47,7 @@ impl Follower {
             if !copies.contains(&candidate.copy.id()) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
-                let place = known.map_or(0, |born| *born) + 1 + index as u64;
+                let place = known.map_or(0, |created_at| *created_at) + 1 + index as u64;
                 self.read_unless_known(candidate, place, &mut read);
             }
         }
@@ -129,26 +129,27 @@ impl Follower {
                 continue;
             }
             let known = youngest.get(origin.as_path());
-            if self.is_known(&origin, known.map_or(0, |born| *born)) {
+            if self.is_known(&origin, known.map_or(0, |created_at| *created_at)) {
                 continue;
             }
             let Some(meta) = Meta::of_name(&path).ok().filter(Meta::is_file) else {
                 continue;
             };
-            let (made, inode) = (meta.born, meta.inode);
+            let (made, inode) = (meta.created_at, meta.inode);
             let namesake = self
                 .by_inode
                 .get(&inode)
                 .and_then(|&slot| self.files[slot as usize].as_ref());
             // One that is gone may be listed under its inode still.
-            let is_followed = namesake.is_some_and(|file| file.born == made || file.born == 0);
+            let is_followed =
+                namesake.is_some_and(|file| file.created_at == made || file.created_at == 0);
             if made < self.config.gone.since || is_followed {
                 continue;
             }
             let uncompressed = Meta::of_name(&original);
             if !is_gzip {
                 rotated.push((made, path));
-            } else if uncompressed.is_ok_and(|meta| meta.born <= made) {
+            } else if uncompressed.is_ok_and(|meta| meta.created_at <= made) {
                 // It is being made, of a file that is there.
                 if !self.by_path.contains_key(original.as_path()) && origin != original {
                     rotated.push((made, original));
@@ -164,14 +165,18 @@ impl Follower {
     pub(super) fn place_before_now(&self, origin: &Path, made: u64) -> u64 {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
-        let now = now.map_or(made, |file| file.born);
+        let now = now.map_or(made, |file| file.created_at);
         let lineage = self
             .lineages
             .get(origin)
             .into_iter()
             .flat_map(|known| known.iter());
-        let before = lineage.map(|known| known.0).take_while(|born| *born < now);
-        before.last().map_or(now.saturating_sub(1), |born| born + 1)
+        let before = lineage
+            .map(|known| known.0)
+            .take_while(|created_at| *created_at < now);
+        before
+            .last()
+            .map_or(now.saturating_sub(1), |created_at| created_at + 1)
     }
 
     /// Each file that was read accounts for one compressed file at most.
@@ -212,7 +217,7 @@ impl Follower {
         let inode = copy.inode();
         let generation = self.next_generation(inode);
         let mut file = File::new(inode, source, generation, copy.path().into());
-        file.born = place;
+        file.created_at = place;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
         file.origin = origin.into();

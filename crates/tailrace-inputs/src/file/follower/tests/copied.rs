@@ -208,7 +208,7 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
     old.id.inode = meta.inode.inode;
     rig.live.insert((old.id.device, old.id.inode, 0), content);
     let id = FileId {
-        born: meta.born,
+        created_at: meta.created_at,
         fingerprint: Fingerprint::default(),
         tail: Tail::default(),
         ..old.id

@@ -22,14 +22,14 @@ fn read_all(rig: &mut Rig) -> String {
 /// Goes on when a file made now is younger than all that were made before: until the kernel's clock ticks.
 pub(super) fn tick(dir: &Path) {
     let path = dir.join("tick");
-    let born = || {
+    let created_at = || {
         fs::write(&path, "").unwrap();
-        let born = Meta::of_name(&path).unwrap().born;
+        let created_at = Meta::of_name(&path).unwrap().created_at;
         fs::remove_file(&path).unwrap();
-        born
+        created_at
     };
-    let begin = born();
-    while born() == begin {}
+    let begin = created_at();
+    while created_at() == begin {}
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
                 }
                 rig.step();
             }
-            // A file born and renamed out of the globs while no agent runs is nobody's to find.
+            // A file created and renamed out of the globs while no agent runs is nobody's to find.
             Op::Restart => {
                 rig.follower.rescan();
                 rig.step();

@@ -185,7 +185,7 @@ fn an_inode_used_again_by_a_file_of_the_same_size_is_not_skipped() {
         let now = std::os::unix::fs::MetadataExt::ino(&fs::metadata(rig.path("b.log")).unwrap());
         reused += usize::from(now == inode);
         if turn % 2 == 0 {
-            resume[0].id.born = 0;
+            resume[0].id.created_at = 0;
         }
         rig.begin_again();
         rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
@@ -268,7 +268,7 @@ fn a_deleted_file_that_nobody_was_told_of_is_handed_over() {
         rig.follower.rescan();
         assert_eq!((rig.follower.files(), rig.log.len()), (1, 0));
         let mut id = rig.follower.sources().next().unwrap().id;
-        id.born -= 1;
+        id.created_at -= 1;
         let earlier = Resume {
             id,
             generation: 0,
@@ -324,7 +324,7 @@ fn of_two_files_that_had_one_inode_each_is_looked_for() {
     rig.rename("b.log", "b.log.1");
     resume[0].generation = 1;
     let mut gone = resume[0].clone();
-    (gone.generation, gone.id.born) = (0, gone.id.born - 1);
+    (gone.generation, gone.id.created_at) = (0, gone.id.created_at - 1);
     gone.path = rig.path("a.log").into();
     resume.push(gone);
     now.path = rig.path("b.log");
