@@ -231,7 +231,7 @@ pub struct Follower {
     /// Links that lead to a path in a watched directory: what happens there happens to them.
     links: HashMap<PathBuf, Vec<PathBuf>>,
     /// The files of each path, for the order in which they are read.
-    lineages: HashMap<Arc<Path>, order::Lineage>,
+    rotation_chains: HashMap<Arc<Path>, order::RotationChain>,
     /// Files that lost their last name and are not read to their end.
     held: Vec<u32>,
     /// Paths that were found to lead to another file, and when the earlier one was made: a rescan looks for
@@ -339,7 +339,7 @@ impl Follower {
             by_path: HashMap::new(),
             by_source: HashMap::new(),
             links: HashMap::new(),
-            lineages: HashMap::new(),
+            rotation_chains: HashMap::new(),
             held: Vec::new(),
             rotated: Vec::new(),
             rescanned_at: 0,

@@ -178,7 +178,7 @@ impl Follower {
         self.files[slot as usize] = Some(Box::new(file));
         self.own_copy(slot, number);
         self.mark_ready(slot);
-        self.join_lineage(slot);
+        self.join_rotation_chain(slot);
     }
 
     fn find_copy(&self, file: &File) -> Option<CompressedCopy> {

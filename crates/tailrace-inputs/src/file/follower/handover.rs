@@ -157,7 +157,7 @@ impl Follower {
         self.files[slot as usize] = Some(Box::new(file));
         self.open_files += 1;
         self.hold_deleted(slot);
-        self.join_lineage(slot);
+        self.join_rotation_chain(slot);
         self.mark_ready(slot);
     }
 }

@@ -612,7 +612,7 @@ impl Follower {
         if !is_read {
             self.mark_ready(slot);
         }
-        self.join_lineage(slot);
+        self.join_rotation_chain(slot);
         slot
     }
 

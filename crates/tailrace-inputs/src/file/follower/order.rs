@@ -23,18 +23,18 @@ use crate::identity::Inode;
 type Entry = (u64, bool, SourceId, u32);
 
 /// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
-pub(super) enum Lineage {
+pub(super) enum RotationChain {
     One(Entry),
     Many(Vec<Entry>),
 }
 
-impl Default for Lineage {
+impl Default for RotationChain {
     fn default() -> Self {
         Self::Many(Vec::new())
     }
 }
 
-impl Deref for Lineage {
+impl Deref for RotationChain {
     type Target = [Entry];
 
     fn deref(&self) -> &[Entry] {
@@ -45,7 +45,7 @@ impl Deref for Lineage {
     }
 }
 
-impl Lineage {
+impl RotationChain {
     fn insert(&mut self, at: usize, entry: Entry) {
         *self = match std::mem::take(self) {
             Self::One(one) => {
@@ -75,18 +75,21 @@ pub(super) type Known = (PathBuf, u64);
 
 impl Follower {
     /// A new file joins those that had its path before; each of them is looked at once more.
-    pub(super) fn join_lineage(&mut self, slot: u32) {
+    pub(super) fn join_rotation_chain(&mut self, slot: u32) {
         let Some(file) = &self.files[slot as usize] else {
             return;
         };
         let is_current = file.origin == file.path;
         let entry = (file.created_at, is_current, file.number, slot);
-        let lineage = self.lineages.entry(Arc::clone(&file.origin)).or_default();
-        let at = lineage.partition_point(|known| *known < entry);
-        lineage.insert(at, entry);
+        let chain = self
+            .rotation_chains
+            .entry(Arc::clone(&file.origin))
+            .or_default();
+        let at = chain.partition_point(|known| *known < entry);
+        chain.insert(at, entry);
         // A file that is found late is waited for as well.
-        let awaited = if at + 1 == lineage.len() { at } else { at + 1 };
-        let older = lineage[..awaited].to_vec();
+        let awaited = if at + 1 == chain.len() { at } else { at + 1 };
+        let older = chain[..awaited].to_vec();
         for (_, _, _, older) in older {
             if let Some(file) = &mut self.files[older as usize]
                 && (file.is_open() || file.queued || file.unread() > 0)
@@ -106,7 +109,7 @@ impl Follower {
             return false;
         }
         let older = self
-            .lineages
+            .rotation_chains
             .get(&file.origin)
             .into_iter()
             .flat_map(|known| known.iter());
@@ -121,7 +124,9 @@ impl Follower {
     /// that is read again from the end of that file ended in this one.
     pub(super) fn find_overtaking(&mut self) {
         for entry in std::mem::take(&mut self.read_and_gone) {
-            let before = self.lineages.get(self.origin_of(&entry.path).as_path());
+            let before = self
+                .rotation_chains
+                .get(self.origin_of(&entry.path).as_path());
             let mut before = before
                 .into_iter()
                 .flat_map(|known| known.iter())
@@ -138,8 +143,8 @@ impl Follower {
             self.generations.let_go(Inode::from(entry.id));
         }
         let mut overtaking = Vec::new();
-        for lineage in self.lineages.values() {
-            let files = lineage.iter().map(|known| known.3);
+        for chain in self.rotation_chains.values() {
+            let files = chain.iter().map(|known| known.3);
             let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
             let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
             let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
@@ -157,8 +162,8 @@ impl Follower {
     /// A file gives its first bytes: what had its path before it, and now may end.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
         let file = self.files[slot as usize].as_ref()?;
-        let lineage = self.lineages.get(&file.origin)?;
-        let older = lineage.iter().take_while(|known| known.3 != slot);
+        let chain = self.rotation_chains.get(&file.origin)?;
+        let older = chain.iter().take_while(|known| known.3 != slot);
         let older: Vec<u32> = older.map(|known| known.3).collect();
         let mut earlier = None;
         for older in older {
@@ -179,12 +184,12 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        let lineage = self
-            .lineages
+        let chain = self
+            .rotation_chains
             .get(&file.origin)
             .into_iter()
             .flat_map(|known| known.iter());
-        let younger = lineage.skip_while(|known| known.3 != slot).skip(1);
+        let younger = chain.skip_while(|known| known.3 != slot).skip(1);
         let mut younger = younger.filter_map(|known| self.files[known.3 as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
         is_there && younger.all(|file| !file.chunked)
@@ -196,7 +201,11 @@ impl Follower {
         let file = self.files[slot as usize]
             .as_ref()
             .filter(|file| !file.told)?;
-        let older = self.lineages.get(&file.origin)?.iter().map(|known| known.3);
+        let older = self
+            .rotation_chains
+            .get(&file.origin)?
+            .iter()
+            .map(|known| known.3);
         let mut older = older.take_while(|known| *known != slot);
         older.find(|known| {
             let known = self.files[*known as usize].as_ref();
@@ -212,12 +221,12 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let lineage = self
-            .lineages
+        let chain = self
+            .rotation_chains
             .get(&file.origin)
             .into_iter()
             .flat_map(|known| known.iter());
-        let younger: Vec<u32> = lineage
+        let younger: Vec<u32> = chain
             .skip_while(|known| known.3 != slot)
             .skip(1)
             .map(|known| known.3)
@@ -228,15 +237,15 @@ impl Follower {
     }
 
     /// A file is gone for good.
-    pub(super) fn leave_lineage(&mut self, slot: u32) {
+    pub(super) fn leave_rotation_chain(&mut self, slot: u32) {
         self.release(slot);
         let Some(file) = &self.files[slot as usize] else {
             return;
         };
-        if let Some(lineage) = self.lineages.get_mut(&file.origin) {
-            lineage.remove(slot);
-            if lineage.is_empty() {
-                self.lineages.remove(&file.origin);
+        if let Some(chain) = self.rotation_chains.get_mut(&file.origin) {
+            chain.remove(slot);
+            if chain.is_empty() {
+                self.rotation_chains.remove(&file.origin);
             }
         }
     }
@@ -332,7 +341,7 @@ impl Follower {
         let mut origins = origins.map(|origin| path.with_file_name(origin));
         let origin = origins.find(|origin| {
             discovery.matches(origin)
-                && (self.lineages.contains_key(origin.as_path())
+                && (self.rotation_chains.contains_key(origin.as_path())
                     || !discovery.matches(path)
                     || self.is_there(origin))
         });

@@ -388,7 +388,7 @@ impl Follower {
 
     /// The file is gone for good: its slot is free.
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
-        self.leave_lineage(slot);
+        self.leave_rotation_chain(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
             if file.gone && file.told && file.is_open() && reason == LossReason::Vanished {
                 self.keep_unacked(&mut file);

@@ -166,12 +166,12 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.created_at);
-        let lineage = self
-            .lineages
+        let chain = self
+            .rotation_chains
             .get(origin)
             .into_iter()
             .flat_map(|known| known.iter());
-        let before = lineage
+        let before = chain
             .map(|known| known.0)
             .take_while(|created_at| *created_at < now);
         before
