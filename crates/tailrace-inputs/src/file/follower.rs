@@ -393,7 +393,7 @@ impl Follower {
             follower.find_unknown(&known, gone.iter().copied().chain(ids));
         }
         drop(entries);
-        follower.find_overtaking();
+        follower.find_read_ahead();
         follower.leave_copies(copies);
         follower.config.handed_over = HandedOver::default();
         follower.first_start = false;

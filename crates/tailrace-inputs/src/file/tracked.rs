@@ -66,7 +66,7 @@ pub(crate) struct File {
     /// How many turns in a row ended within a line.
     pub(crate) unended_turns: u8,
     /// Whether an earlier run read it further than a file before it, in which a record may begin that ends here.
-    pub(crate) overtook: bool,
+    pub(crate) is_read_ahead: bool,
     /// Whether an unterminated last line before `offset` was already given away by a `Finished`.
     pub(crate) flushed: bool,
     /// What to do with the content found at the first start.
@@ -163,7 +163,7 @@ impl File {
             listed: false,
             chunked: false,
             unended_turns: 0,
-            overtook: false,
+            is_read_ahead: false,
             flushed: false,
             skip: None,
             wanted: true,
@@ -245,7 +245,12 @@ impl File {
     pub(crate) fn is_dormant(&self) -> bool {
         let is_read = self.told && self.unread() == 0 && self.unended_turns == 0;
         let is_plain = self.wanted && !self.gone && self.copy.is_none() && !self.alien;
-        is_read && is_plain && !self.is_open() && !self.queued && !self.paused && !self.overtook
+        is_read
+            && is_plain
+            && !self.is_open()
+            && !self.queued
+            && !self.paused
+            && !self.is_read_ahead
     }
 
     /// It was seen to change.
@@ -315,7 +320,7 @@ impl File {
         self.told = false;
         self.listed = false;
         self.chunked = false;
-        (self.overtook, self.unended_turns) = (false, 0);
+        (self.is_read_ahead, self.unended_turns) = (false, 0);
         self.flushed = false;
         self.skip = None;
         // A pause was about the old source.

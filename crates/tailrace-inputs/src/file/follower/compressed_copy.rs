@@ -80,14 +80,16 @@ impl Follower {
             return !file.is_open() && self.read_unopened(slot);
         }
         // Of one that is closed nobody knows how it has grown; but only one compressed copy is looked into for that.
-        let overtook = file.overtook;
-        if file.unread() == 0 && !overtook && (file.is_open() || !has_grown_copy(file, &self.roots))
+        let is_read_ahead = file.is_read_ahead;
+        if file.unread() == 0
+            && !is_read_ahead
+            && (file.is_open() || !has_grown_copy(file, &self.roots))
         {
             return false;
         }
         let copy = self
             .find_copy(file)
-            .filter(|copy| copy.original.size > file.offset || overtook);
+            .filter(|copy| copy.original.size > file.offset || is_read_ahead);
         self.tell_too_large();
         let Some(copy) = copy else {
             return false;
@@ -147,8 +149,8 @@ impl Follower {
     }
 
     /// The same for a file that went while no agent ran. If all of it was read it is of no use, unless a record ends in
-    /// it that has to be read again from the file before: `overtook`.
-    pub(super) fn resume_from_copy(&mut self, entry: &Resume, overtook: bool) -> bool {
+    /// it that has to be read again from the file before: `is_read_ahead`.
+    pub(super) fn resume_from_copy(&mut self, entry: &Resume, is_read_ahead: bool) -> bool {
         let source = self.new_source();
         let inode = Inode::from(entry.id);
         let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
@@ -157,12 +159,12 @@ impl Follower {
         self.set_origin(&mut file);
         let copy = self
             .find_copy(&file)
-            .filter(|t| t.original.size > entry.offset || overtook);
+            .filter(|t| t.original.size > entry.offset || is_read_ahead);
         self.tell_too_large();
         let Some(copy) = copy else {
             return false;
         };
-        file.overtook = overtook;
+        file.is_read_ahead = is_read_ahead;
         self.add_copied(file, copy);
         true
     }
@@ -268,7 +270,7 @@ impl Follower {
         match file.read_copy(buffer.room(slice_max), key, &self.roots) {
             Ok(0) => {
                 file.size = file.offset;
-                if file.overtook {
+                if file.is_read_ahead {
                     let offset = file.offset;
                     self.tell_what_goes_on(slot, offset, events);
                 }

@@ -122,7 +122,7 @@ impl Follower {
 
     /// What an earlier run had read further than a file before it is opened, though it may have no new byte: a record
     /// that is read again from the end of that file ended in this one.
-    pub(super) fn find_overtaking(&mut self) {
+    pub(super) fn find_read_ahead(&mut self) {
         for entry in std::mem::take(&mut self.read_and_gone) {
             let before = self
                 .rotation_chains
@@ -142,18 +142,18 @@ impl Follower {
             }
             self.generations.let_go(Inode::from(entry.id));
         }
-        let mut overtaking = Vec::new();
+        let mut ahead_files = Vec::new();
         for chain in self.rotation_chains.values() {
             let files = chain.iter().map(|known| known.3);
             let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
             let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
             let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
-            overtaking.extend(ahead.map(|(slot, _)| slot));
+            ahead_files.extend(ahead.map(|(slot, _)| slot));
         }
-        for slot in overtaking {
+        for slot in ahead_files {
             if let Some(file) = &mut self.files[slot as usize] {
                 // Those after it wait for it as for one that is read.
-                (file.overtook, file.awaited) = (true, true);
+                (file.is_read_ahead, file.awaited) = (true, true);
             }
             self.mark_ready(slot);
         }

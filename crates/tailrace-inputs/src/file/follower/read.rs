@@ -107,7 +107,7 @@ impl Follower {
             return Ok(false);
         };
         if stat.size == file.offset || file.paused || waits {
-            if file.overtook && !file.paused && !waits {
+            if file.is_read_ahead && !file.paused && !waits {
                 let offset = file.offset;
                 self.tell_what_goes_on(slot, offset, events);
             }
@@ -168,7 +168,7 @@ impl Follower {
         events: &mut Vec<FileEvent>,
     ) {
         if let Some(file) = &mut self.files[slot as usize] {
-            (file.overtook, file.chunked) = (false, true);
+            (file.is_read_ahead, file.chunked) = (false, true);
         }
         let Some(earlier) = self.goes_on(slot) else {
             return;
@@ -245,7 +245,7 @@ impl Follower {
             tell_identified(file, events);
         }
         note_size(file, stat.size, events);
-        let is_held = file.paused || file.unread() > 0 || file.overtook;
+        let is_held = file.paused || file.unread() > 0 || file.is_read_ahead;
         Ok(!is_held && self.rest(slot, events))
     }
 
