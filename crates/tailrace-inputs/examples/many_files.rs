@@ -64,7 +64,7 @@ fn live(dir: &Path, is_first: bool) {
     let state = loaded.checkpoint.pipeline("p");
     let resume = state.map_or_else(Vec::new, |state| state.resume(&["o"]));
     let gone = state.map(|state| state.gone()).unwrap_or_default();
-    tell(start, "checkpoint loaded");
+    report(start, "checkpoint loaded");
     let config = FileConfig {
         include: vec![format!("{}/pods/*/*/*.log", dir.display())],
         fingerprint_key: loaded.checkpoint.fingerprint_key(),
@@ -74,7 +74,7 @@ fn live(dir: &Path, is_first: bool) {
     };
     let mut store = Store::go_on(data, loaded);
     let mut follower = Follower::new(config, resume, is_first).unwrap();
-    tell(start, "files found");
+    report(start, "files found");
     let line = b"{\"message\":\"a new line\"}\n";
     if !is_first {
         let path = path(dir, FILES_PER_DIR / 2);
@@ -127,9 +127,9 @@ fn live(dir: &Path, is_first: bool) {
     }
     store.save().unwrap();
     drop((known, buffer, events));
-    tell(start, "read");
+    report(start, "read");
     follower.rescan();
-    tell(start, "rescanned once more");
+    report(start, "rescanned once more");
     println!("{} files, {} open", follower.files(), follower.open_files());
 }
 
@@ -139,7 +139,7 @@ fn cpu() -> Duration {
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
 
-fn tell(start: Instant, what: &str) {
+fn report(start: Instant, what: &str) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name));

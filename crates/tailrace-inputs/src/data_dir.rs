@@ -73,7 +73,7 @@ impl DataDir {
                     .and_then(|()| file.write_all(holder.as_bytes()));
                 locks.push(file);
             }
-            // What cannot be written now is told when the checkpoint is, and tried again.
+            // What cannot be written now is reported when the checkpoint is, and tried again.
             Err(error) if is_full_or_read_only(&error) && !locks.is_empty() => {}
             Err(source) if source.kind() == io::ErrorKind::InvalidInput => {
                 return Err(Kind::StateFile { path: name, source }.into());
@@ -93,7 +93,7 @@ impl DataDir {
         &self.path
     }
 
-    /// What to tell the user, if anything is wrong with it: lowercase, no full stop.
+    /// What to report to the user, if anything is wrong with it: lowercase, no full stop.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()

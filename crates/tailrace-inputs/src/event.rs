@@ -1,4 +1,4 @@
-//! What a follower tells its caller: a closed set, so that one `match` covers the life of a file.
+//! What a follower reports to its caller: a closed set, so that one `match` covers the life of a file.
 //!
 //! Takes nothing, gives plain values. Never holds log bytes but the head of a file that is gone on with: a chunk is a
 //! range of the caller's buffer.
@@ -126,7 +126,7 @@ pub enum FileEvent {
     },
     /// The file behind this checkpoint entry is gone: drop the entry once its bytes are acked.
     Forgotten {
-        /// The identity as last told by `Opened` or `Identified`, or as given in the resume entry.
+        /// The identity as last reported by `Opened` or `Identified`, or as given in the resume entry.
         id: FileId,
         /// The generation that is gone.
         generation: u32,

@@ -54,7 +54,7 @@ pub trait InputOptions: Any + DynEq + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether what an earlier run left was read by it, as far as names and identities tell.
+    /// Whether what an earlier run left was read by it, as far as names and identities show.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ pub struct OpenContext<'a> {
     pub handed_over: HandedOver,
 }
 
-/// An input that reads. It gives bytes and events about its sources, and is told what became of them; it never looks into
+/// An input that reads. It gives bytes and events about its sources, and is informed what became of them; it never looks into
 /// a record, and it alone knows what a source is.
 pub trait Input: Send {
     /// A handle that ends a wait.

@@ -1,7 +1,7 @@
 //! Reads a checkpoint, whatever state its files are in.
 //!
 //! Takes a data directory, gives the newest whole state and what the journal adds to it. Never gives up:
-//! what cannot be read is put aside, and told.
+//! what cannot be read is put aside, and reported.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ pub struct Loaded {
     pub checkpoint: Checkpoint,
     /// Where it came from.
     pub origin: Origin,
-    /// What to tell the user, if anything is wrong: lowercase, no full stop.
+    /// What to report to the user, if anything is wrong: lowercase, no full stop.
     pub warning: Option<String>,
     /// What is on the disk, if it is all of the state and can be appended to.
     pub(super) written: Option<Written>,

@@ -162,7 +162,7 @@ fn no_damage_keeps_the_agent_from_starting_or_skips_a_byte() {
         let is_whole_line = offset == 330 || offset == 320;
         assert!(
             offset == 340 || loaded.warning.is_some() || is_whole_line,
-            "{what}: nothing told"
+            "{what}: nothing reported"
         );
         assert!(!loaded.is_first_start("web"), "{what}");
         let aside = temp.path().join(format!("{NAME}.corrupt-1"));
@@ -337,8 +337,12 @@ fn a_pipe_or_link_in_place_of_a_file_is_corrupt_and_put_aside() {
             }
             let loaded = Checkpoint::load(&dir).unwrap();
             assert_eq!(loaded.checkpoint, sample(), "{name}");
-            let is_told = name != PREVIOUS;
-            assert_eq!(loaded.warning.is_some(), is_told, "{name}: {loaded:?}");
+            let is_reported_name = name != PREVIOUS;
+            assert_eq!(
+                loaded.warning.is_some(),
+                is_reported_name,
+                "{name}: {loaded:?}"
+            );
             let mut store = Store::go_on(dir.again(), loaded);
             for offset in [310, 320] {
                 go_on(&mut store.checkpoint, offset);

@@ -6,7 +6,7 @@
 //! parts of a glob are looked up, not listed.
 //!
 //! Without inotify (none to be had, or its limits reached) everything still works by walking again;
-//! that is told once.
+//! that is reported once.
 
 use std::collections::HashMap;
 use std::fs;
@@ -254,7 +254,7 @@ impl Discovery {
             return;
         };
         match Errno::from_io_error(&error) {
-            // What may not be read is told where it is listed or looked into.
+            // What may not be read is reported where it is listed or looked into.
             Some(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
             Some(Errno::NOSPC | Errno::NOMEM) => {
                 self.watcher.blindfold();

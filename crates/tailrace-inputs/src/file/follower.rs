@@ -6,7 +6,7 @@
 //!
 //! How a change is noticed: inotify on the directories says which name changed; the changes of 10 ms
 //! are taken together. A rescan walks the globs again and stats every known file, as a net for what
-//! inotify does not tell (other hosts of a network filesystem, a queue that overflowed). It runs every
+//! inotify does not report (other hosts of a network filesystem, a queue that overflowed). It runs every
 //! `scan_interval`, but takes no more than 0.1 % of the time, so twenty thousand idle files cost next to nothing;
 //! at the latest it runs every five minutes. Where it is the only means, because there is no inotify, it runs
 //! four times a second and takes up to 5 % of the time.
@@ -138,7 +138,7 @@ impl Default for FileConfig {
 }
 
 impl FileConfig {
-    /// The globs, made ready: they tell for which of several inputs an earlier run read a file.
+    /// The globs, made ready: they show for which of several inputs an earlier run read a file.
     ///
     /// # Errors
     /// A glob that cannot be read.
@@ -184,7 +184,7 @@ pub struct Resume {
     pub size: u64,
 }
 
-/// Files that earlier runs read and that are gone. By them a compressed file that was read is told from one
+/// Files that earlier runs read and that are gone. By them a compressed file that was read is distinguished from one
 /// that nobody saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gone {
@@ -242,7 +242,7 @@ pub struct Follower {
     rescanned_at: u64,
     /// When the first one did.
     started_at: u64,
-    /// What files are found by this rescan that nothing announced: those made since this time. 0: inotify tells.
+    /// What files are found by this rescan that nothing announced: those made since this time. 0: inotify reports them.
     unannounced_since: u64,
     /// Whether changes were dropped by the kernel since the last rescan.
     has_missed: bool,
@@ -277,7 +277,7 @@ pub struct Follower {
     timers: Timers,
     /// Events to hand out at the next read.
     pending: Vec<FileEvent>,
-    /// What was told about a path; false where only success takes it back.
+    /// What was reported about a path; false where only success takes it back.
     problems: HashMap<PathBuf, (String, u32)>,
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
@@ -382,9 +382,9 @@ impl Follower {
         let gone = std::mem::take(&mut follower.config.gone.files);
         let found = follower.rescan_files();
         let copies = follower.copies_there();
-        follower.tell_empty_globs(&found);
+        follower.report_empty_globs(&found);
         follower.resume_unclaimed();
-        follower.take_untold();
+        follower.take_unreported();
         let entries = std::mem::take(&mut follower.resume).into_entries();
         let known = follower.origins(&entries);
         follower.find_between(&known);
@@ -402,7 +402,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Appends at most `bytes_max` bytes to `buffer`, from as many files as have some, and tells
+    /// Appends at most `bytes_max` bytes to `buffer`, from as many files as have some, and reports
     /// what happened. The buffer grows only if its spare capacity is smaller. True if there is more
     /// to read at once; false means [`Self::wait`].
     pub fn read(
@@ -445,7 +445,7 @@ impl Follower {
         self.waker.clone()
     }
 
-    /// Looks at every directory and every known file now, without waiting to be told.
+    /// Looks at every directory and every known file now, without waiting for a notification.
     pub fn rescan(&mut self) {
         self.take_changes();
         self.rescan_files();
@@ -638,7 +638,7 @@ impl Follower {
         source
     }
 
-    /// Tells what is wrong with a path, unless that is what was told last.
+    /// Reports what is wrong with a path, unless that was reported last.
     fn problem(&mut self, path: &Path, message: String) {
         match self.problems.get_mut(path) {
             Some((known, tick)) if *known == message => *tick = self.tick,
@@ -653,7 +653,7 @@ impl Follower {
         }
     }
 
-    fn tell_empty_globs(&mut self, matched: &[bool]) {
+    fn report_empty_globs(&mut self, matched: &[bool]) {
         let texts: Vec<String> = self.discovery.patterns.texts().map(str::to_owned).collect();
         for (index, text) in texts.iter().enumerate() {
             if matched.get(index) == Some(&true) {

@@ -1,6 +1,6 @@
 //! What the file system says of a file, birth time included: one `statx(2)`.
 //!
-//! The standard library tells no birth time where it is linked with musl, as the binary that ships is, and much
+//! The standard library gives no birth time where it is linked with musl, as the binary that ships is, and much
 //! rests on it: whether an inode is used again, and in which order files were made.
 
 use std::fs;

@@ -10,7 +10,7 @@ use crate::file::growth::Growth;
 /// What only a file has that is read, waits for a time, or was seen to grow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
-    /// When to look at it again without being told to, and the timer that is set for that.
+    /// When to look at it again without a notification, and the timer that is set for that.
     pub(crate) due: Option<Instant>,
     pub(crate) timer: Option<Instant>,
     /// How long to wait after the next error; doubles with each.

@@ -3,7 +3,7 @@
 //! Takes a handle of the file, gives bytes that are certain to be those that the follower read: what
 //! was before them is compared with each read, in the same system call, and what the file begins with after it,
 //! so that a file that was truncated and written again is noticed. Holds the file on the disk, deleted or not, until it is
-//! dropped. Knows nothing of names, and never reads beyond where it is told to.
+//! dropped. Knows nothing of names, and never reads beyond the limit it was given.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};

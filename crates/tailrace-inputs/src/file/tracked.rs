@@ -49,7 +49,7 @@ pub(crate) struct File {
     pub(crate) fingerprint: Fingerprint,
     /// Every name known to lead to it now. Empty: deleted, or moved out of sight.
     pub(crate) names: Vec<Arc<Path>>,
-    /// The name last told.
+    /// The name last reported.
     pub(crate) path: Arc<Path>,
     /// The next byte to read. At most `size`, except between a truncation and its discovery.
     pub(crate) offset: u64,
@@ -58,7 +58,7 @@ pub(crate) struct File {
     /// Whether the fingerprint was compared with the disk since this file was found.
     pub(crate) verified: bool,
     /// Whether `Opened` was sent and `Finished` was not.
-    pub(crate) told: bool,
+    pub(crate) is_reported: bool,
     /// Whether the caller may hold a checkpoint entry for this generation.
     pub(crate) listed: bool,
     /// Whether a chunk was sent since `Opened`.
@@ -159,7 +159,7 @@ impl File {
             offset: 0,
             size: 0,
             verified: false,
-            told: false,
+            is_reported: false,
             listed: false,
             chunked: false,
             unended_turns: 0,
@@ -198,7 +198,7 @@ impl File {
         }
     }
 
-    /// What tells whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
+    /// What shows whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
     /// that went while it was closed nobody knows how it had grown.
     pub(crate) fn as_copied(&self, key: FingerprintKey) -> Option<(FileId, Option<u64>)> {
         let Some(handle) = &self.handle else {
@@ -243,7 +243,7 @@ impl File {
 
     /// Whether it is closed and all of it was read, up to the end of a line.
     pub(crate) fn is_dormant(&self) -> bool {
-        let is_read = self.told && self.unread() == 0 && self.unended_turns == 0;
+        let is_read = self.is_reported && self.unread() == 0 && self.unended_turns == 0;
         let is_plain = self.wanted && !self.gone && self.copy.is_none() && !self.alien;
         is_read
             && is_plain
@@ -317,7 +317,7 @@ impl File {
         self.tail = Tail::default();
         self.read_head = Fingerprint::default();
         self.verified = false;
-        self.told = false;
+        self.is_reported = false;
         self.listed = false;
         self.chunked = false;
         (self.is_read_ahead, self.unended_turns) = (false, 0);

@@ -55,7 +55,7 @@ impl Waker {
             }
             match poll(&mut fds, Some(&timeout)) {
                 Err(Errno::INTR) => continue,
-                // Nothing that waiting could make better; a read will tell.
+                // Nothing that waiting could make better; a read will show it.
                 Err(_) => return Woken::Data,
                 Ok(_) => {}
             }

@@ -16,13 +16,13 @@ use tailrace_schema::source::Position;
 /// Which lines are joined, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multiline {
-    /// What tells the first line of a record from the others.
+    /// What distinguishes the first line of a record from the others.
     pub by: MultilineBy,
     /// How long a source has to be quiet until its last record is complete.
     pub timeout: Duration,
 }
 
-/// What tells the first line of a record from the others.
+/// What distinguishes the first line of a record from the others.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MultilineBy {
     /// The stack traces of these languages; at least one.

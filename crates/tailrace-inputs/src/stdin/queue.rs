@@ -128,7 +128,7 @@ impl QueueReader {
             waker: writers_waker.clone(),
             readers_waker: waker.clone(),
             held: Held::new(store.new_stream(), config.record_bytes_max),
-            told_at: None,
+            reported_at: None,
         };
         let streams = store.streams();
         let (resume, gone) = resume
@@ -172,7 +172,7 @@ impl QueueReader {
         for entry in self.gone.drain(..) {
             events.push(forgotten(entry.id));
         }
-        self.tell_problems(events);
+        self.report_problems(events);
         if self.is_paused || bytes_max == 0 {
             return false;
         }
@@ -336,12 +336,12 @@ impl QueueReader {
         });
     }
 
-    fn tell_problems(&mut self, events: &mut Vec<FileEvent>) {
-        let told = |message| FileEvent::Problem {
+    fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
+        let problem = |message| FileEvent::Problem {
             path: PathBuf::from("stdin"),
             message,
         };
-        events.extend(self.store.take_problems().into_iter().map(told));
+        events.extend(self.store.take_problems().into_iter().map(problem));
     }
 
     /// All but the last `unacked_bytes` bytes that were read of a source are acked by every output: their segments
@@ -405,7 +405,7 @@ impl QueueReader {
         self.open.is_none() && self.kept.is_empty() && self.store.has_ended()
     }
 
-    /// Ends reading of the stream; what was read from it is written. What could not be is told as lost.
+    /// Ends reading of the stream; what was read from it is written. What could not be is reported as lost.
     pub fn close(&mut self, events: &mut Vec<FileEvent>) {
         self.stop.store(true, Ordering::Release);
         self.writers_waker.wake();
@@ -413,7 +413,7 @@ impl QueueReader {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.tell_problems(events);
+        self.report_problems(events);
         let bytes = self.store.take_lost_bytes();
         if bytes > 0 {
             events.push(FileEvent::Lost {

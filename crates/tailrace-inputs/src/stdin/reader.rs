@@ -1,4 +1,4 @@
-//! Standard input, or any other stream, told in the same events as a file.
+//! Standard input, or any other stream, reported in the same events as a file.
 //!
 //! Takes a reader, gives one source: `Opened` at offset 0, chunks, `Finished` at the end of the
 //! stream. There is no identity on disk and nothing to resume: what the stream gave is gone from it,

@@ -28,8 +28,8 @@ pub(crate) struct CompressedCopy {
     /// Whether it holds what was read beneath the roots: then it may have been moved elsewhere with it.
     is_known: bool,
     original: Original,
-    /// Whether the size is what the file itself tells, and not what was found in it.
-    size_is_told: bool,
+    /// Whether the size is what the file itself states, and not what was found in it.
+    size_is_reported: bool,
     /// Open from the first read on.
     reader: Option<GzipReader>,
     /// All of it was read.
@@ -46,7 +46,7 @@ impl CompressedCopy {
                 size,
                 mid_line: false,
             },
-            size_is_told: true,
+            size_is_reported: true,
             reader: None,
             is_at_end: false,
         }
@@ -90,7 +90,7 @@ impl Follower {
         let copy = self
             .find_copy(file)
             .filter(|copy| copy.original.size > file.offset || is_read_ahead);
-        self.tell_too_large();
+        self.report_too_large();
         let Some(copy) = copy else {
             return false;
         };
@@ -160,7 +160,7 @@ impl Follower {
         let copy = self
             .find_copy(&file)
             .filter(|t| t.original.size > entry.offset || is_read_ahead);
-        self.tell_too_large();
+        self.report_too_large();
         let Some(copy) = copy else {
             return false;
         };
@@ -218,7 +218,7 @@ impl Follower {
                 size: 0,
                 mid_line: false,
             },
-            size_is_told: false,
+            size_is_reported: false,
             reader: None,
             is_at_end: false,
         };
@@ -238,7 +238,7 @@ impl Follower {
     }
 
     /// Says which compressed files were not looked through to their end.
-    fn tell_too_large(&mut self) {
+    fn report_too_large(&mut self) {
         for (path, message) in self.too_large.take() {
             self.problem(&path, message);
         }
@@ -257,7 +257,7 @@ impl Follower {
             return Ok(false);
         };
         let Original { size, mid_line } = *original;
-        self.tell_copy(slot, size, mid_line, events);
+        self.report_copy(slot, size, mid_line, events);
         let slice_max = self.config.slice_bytes_max.max(1).min(bytes_max);
         let key = self.config.fingerprint_key;
         let Some(file) = &mut self.files[slot as usize] else {
@@ -272,7 +272,7 @@ impl Follower {
                 file.size = file.offset;
                 if file.is_read_ahead {
                     let offset = file.offset;
-                    self.tell_what_goes_on(slot, offset, events);
+                    self.report_continuation(slot, offset, events);
                 }
                 self.release(slot);
                 if self.goes_on_later(slot) {
@@ -309,13 +309,13 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let is_guess = file.copy.as_ref().is_some_and(|copy| copy.size_is_told);
+        let is_guess = file.copy.as_ref().is_some_and(|copy| copy.size_is_reported);
         if is_guess && error.kind() == io::ErrorKind::UnexpectedEof {
             file.size = file.offset;
         }
         if file.unread() == 0 {
             events.push(FileEvent::Lost {
-                source: file.told.then_some(file.source),
+                source: file.is_reported.then_some(file.source),
                 path: file.path.to_path_buf(),
                 bytes: 0,
                 reason: LossReason::of_gzip(error),

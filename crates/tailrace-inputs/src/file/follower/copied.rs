@@ -244,7 +244,7 @@ impl Follower {
                 Err(_) => return Found::Unready,
             }
         }
-        // While it is written it tells no size, and may be the copy of a known file. One that never ends is given up when
+        // While it is written it has no size, and may be the copy of a known file. One that never ends is given up when
         // it is read.
         match gzip::expanded_bytes(&file) {
             Ok(size) if size & u64::from(u32::MAX) != u64::from(sketch.size) => Found::Unready,

@@ -21,8 +21,8 @@ pub struct HandedOver(Arc<Mutex<HashMap<Inode, Handle>>>);
 #[derive(Debug)]
 struct Handle {
     file: fs::File,
-    /// Its last name, if it is deleted and nobody was told of it: no resume entry will ask for it.
-    untold: Option<Arc<Path>>,
+    /// Its last name, if it is deleted and was never reported: no resume entry will ask for it.
+    unreported: Option<Arc<Path>>,
 }
 
 /// A deleted file that was read to its end.
@@ -48,13 +48,17 @@ impl HandedOver {
         handle.map(|handle| handle.file)
     }
 
-    /// Takes deleted files that nobody was told of and that had such a name.
-    fn take_untold(&self, mut had: impl FnMut(&Path) -> bool) -> Vec<(Inode, fs::File, Arc<Path>)> {
+    /// Takes deleted files that were never reported and that had such a name.
+    fn take_unreported(
+        &self,
+        mut had: impl FnMut(&Path) -> bool,
+    ) -> Vec<(Inode, fs::File, Arc<Path>)> {
         let mut handles = self.lock();
         let wanted =
-            |_: &Inode, handle: &mut Handle| handle.untold.as_deref().is_some_and(&mut had);
+            |_: &Inode, handle: &mut Handle| handle.unreported.as_deref().is_some_and(&mut had);
         let taken = handles.extract_if(wanted);
-        let taken = taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.untold?)));
+        let taken =
+            taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.unreported?)));
         taken.collect()
     }
 
@@ -69,12 +73,12 @@ impl Follower {
     pub fn into_open_files(mut self) -> HandedOver {
         let mut handles = HashMap::new();
         for file in self.files.iter_mut().flatten() {
-            let is_untold = file.gone && !file.told && !file.listed && file.offset == 0;
-            let untold = is_untold.then(|| Arc::clone(&file.path));
+            let is_unreported = file.gone && !file.is_reported && !file.listed && file.offset == 0;
+            let unreported = is_unreported.then(|| Arc::clone(&file.path));
             if let Some(handle) = file.give_handle() {
                 let handle = Handle {
                     file: handle,
-                    untold,
+                    unreported,
                 };
                 handles.insert(file.inode, handle);
             }
@@ -82,7 +86,7 @@ impl Follower {
         for (_, unacked) in self.unacked.drain() {
             let handle = Handle {
                 file: unacked.handle,
-                untold: None,
+                unreported: None,
             };
             handles.insert(unacked.inode, handle);
         }
@@ -111,10 +115,11 @@ impl Follower {
         self.unacked.values().map(|file| file.bytes).sum()
     }
 
-    /// Reads the deleted files that were handed over open and that nobody was told of.
-    pub(super) fn take_untold(&mut self) {
+    /// Reads the deleted files that were handed over open and never reported.
+    pub(super) fn take_unreported(&mut self) {
         let handed_over = self.config.handed_over.clone();
-        let taken = handed_over.take_untold(|path| self.discovery.matches(&self.origin_of(path)));
+        let taken =
+            handed_over.take_unreported(|path| self.discovery.matches(&self.origin_of(path)));
         for (inode, handle, path) in taken {
             if self.by_inode.contains_key(&inode) {
                 continue;

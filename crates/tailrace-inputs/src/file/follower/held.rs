@@ -1,7 +1,7 @@
 //! What deleted files keep on the disk, and its limit.
 //!
 //! Takes the files that are open and have no name any more. Beyond `held_bytes_max` the path that holds most
-//! gives up its oldest file, with every unread byte of it told as lost; the others stay. Never touches a
+//! gives up its oldest file, with every unread byte of it reported as lost; the others stay. Never touches a
 //! file that still has a name.
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl Follower {
             let Some(slot) = self.noisiest() else { break };
             self.held.retain(|&held| held != slot);
             let mut events = std::mem::take(&mut self.pending);
-            self.tell_given_up(slot, &mut events);
+            self.report_given_up(slot, &mut events);
             self.end(slot, LossReason::Held, &mut events);
             self.pending = events;
         }
@@ -67,7 +67,7 @@ impl Follower {
         Some(most.2)
     }
 
-    fn tell_given_up(&self, slot: u32, events: &mut Vec<FileEvent>) {
+    fn report_given_up(&self, slot: u32, events: &mut Vec<FileEvent>) {
         let Some(file) = &self.files[slot as usize] else {
             return;
         };

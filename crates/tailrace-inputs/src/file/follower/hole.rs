@@ -38,7 +38,7 @@ impl Follower {
             return Ok(false);
         }
         let source = file.source;
-        self.tell_again(slot, size, events);
+        self.report_opened_again(slot, size, events);
         events.push(FileEvent::Skipped {
             source,
             bytes: end,

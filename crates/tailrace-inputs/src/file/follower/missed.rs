@@ -1,7 +1,7 @@
 //! Files of the input that came and went while the agent runs, before anybody could open them.
 //!
 //! Takes what happens to names, and has the compressed files looked at (`copied`) that were made since in the directories in
-//! which such a file went. Inotify tells names only, and by the time it does they lead elsewhere: a name that was deleted and
+//! which such a file went. Inotify reports names only, and by the time it does they may lead elsewhere: a name that was deleted and
 //! was not that of a known file is all there is to see. What has no compressed copy is counted as lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -129,7 +129,7 @@ impl Follower {
         true
     }
 
-    /// The compressed files that are there when the follower begins, as far as their age does not tell.
+    /// The compressed files that are there when the follower begins, as far as their age does not show it.
     pub(super) fn copies_there(&self) -> Vec<CopyId> {
         let homes = self.discovery.homes();
         let copies =

@@ -1,4 +1,4 @@
-//! Names and inodes: which name leads to which file, as inotify and the rescans tell it.
+//! Names and inodes: which name leads to which file, as inotify and the rescans report it.
 //!
 //! Takes paths, asks the disk, and keeps `by_path`, `by_inode` and each file's names true. Reads no
 //! log byte. A name is only ever a hint: a file's identity is its inode, and a name that leads to
@@ -250,8 +250,8 @@ impl Follower {
             None => {}
         }
         if let Some(file) = &mut self.files[slot as usize] {
-            let is_told = *file.path == *path;
-            let name = if is_told {
+            let is_reported_name = *file.path == *path;
+            let name = if is_reported_name {
                 Arc::clone(&file.path)
             } else {
                 path.into()
@@ -361,7 +361,7 @@ impl Follower {
         }
     }
 
-    /// True if only a rescan can tell what happened.
+    /// True if only a rescan can show what happened.
     fn apply(&mut self, changes: &Changes) -> bool {
         self.memory.next_batch();
         let mut rescan = false;
@@ -456,7 +456,7 @@ impl Follower {
         }
     }
 
-    /// It was not before the changes were taken last, or it would have been told then.
+    /// It was not before the changes were taken last, or it would have been reported then.
     fn was_written_to(&mut self, slot: u32) {
         if let Some(file) = &mut self.files[slot as usize]
             && !file.queued
@@ -503,7 +503,7 @@ impl Follower {
         };
         if file.names.is_empty() {
             file.path = path.into();
-            if file.told {
+            if file.is_reported {
                 self.pending.push(FileEvent::Renamed {
                     source: file.source,
                     path: Arc::clone(&file.path),
@@ -647,7 +647,7 @@ impl Follower {
         }
     }
 
-    /// Which of the names is told, and whether any belongs to the input.
+    /// Which of the names is reported, and whether any belongs to the input.
     fn names_changed(&mut self, slot: u32) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
@@ -662,7 +662,7 @@ impl Follower {
         }
         file.path = Arc::clone(first);
         file.was_active();
-        if file.told {
+        if file.is_reported {
             self.pending.push(FileEvent::Renamed {
                 source: file.source,
                 path: Arc::clone(&file.path),

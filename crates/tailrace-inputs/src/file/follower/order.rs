@@ -1,6 +1,6 @@
 //! Who is read before whom: the files that had one path, in the order in which they were made.
 //!
-//! Takes files as they are found and as they reach their end; tells whether a new file has its turn yet. A
+//! Takes files as they are found and as they reach their end; decides whether a new file has its turn yet. A
 //! new file under a rotated path waits, open and unread, until every older one is read to its end: what a
 //! writer writes in one order arrives in that order, and a partial line can be joined across the rotation.
 //! An older file that cannot be read holds nobody up. Never closes or drops anything.
@@ -168,7 +168,7 @@ impl Follower {
         let mut earlier = None;
         for older in older {
             if let Some(file) = &self.files[older as usize]
-                && file.told
+                && file.is_reported
                 && (file.gone || file.path != file.origin)
                 && file.unread() == 0
             {
@@ -195,12 +195,12 @@ impl Follower {
         is_there && younger.all(|file| !file.chunked)
     }
 
-    /// The oldest file of the same path that has its turn to come and was not told of, for a file that was not
+    /// The oldest file of the same path that has its turn to come and was not reported, for a file that was not
     /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
-    pub(super) fn untold_before(&self, slot: u32) -> Option<u32> {
+    pub(super) fn unreported_before(&self, slot: u32) -> Option<u32> {
         let file = self.files[slot as usize]
             .as_ref()
-            .filter(|file| !file.told)?;
+            .filter(|file| !file.is_reported)?;
         let older = self
             .rotation_chains
             .get(&file.origin)?
@@ -209,7 +209,7 @@ impl Follower {
         let mut older = older.take_while(|known| *known != slot);
         older.find(|known| {
             let known = self.files[*known as usize].as_ref();
-            known.is_some_and(|known| known.queued && !known.told)
+            known.is_some_and(|known| known.queued && !known.is_reported)
         })
     }
 
@@ -252,7 +252,7 @@ impl Follower {
 
     /// Looks for files that were made under paths of the input and rotated away unseen: they carry a rotated
     /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
-    /// known to have had the path, or when the path was last looked for. Where the filesystem does not tell when
+    /// known to have had the path, or when the path was last looked for. Where the filesystem does not record when
     /// a file was made, nothing can be known of them. Each directory is listed once.
     pub(super) fn find_rotated(&mut self, paths: &[Known]) {
         let paths = youngest(paths);

@@ -40,7 +40,7 @@ impl Follower {
             let Some(mut slot) = self.ready.pop_front() else {
                 break;
             };
-            if let Some(older) = self.untold_before(slot) {
+            if let Some(older) = self.unreported_before(slot) {
                 self.ready.push_front(slot);
                 slot = older;
             }
@@ -48,9 +48,9 @@ impl Follower {
                 Some(file) => file.queued = false,
                 None => continue,
             }
-            // What was told of names comes before what follows from it.
+            // Events about names come before what follows from them.
             events.append(&mut self.pending);
-            let (bytes_max, told) = (end - buffer.len() - heads, events.len());
+            let (bytes_max, reported) = (end - buffer.len() - heads, events.len());
             let again = match self.serve(slot, buffer, bytes_max, events) {
                 Ok(again) => {
                     self.recovered(slot);
@@ -58,7 +58,7 @@ impl Follower {
                 }
                 Err(error) => self.failed(slot, &error),
             };
-            heads += events[told..].iter().map(head_bytes).sum::<usize>();
+            heads += events[reported..].iter().map(head_bytes).sum::<usize>();
             let file = self.files[slot as usize].as_mut();
             match file.filter(|file| again && file.goes_first() && !file.queued) {
                 Some(file) => {
@@ -109,7 +109,7 @@ impl Follower {
         if stat.size == file.offset || file.paused || waits {
             if file.is_read_ahead && !file.paused && !waits {
                 let offset = file.offset;
-                self.tell_what_goes_on(slot, offset, events);
+                self.report_continuation(slot, offset, events);
             }
             return self.look(slot, stat, events);
         }
@@ -153,7 +153,7 @@ impl Follower {
             return;
         };
         if !file.chunked {
-            self.tell_what_goes_on(slot, offset, events);
+            self.report_continuation(slot, offset, events);
         }
         if let Some(file) = &self.files[slot as usize] {
             push_chunk(events, file, offset, bytes);
@@ -161,7 +161,7 @@ impl Follower {
     }
 
     /// A file has its turn after those that had its path before it. Nothing of it is read yet but what an earlier run read.
-    pub(super) fn tell_what_goes_on(
+    pub(super) fn report_continuation(
         &mut self,
         slot: u32,
         offset: u64,
@@ -176,7 +176,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        // Where nothing tells which file is the older one, nothing is taken as acked.
+        // Where it is not known which file is the older one, nothing is taken as acked.
         if offset > 0 && file.created_at == 0 {
             return;
         }
@@ -191,7 +191,7 @@ impl Follower {
         });
     }
 
-    /// Sees to it that an open file is the one that is known, and told to be open. `None` if it is
+    /// Sees to it that an open file is the one that is known, and reported as open. `None` if it is
     /// another one, or shorter than what was read.
     fn make_sure(&mut self, slot: u32, events: &mut Vec<FileEvent>) -> io::Result<Option<Stat>> {
         let key = self.config.fingerprint_key;
@@ -214,8 +214,8 @@ impl Follower {
             };
             // It was compared just now.
             stat.touched = false;
-            self.tell_opened(slot, stat.size, mid_line, events);
-        } else if !file.told && stat.size > file.offset {
+            self.report_opened(slot, stat.size, mid_line, events);
+        } else if !file.is_reported && stat.size > file.offset {
             // Bytes of another content are nothing that this one grew by.
             if !file.content_holds(key)? {
                 return Ok(None);
@@ -237,12 +237,12 @@ impl Follower {
         if stat.size > file.size {
             match file.identify(key)? {
                 None => return Ok(self.replaced(slot, events)),
-                Some(true) => tell_identified(file, events),
+                Some(true) => report_identified(file, events),
                 Some(false) => {}
             }
-        } else if stat.touched && stat.size == file.offset && file.told {
+        } else if stat.touched && stat.size == file.offset && file.is_reported {
             // Another mode or name: at the next start it is known by the time of that.
-            tell_identified(file, events);
+            report_identified(file, events);
         }
         note_size(file, stat.size, events);
         let is_held = file.paused || file.unread() > 0 || file.is_read_ahead;
@@ -273,7 +273,7 @@ impl Follower {
             } else if self.look_for(slot) || self.continue_from_copy(slot) {
                 return true;
             } else {
-                self.tell_missed(slot, events);
+                self.report_missed(slot, events);
                 self.end(slot, LossReason::Vanished, events);
                 return false;
             }
@@ -296,7 +296,7 @@ impl Follower {
     }
 
     /// A file is gone that was never opened: whether anything was written to it, nobody knows.
-    fn tell_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
+    fn report_missed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         let file = self.files[slot as usize].as_ref();
         if let Some(file) = file.filter(|file| !file.listed && !file.is_open() && file.size == 0) {
             events.push(FileEvent::Lost {
@@ -314,7 +314,7 @@ impl Follower {
             return;
         };
         file.size = file.offset;
-        // Its end takes back what was told of its path; this stays told.
+        // Its end withdraws what was reported about its path; this stays reported.
         let path = std::mem::replace(&mut file.path, Path::new("").into());
         self.end(slot, LossReason::Vanished, events);
         let message = format!(
@@ -362,10 +362,10 @@ impl Follower {
             self.end(slot, LossReason::Vanished, events);
             return false;
         }
-        tell_truncated(file, events);
-        tell_end(file, LossReason::Truncated, events);
+        report_truncated(file, events);
+        report_end(file, LossReason::Truncated, events);
         self.by_source.remove(&file.source);
-        if file.told {
+        if file.is_reported {
             self.ended.insert(file.source, (file.inode, file.offset));
             self.generations.hold(file.inode, file.generation);
         }
@@ -390,7 +390,7 @@ impl Follower {
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.leave_rotation_chain(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
-            if file.gone && file.told && file.is_open() && reason == LossReason::Vanished {
+            if file.gone && file.is_reported && file.is_open() && reason == LossReason::Vanished {
                 self.keep_unacked(&mut file);
                 if !file.is_open() {
                     self.open_files -= 1;
@@ -402,11 +402,11 @@ impl Follower {
         let Some(file) = self.files[slot as usize].take() else {
             return;
         };
-        tell_end(&file, reason, events);
+        report_end(&file, reason, events);
         if !file.has_copy && file.copy.is_none() {
             self.note_ended(file.id());
         }
-        if file.told {
+        if file.is_reported {
             self.ended.insert(file.source, (file.inode, file.offset));
             self.generations.hold(file.inode, file.generation);
         }
@@ -428,7 +428,7 @@ impl Follower {
     fn finish_renamed(&mut self, slot: u32, events: &mut Vec<FileEvent>) {
         self.close(slot);
         if let Some(file) = &mut self.files[slot as usize]
-            && file.told
+            && file.is_reported
         {
             file.flushed = true;
             self.finish_source(slot, events);
@@ -443,7 +443,7 @@ impl Follower {
         events.push(FileEvent::Finished {
             source: file.source,
         });
-        file.told = false;
+        file.is_reported = false;
         file.paused = false;
         self.ended.insert(file.source, (file.inode, file.offset));
         self.generations.hold(file.inode, file.generation);
@@ -460,11 +460,11 @@ impl Follower {
             file.was_active();
             self.by_source.insert(source, slot);
         }
-        self.tell_opened(slot, size, false, events);
+        self.report_opened(slot, size, false, events);
     }
 
     /// The same for a file that is read from its compressed copy: nothing is compared, that was done.
-    pub(super) fn tell_copy(
+    pub(super) fn report_copy(
         &mut self,
         slot: u32,
         size: u64,
@@ -474,25 +474,30 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        if file.told {
+        if file.is_reported {
             note_size(file, size, events);
         } else {
-            self.tell_opened(slot, size, mid_line, events);
+            self.report_opened(slot, size, mid_line, events);
         }
     }
 
-    fn tell_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
+    fn report_opened(&mut self, slot: u32, size: u64, mid_line: bool, events: &mut Vec<FileEvent>) {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        if file.told && (file.chunked || !mid_line) {
+        if file.is_reported && (file.chunked || !mid_line) {
             return;
         }
         self.push_opened(slot, size, mid_line, events);
     }
 
     /// Tells anew of a file that has had no chunk, behind whose first bytes reading begins.
-    pub(super) fn tell_again(&mut self, slot: u32, size: u64, events: &mut Vec<FileEvent>) {
+    pub(super) fn report_opened_again(
+        &mut self,
+        slot: u32,
+        size: u64,
+        events: &mut Vec<FileEvent>,
+    ) {
         self.push_opened(slot, size, false, events);
     }
 
@@ -501,12 +506,12 @@ impl Follower {
             return;
         };
         if size < file.size {
-            tell_lost(file, file.size - size, LossReason::Truncated, events);
+            report_lost(file, file.size - size, LossReason::Truncated, events);
         }
         file.pace().growth.look(Instant::now(), 0);
         file.size = size;
-        file.paused |= self.config.opens_paused && !file.told;
-        file.told = true;
+        file.paused |= self.config.opens_paused && !file.is_reported;
+        file.is_reported = true;
         file.listed = true;
         events.push(FileEvent::Opened {
             source: file.source,
@@ -631,12 +636,12 @@ fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
     file.pace().growth.look(Instant::now(), grown);
     if size < file.size {
         // Cut, but not below what was read: only unread bytes are gone.
-        tell_lost(file, file.size - size, LossReason::Truncated, events);
+        report_lost(file, file.size - size, LossReason::Truncated, events);
     }
     if size != file.size {
         file.size = size;
         file.was_active();
-        if file.told {
+        if file.is_reported {
             events.push(FileEvent::Grown {
                 source: file.source,
                 size,
@@ -645,7 +650,7 @@ fn note_size(file: &mut File, size: u64, events: &mut Vec<FileEvent>) {
     }
 }
 
-fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
+fn report_identified(file: &File, events: &mut Vec<FileEvent>) {
     events.push(FileEvent::Identified {
         source: file.source,
         id: file.id(),
@@ -654,7 +659,7 @@ fn tell_identified(file: &File, events: &mut Vec<FileEvent>) {
 
 /// What was written to a file between the last look and its end is not known to have been there. Of one that no look
 /// of this run has seen, when it changed last before is known.
-fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
+fn report_truncated(file: &File, events: &mut Vec<FileEvent>) {
     let is_other_file = file.alien && file.created_at != 0;
     if file.listed && !is_other_file {
         let seen = |growth: &Growth| growth.unseen(Instant::now());
@@ -667,9 +672,9 @@ fn tell_truncated(file: &File, events: &mut Vec<FileEvent>) {
     }
 }
 
-fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
-    tell_lost(file, file.unread(), reason, events);
-    if file.told {
+fn report_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
+    report_lost(file, file.unread(), reason, events);
+    if file.is_reported {
         events.push(FileEvent::Finished {
             source: file.source,
         });
@@ -683,10 +688,10 @@ fn tell_end(file: &File, reason: LossReason, events: &mut Vec<FileEvent>) {
     }
 }
 
-fn tell_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileEvent>) {
+fn report_lost(file: &File, bytes: u64, reason: LossReason, events: &mut Vec<FileEvent>) {
     if bytes > 0 {
         events.push(FileEvent::Lost {
-            source: file.told.then_some(file.source),
+            source: file.is_reported.then_some(file.source),
             path: file.path.to_path_buf(),
             bytes,
             reason,

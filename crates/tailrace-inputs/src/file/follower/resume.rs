@@ -96,7 +96,7 @@ impl Follower {
     }
 
     /// Gives a new file the place where its latest generation was left. True if it is read to its
-    /// end as far as its size tells.
+    /// end as far as its size shows.
     pub(super) fn claim_resume(&mut self, file: &mut File, meta: &Meta) -> bool {
         let mut entries = self.resume.take_all(file.inode);
         let Some(latest) = entries.pop() else {
@@ -127,7 +127,7 @@ impl Follower {
         }
         file.origin = Arc::clone(&latest.path);
         file.go_on(latest.id, latest.generation, latest.offset, latest.size);
-        // Without a birth time only its content tells whether it is that file: it is opened.
+        // Without a birth time only its content shows whether it is that file: it is opened.
         let is_same = latest.id.created_at != 0 && latest.id.created_at == file.created_at;
         if !is_same || meta.bytes != latest.offset || latest.size > latest.offset {
             return false;
@@ -138,7 +138,7 @@ impl Follower {
         if latest.id.changed == 0 || latest.id.changed != meta.changed {
             return false;
         }
-        // Read to its end. It is opened, compared and told when it changes.
+        // Read to its end. It is opened, compared and reported when it changes.
         file.note_changed(meta);
         true
     }

@@ -53,7 +53,7 @@ struct Rig {
     archive: Vec<Content>,
     keys: BTreeMap<SourceId, Key>,
     ids: BTreeMap<SourceId, FileId>,
-    /// When the file was made that was told under a key and may still be spoken of.
+    /// When the file was made that was reported under a key and may still be referred to.
     created_at: BTreeMap<Key, u64>,
     /// Those of which a source has ended and is not acked.
     unacked: BTreeSet<Key>,
@@ -194,7 +194,7 @@ impl Rig {
         self.created_at.retain(|key, _| self.live.contains_key(key));
     }
 
-    /// Another follower tells of all files anew.
+    /// Another follower reports all files again.
     fn begin_again(&mut self) {
         self.keys.clear();
         self.ids.clear();

@@ -1,4 +1,4 @@
-//! When to look at a file again without being told to: idle closing, lingering, backoff.
+//! When to look at a file again without a notification: idle closing, lingering, backoff.
 //!
 //! Takes slots and instants, gives the slots that are due. Never knows why.
 

@@ -1,6 +1,6 @@
 //! The form of a segment: one file, written once, whole or not at all.
 //!
-//! Takes bytes, gives a file that can tell whether it is what was written; takes a file, gives its bytes or
+//! Takes bytes, gives a file that shows whether it is what was written; takes a file, gives its bytes or
 //! [`Damage`]. Never guesses: a segment that does not check gives no byte.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub(crate) struct Place {
 pub(crate) enum Named {
     Segment(Place),
     Quarantined(Place),
-    /// A segment that was never finished: nobody was told that it is safe.
+    /// A segment that was never finished: it was never reported as safe.
     Temporary,
 }
 

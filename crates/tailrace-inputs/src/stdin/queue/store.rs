@@ -45,7 +45,7 @@ struct State {
     ended: bool,
     /// Nobody shall wait for room any more.
     is_closed: bool,
-    /// What is wrong with the disk, not told yet.
+    /// What is wrong with the disk, not reported yet.
     problems: Vec<String>,
     /// The bytes that could not be written at the end.
     lost_bytes: u64,
@@ -134,8 +134,8 @@ impl Store {
                 break;
             }
             state.used_bytes -= file_bytes;
-            let told = format!("the damaged segment {name} is deleted to make room");
-            state.problems.push(told);
+            let message = format!("the damaged segment {name} is deleted to make room");
+            state.problems.push(message);
         }
         let room = self.bytes_max.saturating_sub(state.used_bytes + wanted);
         usize::try_from(room).unwrap_or(usize::MAX)
@@ -225,10 +225,10 @@ impl Store {
         match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 let name = segment.place.name();
-                let told = format!(
+                let message = format!(
                     "the acknowledged segment {name} cannot be deleted: {error}; the next start does it"
                 );
-                state.problems.push(told);
+                state.problems.push(message);
             }
             _ => state.used_bytes -= segment.file_bytes,
         }
@@ -255,12 +255,12 @@ impl Store {
         state.quarantined.iter().any(|(known, _)| *known == place)
     }
 
-    /// What is wrong, told once.
+    /// What is wrong, reported once.
     pub(crate) fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().problems)
     }
 
-    /// The bytes that could not be written at the end, told once.
+    /// The bytes that could not be written at the end, reported once.
     pub(crate) fn take_lost_bytes(&self) -> u64 {
         std::mem::take(&mut self.lock().lost_bytes)
     }

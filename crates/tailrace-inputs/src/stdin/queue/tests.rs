@@ -290,7 +290,7 @@ fn a_segment_of_any_length_or_with_any_byte_flipped_is_put_aside() {
 }
 
 #[test]
-fn a_segment_that_somebody_deleted_is_told_as_lost() {
+fn a_segment_that_somebody_deleted_is_reported_as_lost() {
     let dir = tempfile::tempdir().unwrap();
     segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();
     segment::write(dir.path(), place(7, 12), true, b"rest\nb\n").unwrap();
@@ -319,7 +319,7 @@ fn quarantined_segments_give_way_when_their_room_is_wanted() {
 }
 
 #[test]
-fn check_tells_sound_damaged_and_quarantined_segments_apart() {
+fn check_distinguishes_sound_damaged_and_quarantined_segments() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(check(&dir.path().join("absent")).unwrap(), []);
     segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();

@@ -38,7 +38,7 @@ pub(crate) struct Writer<R> {
     pub(crate) readers_waker: Waker,
     pub(crate) held: Held,
     /// When it was last said that the disk refuses.
-    pub(crate) told_at: Option<Instant>,
+    pub(crate) reported_at: Option<Instant>,
 }
 
 /// Bytes that were read and are in no segment yet.
@@ -90,7 +90,7 @@ impl Held {
 }
 
 impl<R: Read + AsFd> Writer<R> {
-    /// Writes until the stream ends or the thread is told to stop; what it holds then is written, too.
+    /// Writes until the stream ends or the thread is asked to stop; what it holds then is written, too.
     pub(crate) fn run(mut self) {
         let mut buffer = vec![0; READ_BYTES];
         while !self.stop.load(Ordering::Acquire) {
@@ -139,8 +139,8 @@ impl<R: Read + AsFd> Writer<R> {
                 true
             }
             Err(error) => {
-                let told = format!("cannot be read: {error}; it is taken as ended");
-                self.store.problem(told);
+                let message = format!("cannot be read: {error}; it is taken as ended");
+                self.store.problem(message);
                 false
             }
         }
@@ -151,9 +151,9 @@ impl<R: Read + AsFd> Writer<R> {
         let Err(error) = self.try_write(bytes) else {
             return;
         };
-        let is_due = |told_at: Instant| told_at.elapsed() >= TELL_EVERY;
-        if self.told_at.is_none_or(is_due) {
-            self.told_at = Some(Instant::now());
+        let is_due = |reported_at: Instant| reported_at.elapsed() >= TELL_EVERY;
+        if self.reported_at.is_none_or(is_due) {
+            self.reported_at = Some(Instant::now());
             self.store.problem(format!(
                 "the queue cannot be written: {error}; standard input waits until it can: make room in data_dir, \
                  or make it writable"
@@ -168,7 +168,7 @@ impl<R: Read + AsFd> Writer<R> {
         self.store
             .push(held.place, held.mid_line, &held.bytes[..bytes])?;
         held.written(bytes);
-        self.told_at = None;
+        self.reported_at = None;
         self.readers_waker.wake();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Contents that begin or end alike: head, tail, size and time together tell them apart.
+//! Contents that begin or end alike: head, tail, size and time together distinguish them.
 
 use proptest::prelude::*;
 
@@ -134,8 +134,8 @@ fn a_change_of_mode_is_taken_note_of_and_reads_nothing() {
     rig.follower.rescan();
     rig.step();
     assert_eq!((rig.texts(), rig.live.len()), (vec!["one\n".into()], 1));
-    let told = rig.ids.values().next().unwrap().changed;
-    assert_eq!(told, Meta::of_name(&rig.path("a.log")).unwrap().changed);
+    let reported = rig.ids.values().next().unwrap().changed;
+    assert_eq!(reported, Meta::of_name(&rig.path("a.log")).unwrap().changed);
     rig.restart();
     rig.step();
     assert_eq!(rig.follower.open_files(), 0);

@@ -94,7 +94,7 @@ fn a_compressed_copy_of_a_file_that_was_read_is_never_read() {
     rig.step();
     assert_eq!(rig.texts().len(), 2);
     assert_eq!(rig.lost(), []);
-    assert_eq!(rig.problems(&rig.path("*.gz")).len(), 1, "told once");
+    assert_eq!(rig.problems(&rig.path("*.gz")).len(), 1, "reported once");
 }
 
 #[test]

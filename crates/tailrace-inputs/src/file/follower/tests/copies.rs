@@ -23,7 +23,7 @@ fn rotate(dir: &Path, older: usize) {
     compress_file(&dir.join("a.log.1"));
 }
 
-/// Reads as few bytes as one byte, and tells the rig.
+/// Reads as little as one byte, and adds it to the rig.
 fn read_little(rig: &mut Rig) {
     let (mut buffer, mut events) = (crate::ChunkBuffer::default(), Vec::new());
     while buffer.is_empty() {

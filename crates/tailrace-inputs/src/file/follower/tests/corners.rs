@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_read_error_is_told_once_and_the_others_go_on() {
+fn a_read_error_is_reported_once_and_the_others_go_on() {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("bad.log", "one\n");
     rig.until(|rig| rig.texts() == ["one\n"]);
@@ -130,7 +130,7 @@ fn no_wake_is_lost() {
 }
 
 #[test]
-fn a_file_that_came_and_went_unseen_is_told() {
+fn a_file_that_came_and_went_unseen_is_reported() {
     let mut rig = Rig::new(&["*.log"]);
     rig.step();
     rig.append("brief.log", "never seen\n");
@@ -153,7 +153,7 @@ fn an_empty_or_bad_glob_is_a_config_error() {
 
 /// It was seen when it was empty, and gone when it was to be opened.
 #[test]
-fn a_file_that_went_before_it_was_opened_is_told() {
+fn a_file_that_went_before_it_was_opened_is_reported() {
     let mut rig = Rig::new(&["*.log"]);
     rig.append("brief.log", "");
     rig.follower.rescan();
@@ -164,18 +164,18 @@ fn a_file_that_went_before_it_was_opened_is_told() {
     assert_eq!(rig.follower.files(), 0);
 }
 
-/// What was written between the last look and the cut is lost unseen: how much at most is told.
+/// What was written between the last look and the cut is lost unseen: the upper bound is reported.
 #[test]
 fn what_may_be_lost_by_a_cut_is_bounded() {
     let mut rig = Rig::new(&["a.log"]);
     rig.append("a.log", "");
     rig.until(|rig| rig.live.len() == 1);
     let cuts = |rig: &Rig| -> Vec<Option<u64>> {
-        let told = rig.log.iter().filter_map(|event| match event {
+        let reported = rig.log.iter().filter_map(|event| match event {
             FileEvent::Truncated { bytes_max, .. } => Some(*bytes_max),
             _ => None,
         });
-        told.collect()
+        reported.collect()
     };
     for turn in 1..4 {
         let text = format!("turn {turn} {}\n", "x".repeat(10_000 * turn));

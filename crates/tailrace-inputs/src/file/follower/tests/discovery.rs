@@ -8,7 +8,7 @@ use crate::event::SkipReason;
 use crate::file::follower::{StartAt, WatchMode};
 
 #[test]
-fn two_thousand_files_with_one_header_are_told_apart() {
+fn two_thousand_files_with_one_header_are_distinguished() {
     let header = "the same header in every file\n".repeat(70);
     let mut rig = Rig::with(&["*.log"], |_, config| config.open_files_max = 64);
     for number in 0..2000 {
@@ -85,7 +85,7 @@ fn a_file_at_rest_waits_for_no_time_and_takes_little_memory() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_told_once_and_harms_nobody() {
+fn what_is_no_regular_file_is_reported_once_and_harms_nobody() {
     let mut rig = Rig::with(&["*.log"], |dir, _| {
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -435,7 +435,7 @@ fn a_link_that_leads_out_of_the_roots_is_never_read() {
     rig.step();
     let problems = rig.problems(&path);
     assert!(problems[0].contains("follow_roots"), "{problems:?}");
-    assert_eq!(problems.len(), 1, "told once");
+    assert_eq!(problems.len(), 1, "reported once");
     assert_eq!(rig.texts(), ["fine\n"]);
     assert_eq!(rig.lost(), []);
     // A file of the input becomes a link: what was read stays read, the target is not.

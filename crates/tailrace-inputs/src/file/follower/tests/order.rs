@@ -144,7 +144,7 @@ fn generations_that_came_and_went_between_two_polls_are_read() {
     assert_eq!(rig.lost(), []);
 }
 
-/// What was told of sources, in order: names and chunks.
+/// What was reported about sources, in order: names and chunks.
 fn story(rig: &Rig) -> Vec<String> {
     let mut names = BTreeMap::new();
     let mut story = Vec::new();
@@ -309,7 +309,7 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
         );
         let chunks = story(&rig)
             .into_iter()
-            .filter(|told| !told.ends_with("ends"));
+            .filter(|event| !event.ends_with("ends"));
         let expected = [
             "0 chunk",
             "1 continues 0",

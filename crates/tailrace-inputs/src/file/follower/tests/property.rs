@@ -1,4 +1,4 @@
-//! Random writers against a model: every byte ever written is read once, in order, or told as lost.
+//! Random writers against a model: every byte ever written is read once, in order, or reported as lost.
 
 use proptest::prelude::*;
 
@@ -127,7 +127,7 @@ impl Model {
         if !wanted {
             self.rotated.push((to, self.writers[file][0].1));
         }
-        // The kernel tells files apart that were made in different ticks of its clock.
+        // The kernel gives different birth times to files made in different ticks of its clock.
         super::order::tick(dir);
         self.create(&from, file);
     }
@@ -185,7 +185,7 @@ fn run(ops: Vec<Op>, linger: Duration, idle_close: Duration) {
                 rig.step();
                 let resume = rig.kill(lag);
                 // What began to be written after the agent saw it last, and was compressed before it came
-                // back, cannot be told from what was compressed long ago.
+                // back, cannot be distinguished from what was compressed long ago.
                 let has_text = |content: &Vec<u8>| !content.is_empty();
                 let known: Vec<bool> = model.contents.iter().map(has_text).collect();
                 for op in meanwhile {
@@ -293,7 +293,7 @@ fn start_of(bytes: &[u8]) -> String {
 /// The log in a line, without the identities and the problems.
 fn brief(rig: &Rig) -> String {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_os_string();
-    let tell = |event: &FileEvent| match event {
+    let line = |event: &FileEvent| match event {
         FileEvent::Opened {
             source,
             id,
@@ -333,13 +333,13 @@ fn brief(rig: &Rig) -> String {
         | FileEvent::Problem { .. }
         | FileEvent::Skipped { .. } => String::new(),
     };
-    rig.log.iter().map(tell).collect()
+    rig.log.iter().map(line).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 3000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_byte_is_read_once_or_told_as_lost(
+    fn every_byte_is_read_once_or_reported_as_lost(
         ops in prop::collection::vec(op(), 1..40),
         linger in prop::sample::select(vec![Duration::ZERO, Duration::from_secs(3600)]),
         idle_close in prop::sample::select(vec![Duration::ZERO, Duration::from_secs(3600)]),

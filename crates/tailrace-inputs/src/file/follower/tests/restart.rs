@@ -255,9 +255,9 @@ fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
     }
 }
 
-/// Nothing can be taken, a file comes and goes, and the configuration changes: it was opened and never told.
+/// Nothing can be taken, a file comes and goes, and the configuration changes: it was opened and never reported.
 #[test]
-fn a_deleted_file_that_nobody_was_told_of_is_handed_over() {
+fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
     // Its inode may have been that of a file which the checkpoint knows.
     for was_used in [false, true] {
         let mut rig = Rig::new(&["*.log"]);

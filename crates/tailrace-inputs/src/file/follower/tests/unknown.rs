@@ -45,7 +45,7 @@ fn in_order(rig: &Rig) -> Vec<String> {
 
 #[test]
 fn files_born_rotated_and_compressed_while_the_agent_was_down_are_read_in_order() {
-    // One that was read before, and one that was still empty: then it is told by nothing.
+    // One that was read before, and one that was still empty: then nothing identifies it.
     for first in ["first\n", ""] {
         let (mut rig, resume) = stopped(first);
         rig.append("a.log", "then\n");
@@ -180,7 +180,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
 }
 
 #[test]
-fn a_damaged_compressed_file_that_nobody_saw_is_told_and_counted() {
+fn a_damaged_compressed_file_that_nobody_saw_is_reported_and_counted() {
     let (mut rig, resume) = stopped("first\n");
     rotate(&rig, 1, None);
     rig.append("a.log.2.gz", "not compressed at all");
@@ -352,7 +352,7 @@ fn files_that_came_and_went_between_two_looks_are_read_from_their_compressed_fil
 }
 
 #[test]
-fn a_compressed_file_that_expands_without_end_is_given_up_told_and_counted() {
+fn a_compressed_file_that_expands_without_end_is_given_up_reported_and_counted() {
     let (mut rig, resume) = stopped("first\n");
     rotate(&rig, 1, None);
     let mut encoder = GzEncoder::new(
