@@ -23,9 +23,9 @@
 
 mod gone;
 mod load;
-mod marks;
 mod path_text;
 mod store;
+mod watermarks;
 mod wire;
 
 pub use load::{Loaded, Origin};
@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use crate::file::follower::{Gone, Resume};
 use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
-use marks::Marks;
+use watermarks::Watermarks;
 
 const NAME: &str = "checkpoint.json";
 const PREVIOUS: &str = "checkpoint.json.prev";
@@ -136,7 +136,7 @@ pub struct FileState {
     pub path: Arc<Path>,
     /// Its last known size.
     pub size: u64,
-    outputs: Marks,
+    outputs: Watermarks,
     /// Records that begin in the file before and end above a watermark, one for each stream at most.
     rests: Box<[Rest]>,
 }

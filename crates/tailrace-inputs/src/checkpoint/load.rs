@@ -65,7 +65,7 @@ impl Loaded {
 }
 
 /// One file of a state.
-enum Copy {
+enum StateFile {
     Whole(wire::Base),
     Absent,
     Damaged(String),
@@ -84,12 +84,12 @@ impl Checkpoint {
         let mut present = false;
         for (path, is_main) in [(&dir.path().join(NAME), true), (&previous, false)] {
             match read(path)? {
-                Copy::Absent => continue,
-                Copy::Whole(base) => {
+                StateFile::Absent => continue,
+                StateFile::Whole(base) => {
                     found = Some((base, is_main));
                     break;
                 }
-                Copy::Damaged(why) => {
+                StateFile::Damaged(why) => {
                     present = true;
                     let what = put_aside(dir, path, &mut quarantine);
                     warnings.push(format!("{} is corrupt ({why}) and {what}", path.display()));
@@ -140,15 +140,15 @@ impl Checkpoint {
     }
 }
 
-fn read(path: &Path) -> Result<Copy, Error> {
+fn read(path: &Path) -> Result<StateFile, Error> {
     let bytes = match tailrace_files::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copy::Absent),
-        Err(error) => return Ok(Copy::Damaged(format!("it cannot be read: {error}"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StateFile::Absent),
+        Err(error) => return Ok(StateFile::Damaged(format!("it cannot be read: {error}"))),
     };
     match wire::decode(&bytes) {
-        Ok(base) => Ok(Copy::Whole(base)),
-        Err(wire::Failure::Corrupt(why)) => Ok(Copy::Damaged(why)),
+        Ok(base) => Ok(StateFile::Whole(base)),
+        Err(wire::Failure::Corrupt(why)) => Ok(StateFile::Damaged(why)),
         Err(wire::Failure::Newer(version)) => {
             let path = path.to_owned();
             Err(Kind::NewerVersion { path, version }.into())

@@ -595,7 +595,7 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let mut outputs = super::Marks::default();
+        let mut outputs = super::Watermarks::default();
         for (output, at) in self.outputs.0 {
             let counts = Counts {
                 delivered: at.delivered,

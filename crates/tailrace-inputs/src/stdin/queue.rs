@@ -38,7 +38,7 @@ use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::follower::Resume;
 use crate::file::watch::Waker;
 use crate::identity::{FileId, ends_in_line};
-use segment::Place;
+use segment::SegmentId;
 use store::{Segment, Store};
 use writer::{Held, Writer};
 
@@ -211,10 +211,10 @@ impl QueueReader {
             }
             return false;
         };
-        let Place { stream, offset } = segment.place;
+        let SegmentId { stream, offset } = segment.id;
         let goes_on = |open: &Open| (open.stream, open.offset) == (stream, offset);
         if !self.open.as_ref().is_some_and(goes_on) {
-            self.finish(Some(segment.place), events);
+            self.finish(Some(segment.id), events);
         }
         let resume = self.resume.get(&stream).map_or(0, |entry| entry.offset);
         if self.open.is_none() && segment.end() <= resume {
@@ -260,10 +260,10 @@ impl QueueReader {
     ) -> SourceId {
         let source = SourceId(self.next_source);
         self.next_source += 1;
-        let offset = segment.place.offset + at as u64;
+        let offset = segment.id.offset + at as u64;
         events.push(FileEvent::Opened {
             source,
-            id: id_of(segment.place.stream),
+            id: id_of(segment.id.stream),
             generation: 0,
             path: Path::new("stdin").into(),
             offset,
@@ -272,7 +272,7 @@ impl QueueReader {
         });
         self.open = Some(Open {
             source,
-            stream: segment.place.stream,
+            stream: segment.id.stream,
             offset,
             bytes,
             at,
@@ -282,7 +282,7 @@ impl QueueReader {
     }
 
     /// Ends the source that is open: its stream has ended, or `next` does not go on where it stands.
-    fn finish(&mut self, next: Option<Place>, events: &mut Vec<FileEvent>) {
+    fn finish(&mut self, next: Option<SegmentId>, events: &mut Vec<FileEvent>) {
         let Some(open) = self.open.take() else { return };
         let Open { source, stream, .. } = open;
         events.push(FileEvent::Finished { source });
@@ -290,7 +290,7 @@ impl QueueReader {
             events.push(forgotten(id_of(stream)));
             return;
         };
-        let from = Place {
+        let from = SegmentId {
             stream,
             offset: open.offset,
         };
@@ -310,22 +310,22 @@ impl QueueReader {
         damage: &segment::Damage,
         events: &mut Vec<FileEvent>,
     ) {
-        let place = segment.place;
+        let id = segment.id;
         // Its own size may be what is wrong; where the next one begins says what it had.
-        let next = self.store.peek().map(|next| next.place);
-        let next = next.filter(|next| next.stream == place.stream);
-        let had = next.map_or(0, |next| next.offset - place.offset);
+        let next = self.store.peek().map(|next| next.id);
+        let next = next.filter(|next| next.stream == id.stream);
+        let had = next.map_or(0, |next| next.offset - id.offset);
         let cause = std::error::Error::source(damage).map_or(String::new(), |e| format!(": {e}"));
         let kept = match self.store.quarantine(segment) {
-            Ok(()) => format!("it is kept as {}", place.quarantined_name()),
+            Ok(()) => format!("it is kept as {}", id.quarantined_name()),
             Err(error) => format!("it cannot be renamed: {error}"),
         };
-        self.finish(Some(place), events);
+        self.finish(Some(id), events);
         events.push(FileEvent::Problem {
             path: PathBuf::from("stdin"),
             message: format!(
                 "segment {} of the queue {damage}{cause}; its records are lost, {kept}, and the rest goes on",
-                place.name()
+                id.name()
             ),
         });
         events.push(FileEvent::Lost {

@@ -20,7 +20,7 @@ use crate::identity::FileId;
 const TRIES_MAX: usize = 16;
 
 /// What is known of the content of a file, and whose copy is no longer wanted.
-enum Known {
+enum KnownContent {
     /// This slot.
     Followed(u32),
     /// Of a file that has ended.
@@ -28,7 +28,7 @@ enum Known {
 }
 
 /// What a compressed file was found to be.
-enum Found {
+enum Classified {
     /// The copy of a file that is known, and when that was made; 0 where nobody knows.
     Known(u64),
     /// The copy of a file that nobody saw.
@@ -58,9 +58,9 @@ impl Follower {
         let mut found = Vec::new();
         for mut copy in copies {
             match self.classify(&mut copy, &mut known) {
-                Found::Unready => self.missed.look_again(dir),
-                Found::Known(created_at) => found.push((copy, None, created_at)),
-                Found::Unknown(sketch) => {
+                Classified::Unready => self.missed.look_again(dir),
+                Classified::Known(created_at) => found.push((copy, None, created_at)),
+                Classified::Unknown(sketch) => {
                     let fits = |file: &(u64, u32)| self.fits(*file, &copy, &sketch);
                     let unopened = unopened.iter().position(fits).map(|at| unopened.remove(at));
                     let created_at = unopened.map_or(0, |(created_at, slot)| {
@@ -104,12 +104,12 @@ impl Follower {
             let origin = self.origin_of(copy.path());
             let original = copy.path().with_extension("");
             let named = unseen.iter().find(|(path, _)| *path == original);
-            let place = match named {
-                Some((_, place)) => *place,
-                None if before == u64::MAX => self.place_before_now(&origin, copy.made()),
+            let assumed_at = match named {
+                Some((_, assumed_at)) => *assumed_at,
+                None if before == u64::MAX => self.assume_created_at(&origin, copy.made()),
                 None => before.saturating_sub(1),
             };
-            after = after.max(place);
+            after = after.max(assumed_at);
             self.read_whole(copy, origin, &sketch, after);
         }
     }
@@ -188,34 +188,36 @@ impl Follower {
     }
 
     /// Files that a compressed file of a directory may be the copy of.
-    fn known_in(&self, dir: &Path) -> Vec<Known> {
+    fn known_in(&self, dir: &Path) -> Vec<KnownContent> {
         let files = self.slots_in(dir);
         let files = files.filter(|(_, file)| file.copy.is_none() && !file.has_copy);
         let files = files.filter(|(_, file)| file.is_open() || file.fingerprint.bytes > 0);
-        let files = files.map(|(slot, _)| Known::Followed(slot));
+        let files = files.map(|(slot, _)| KnownContent::Followed(slot));
         let ended = self.ended_ids.iter();
         let ended = ended.filter(|id| id.fingerprint.bytes > 0);
-        files.chain(ended.map(|id| Known::Ended(*id))).collect()
+        files
+            .chain(ended.map(|id| KnownContent::Ended(*id)))
+            .collect()
     }
 
     /// What a compressed file is. A known file accounts for one at most.
-    fn classify(&mut self, copy: &mut CompressedFile, known: &mut Vec<Known>) -> Found {
+    fn classify(&mut self, copy: &mut CompressedFile, known: &mut Vec<KnownContent>) -> Classified {
         let key = self.config.fingerprint_key;
         let Ok(file) = copy.open(|path| self.roots.open_beneath(path)) else {
-            return Found::Unready;
+            return Classified::Unready;
         };
         let Ok(sketch) = Sketch::of(&file) else {
-            return Found::Unready;
+            return Classified::Unready;
         };
         if sketch.head.is_empty() {
-            return Found::Known(0);
+            return Classified::Known(0);
         }
         let mut at = 0;
         while let Some(candidate) = known.get(at) {
             let known_as = match candidate {
                 // Read to its end.
-                Known::Ended(id) => Some((*id, Some(id.tail.offset))),
-                Known::Followed(slot) => self.files[*slot as usize]
+                KnownContent::Ended(id) => Some((*id, Some(id.tail.offset))),
+                KnownContent::Followed(slot) => self.files[*slot as usize]
                     .as_ref()
                     .and_then(|file| file.as_copied(key)),
             };
@@ -231,7 +233,7 @@ impl Follower {
                 Ok(Some(held)) if size.is_none_or(|size| held.size == size) => {
                     let (number, created_at) = self.has_copy(&known.swap_remove(at));
                     self.owned.add(copy.id(), number, self.missed.since());
-                    return Found::Known(created_at);
+                    return Classified::Known(created_at);
                 }
                 Ok(_) => at += 1,
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -239,31 +241,31 @@ impl Follower {
                     self.damaged(copy.path().to_owned(), &error);
                     self.owned
                         .add(copy.id(), SourceId(u32::MAX), self.missed.since());
-                    return Found::Known(0);
+                    return Classified::Known(0);
                 }
-                Err(_) => return Found::Unready,
+                Err(_) => return Classified::Unready,
             }
         }
         // While it is written it has no size, and may be the copy of a known file. One that never ends is given up when
         // it is read.
         match gzip::expanded_bytes(&file) {
-            Ok(size) if size & u64::from(u32::MAX) != u64::from(sketch.size) => Found::Unready,
-            Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Found::Unready,
-            _ => Found::Unknown(sketch),
+            Ok(size) if size & u64::from(u32::MAX) != u64::from(sketch.size) => Classified::Unready,
+            Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Classified::Unready,
+            _ => Classified::Unknown(sketch),
         }
     }
 
     /// The copy of a known file was found. Gives the number of that file, and when it was made.
-    fn has_copy(&mut self, known: &Known) -> (SourceId, u64) {
+    fn has_copy(&mut self, known: &KnownContent) -> (SourceId, u64) {
         match known {
-            Known::Followed(slot) => match &mut self.files[*slot as usize] {
+            KnownContent::Followed(slot) => match &mut self.files[*slot as usize] {
                 Some(file) => {
                     file.has_copy = true;
                     (file.number, file.created_at)
                 }
                 None => (SourceId(u32::MAX), 0),
             },
-            Known::Ended(id) => {
+            KnownContent::Ended(id) => {
                 if let Some(at) = self.ended_ids.iter().position(|ended| ended == id) {
                     self.ended_ids.remove(at);
                 }

@@ -75,7 +75,7 @@ impl Missed {
     /// place, if it was never seen to lead to a file.
     pub(super) fn note(&mut self, dir: &Path, unseen: Option<(&Path, u64)>) {
         let missed = self.dirs.entry(dir.to_owned()).or_default();
-        let unseen = unseen.map(|(path, place)| (path.to_owned(), place));
+        let unseen = unseen.map(|(path, assumed_at)| (path.to_owned(), assumed_at));
         missed.names.extend(unseen);
     }
 

@@ -42,8 +42,8 @@ pub(super) struct Memory {
     moves: HashMap<u32, (Moved, u64)>,
     /// Names outside the globs that a file of the input was renamed to.
     inherited: HashMap<PathBuf, u64>,
-    /// Names of the input that appeared and led nowhere when looked at, and the place in the order of reading that a file
-    /// had which appeared then.
+    /// Names of the input that appeared and led nowhere when looked at, each with the time at which its file is assumed to
+    /// have been created.
     unseen: HashMap<PathBuf, (u64, u64)>,
 }
 
@@ -449,7 +449,7 @@ impl Follower {
                 // What has the name still, or again, is not what went.
                 let is_known = was_known && !self.by_path.contains_key(path);
                 if !is_known && (wanted || inherited || self.is_original(path)) {
-                    self.deleted_unknown(path, unseen.map(|(place, _)| place));
+                    self.deleted_unknown(path, unseen.map(|(assumed_at, _)| assumed_at));
                 }
             }
             ChangeKind::Modified | ChangeKind::DirGone | ChangeKind::Overflow => {}
@@ -467,9 +467,10 @@ impl Follower {
         self.mark_ready(slot);
     }
 
-    fn deleted_unknown(&mut self, path: &Path, place: Option<u64>) {
+    fn deleted_unknown(&mut self, path: &Path, assumed_at: Option<u64>) {
         if let Some(dir) = path.parent().filter(|_| !gzip::is_gzip(path)) {
-            self.missed.note(dir, place.map(|place| (path, place)));
+            self.missed
+                .note(dir, assumed_at.map(|assumed_at| (path, assumed_at)));
         }
     }
 
@@ -485,9 +486,12 @@ impl Follower {
             match moved {
                 Some(slot) => self.was_called(slot, path),
                 None => {
-                    let place = self.place_before_now(&self.origin_of(path), super::missed::now());
+                    let assumed_at =
+                        self.assume_created_at(&self.origin_of(path), super::missed::now());
                     let number = self.memory.number;
-                    self.memory.unseen.insert(path.to_owned(), (place, number));
+                    self.memory
+                        .unseen
+                        .insert(path.to_owned(), (assumed_at, number));
                 }
             }
         }

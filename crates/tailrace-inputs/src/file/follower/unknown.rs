@@ -47,8 +47,8 @@ impl Follower {
             if !copies.contains(&candidate.copy.id()) {
                 // Behind all that is known of the path, before all that is not compressed yet.
                 let known = youngest.get(candidate.origin.as_path());
-                let place = known.map_or(0, |created_at| *created_at) + 1 + index as u64;
-                self.read_unless_known(candidate, place, &mut read);
+                let assumed_at = known.map_or(0, |created_at| *created_at) + 1 + index as u64;
+                self.read_unless_known(candidate, assumed_at, &mut read);
             }
         }
     }
@@ -162,7 +162,7 @@ impl Follower {
     }
 
     /// A birth time behind those of the files that had a path, and before that of the file that has it now.
-    pub(super) fn place_before_now(&self, origin: &Path, made: u64) -> u64 {
+    pub(super) fn assume_created_at(&self, origin: &Path, made: u64) -> u64 {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.created_at);
@@ -180,7 +180,12 @@ impl Follower {
     }
 
     /// Each file that was read accounts for one compressed file at most.
-    fn read_unless_known(&mut self, mut found: Candidate, place: u64, read: &mut [Option<FileId>]) {
+    fn read_unless_known(
+        &mut self,
+        mut found: Candidate,
+        assumed_at: u64,
+        read: &mut [Option<FileId>],
+    ) {
         let key = self.config.fingerprint_key;
         let opened = found.copy.open(|path| self.roots.open_beneath(path));
         let sketch = opened.and_then(|file| Ok((Sketch::of(&file)?, file)));
@@ -201,7 +206,7 @@ impl Follower {
                 *known = None;
                 self.owned.add(found.copy.id(), SourceId(u32::MAX), 0);
             }
-            None => self.read_whole(found.copy, found.origin, &sketch, place),
+            None => self.read_whole(found.copy, found.origin, &sketch, assumed_at),
         }
     }
 
@@ -211,13 +216,13 @@ impl Follower {
         copy: CompressedFile,
         origin: PathBuf,
         sketch: &Sketch,
-        place: u64,
+        assumed_at: u64,
     ) {
         let source = self.new_source();
         let inode = copy.inode();
         let generation = self.next_generation(inode);
         let mut file = File::new(inode, source, generation, copy.path().into());
-        file.created_at = place;
+        file.created_at = assumed_at;
         file.fingerprint = self.config.fingerprint_key.fingerprint(&sketch.head);
         file.size = sketch.size.into();
         file.origin = origin.into();

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::segment::{self, Damage, HEADER_BYTES, Named, Place};
+use super::segment::{self, Damage, HEADER_BYTES, Named, SegmentId};
 use super::store::list;
 use crate::error::{Error, Kind};
 
@@ -48,7 +48,7 @@ pub fn check(dir: &Path) -> Result<Vec<CheckedSegment>, Error> {
         let state = match file.named {
             Named::Temporary => continue,
             Named::Quarantined(_) => SegmentState::Quarantined,
-            Named::Segment(place) => match state_of(dir, place) {
+            Named::Segment(id) => match state_of(dir, id) {
                 Some(state) => state,
                 None => continue,
             },
@@ -63,8 +63,8 @@ pub fn check(dir: &Path) -> Result<Vec<CheckedSegment>, Error> {
 }
 
 /// `None` for one that was acked and deleted meanwhile.
-fn state_of(dir: &Path, place: Place) -> Option<SegmentState> {
-    match segment::read(dir, place) {
+fn state_of(dir: &Path, id: SegmentId) -> Option<SegmentState> {
+    match segment::read(dir, id) {
         Ok(_) => Some(SegmentState::Sound),
         Err(Damage::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
         Err(Damage::Read(error)) => Some(SegmentState::Corrupt(format!("cannot be read: {error}"))),

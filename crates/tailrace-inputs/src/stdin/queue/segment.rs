@@ -29,7 +29,7 @@ const TEMPORARY: &str = "segment.tmp";
 
 /// Where a segment stands: in which stream, and at which of its bytes it begins. In the order they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct SegmentId {
     pub(crate) stream: u64,
     pub(crate) offset: u64,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Place {
 /// What a file of a queue's directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    Segment(Place),
-    Quarantined(Place),
+    Segment(SegmentId),
+    Quarantined(SegmentId),
     /// A segment that was never finished: it was never reported as safe.
     Temporary,
 }
@@ -66,8 +66,8 @@ pub(crate) enum Damage {
     OtherName,
 }
 
-impl Place {
-    /// The name of its file; names sort as places do.
+impl SegmentId {
+    /// The name of its file; names sort as ids do.
     pub(crate) fn name(self) -> String {
         format!("{:020}-{:020}{SUFFIX}", self.stream, self.offset)
     }
@@ -89,33 +89,33 @@ impl Named {
             None => (name, false),
         };
         let (stream, offset) = name.strip_suffix(SUFFIX)?.split_once('-')?;
-        let place = Place {
+        let id = SegmentId {
             stream: stream.parse().ok()?,
             offset: offset.parse().ok()?,
         };
-        if place.name() != name {
+        if id.name() != name {
             return None;
         }
         Some(if is_quarantined {
-            Self::Quarantined(place)
+            Self::Quarantined(id)
         } else {
-            Self::Segment(place)
+            Self::Segment(id)
         })
     }
 }
 
 /// Writes a segment so that it is there whole, or not at all, also after a power cut: write, fsync, rename, fsync of
 /// the directory. Gives the size of its file.
-pub(crate) fn write(dir: &Path, place: Place, mid_line: bool, bytes: &[u8]) -> io::Result<u64> {
+pub(crate) fn write(dir: &Path, id: SegmentId, mid_line: bool, bytes: &[u8]) -> io::Result<u64> {
     let temporary = dir.join(TEMPORARY);
-    let header = header(place, mid_line, bytes);
+    let header = header(id, mid_line, bytes);
     let written = tailrace_files::create(&temporary)
         .and_then(|mut file| {
             file.write_all(&header)?;
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&temporary, dir.join(place.name())));
+        .and_then(|()| fs::rename(&temporary, dir.join(id.name())));
     if let Err(error) = written {
         // A full disk should not hold half a segment.
         let _ = fs::remove_file(&temporary);
@@ -126,12 +126,12 @@ pub(crate) fn write(dir: &Path, place: Place, mid_line: bool, bytes: &[u8]) -> i
 }
 
 /// Reads a segment.
-pub(crate) fn read(dir: &Path, place: Place) -> Result<Content, Damage> {
-    let file = tailrace_files::read(&dir.join(place.name())).map_err(Damage::Read)?;
-    decode(place, file)
+pub(crate) fn read(dir: &Path, id: SegmentId) -> Result<Content, Damage> {
+    let file = tailrace_files::read(&dir.join(id.name())).map_err(Damage::Read)?;
+    decode(id, file)
 }
 
-fn decode(place: Place, mut file: Vec<u8>) -> Result<Content, Damage> {
+fn decode(id: SegmentId, mut file: Vec<u8>) -> Result<Content, Damage> {
     let header_bytes = HEADER_BYTES as usize;
     let Some((header, bytes)) = file.split_at_checked(header_bytes) else {
         return Err(Damage::Short);
@@ -147,11 +147,11 @@ fn decode(place: Place, mut file: Vec<u8>) -> Result<Content, Damage> {
     if hash(&header[..header_bytes - 8], bytes) != number(32) {
         return Err(Damage::Checksum);
     }
-    let found = Place {
+    let found = SegmentId {
         stream: number(8),
         offset: number(16),
     };
-    if found != place {
+    if found != id {
         return Err(Damage::OtherName);
     }
     let mid_line = number(24) & MID_LINE != 0;
@@ -162,10 +162,10 @@ fn decode(place: Place, mut file: Vec<u8>) -> Result<Content, Damage> {
     })
 }
 
-fn header(place: Place, mid_line: bool, bytes: &[u8]) -> Vec<u8> {
+fn header(id: SegmentId, mid_line: bool, bytes: &[u8]) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
-    header.extend_from_slice(&place.stream.to_le_bytes());
-    header.extend_from_slice(&place.offset.to_le_bytes());
+    header.extend_from_slice(&id.stream.to_le_bytes());
+    header.extend_from_slice(&id.offset.to_le_bytes());
     header.extend_from_slice(&u64::from(mid_line).to_le_bytes());
     let hash = hash(&header, bytes);
     header.extend_from_slice(&hash.to_le_bytes());
@@ -181,7 +181,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const PLACE: Place = Place {
+    const ID: SegmentId = SegmentId {
         stream: 1_700_000_000_000_000_000,
         offset: 77,
     };
@@ -189,10 +189,10 @@ mod tests {
     #[test]
     fn a_segment_gives_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let size = write(dir.path(), PLACE, true, b"one\ntwo\n").unwrap();
-        let path = dir.path().join(PLACE.name());
+        let size = write(dir.path(), ID, true, b"one\ntwo\n").unwrap();
+        let path = dir.path().join(ID.name());
         assert_eq!(fs::metadata(path).unwrap().len(), size);
-        let content = read(dir.path(), PLACE).unwrap();
+        let content = read(dir.path(), ID).unwrap();
         let expected = Content {
             bytes: b"one\ntwo\n".to_vec(),
             mid_line: true,
@@ -203,38 +203,38 @@ mod tests {
     #[test]
     fn every_truncation_and_every_flipped_bit_is_damage() {
         let bytes = b"{\"seq\":1}\n{\"seq\":2}\n";
-        let mut whole = header(PLACE, false, bytes);
+        let mut whole = header(ID, false, bytes);
         whole.extend_from_slice(bytes);
-        assert!(decode(PLACE, whole.clone()).is_ok());
+        assert!(decode(ID, whole.clone()).is_ok());
         for len in 0..whole.len() {
-            assert!(decode(PLACE, whole[..len].to_vec()).is_err(), "{len}");
+            assert!(decode(ID, whole[..len].to_vec()).is_err(), "{len}");
         }
         for at in 0..whole.len() {
             for bit in 0..8 {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 1 << bit;
-                assert!(decode(PLACE, flipped).is_err(), "byte {at}, bit {bit}");
+                assert!(decode(ID, flipped).is_err(), "byte {at}, bit {bit}");
             }
         }
         let mut longer = whole;
         longer.push(b'\n');
-        assert!(decode(PLACE, longer).is_err());
+        assert!(decode(ID, longer).is_err());
     }
 
     #[test]
     fn a_sound_segment_under_another_name_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), PLACE, false, b"x\n").unwrap();
-        let other = Place { offset: 5, ..PLACE };
-        fs::rename(dir.path().join(PLACE.name()), dir.path().join(other.name())).unwrap();
+        write(dir.path(), ID, false, b"x\n").unwrap();
+        let other = SegmentId { offset: 5, ..ID };
+        fs::rename(dir.path().join(ID.name()), dir.path().join(other.name())).unwrap();
         assert!(matches!(read(dir.path(), other), Err(Damage::OtherName)));
     }
 
     #[test]
     fn names_are_read_back_and_others_are_left_alone() {
-        assert_eq!(Named::of(&PLACE.name()), Some(Named::Segment(PLACE)));
-        let quarantined = Named::of(&PLACE.quarantined_name());
-        assert_eq!(quarantined, Some(Named::Quarantined(PLACE)));
+        assert_eq!(Named::of(&ID.name()), Some(Named::Segment(ID)));
+        let quarantined = Named::of(&ID.quarantined_name());
+        assert_eq!(quarantined, Some(Named::Quarantined(ID)));
         assert_eq!(Named::of(TEMPORARY), Some(Named::Temporary));
         for name in ["", "notes.txt", "1-2.segment", "a-b.segment", ".segment"] {
             assert_eq!(Named::of(name), None, "{name}");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::segment::{self, Content, Damage, HEADER_BYTES, Named, Place};
+use super::segment::{self, Content, Damage, HEADER_BYTES, Named, SegmentId};
 use crate::error::{Error, Kind};
 
 /// The files of a queue.
@@ -25,7 +25,7 @@ pub(crate) struct Store {
 /// One segment on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub(crate) place: Place,
+    pub(crate) id: SegmentId,
     /// Size of its file.
     pub(crate) file_bytes: u64,
     /// When it was written.
@@ -38,7 +38,7 @@ struct State {
     unread: VecDeque<Segment>,
     /// Files of all segments, quarantined ones included.
     used_bytes: u64,
-    quarantined: VecDeque<(Place, u64)>,
+    quarantined: VecDeque<(SegmentId, u64)>,
     /// Segments given to the reader that are still there.
     read: usize,
     /// The stream ended: no further segment comes.
@@ -59,7 +59,7 @@ impl Segment {
 
     /// The offset behind its last byte.
     pub(crate) fn end(&self) -> u64 {
-        self.place.offset.saturating_add(self.bytes())
+        self.id.offset.saturating_add(self.bytes())
     }
 }
 
@@ -77,12 +77,12 @@ impl Store {
         let mut state = State::default();
         for found in list(dir).map_err(failed)? {
             match found.named {
-                Named::Segment(place) => state.unread.push_back(Segment {
-                    place,
+                Named::Segment(id) => state.unread.push_back(Segment {
+                    id,
                     file_bytes: found.bytes,
                     since: found.since,
                 }),
-                Named::Quarantined(place) => state.quarantined.push_back((place, found.bytes)),
+                Named::Quarantined(id) => state.quarantined.push_back((id, found.bytes)),
                 Named::Temporary => {
                     let _ = fs::remove_file(&found.path);
                     continue;
@@ -101,9 +101,9 @@ impl Store {
     /// A number for a new stream: later than those of all segments.
     pub(crate) fn new_stream(&self) -> u64 {
         let state = self.lock();
-        let segments = state.unread.iter().map(|segment| segment.place);
-        let places = segments.chain(state.quarantined.iter().map(|(place, _)| *place));
-        let last = places.map(|place| place.stream).max();
+        let segments = state.unread.iter().map(|segment| segment.id);
+        let ids = segments.chain(state.quarantined.iter().map(|(id, _)| *id));
+        let last = ids.map(|id| id.stream).max();
         let since = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
@@ -114,7 +114,7 @@ impl Store {
     /// The streams of which there are segments.
     pub(crate) fn streams(&self) -> HashSet<u64> {
         let state = self.lock();
-        state.unread.iter().map(|s| s.place.stream).collect()
+        state.unread.iter().map(|s| s.id.stream).collect()
     }
 
     // === for the writer ===
@@ -124,13 +124,13 @@ impl Store {
         let mut state = self.lock();
         let wanted = HEADER_BYTES + bytes as u64;
         while state.used_bytes + wanted >= self.bytes_max {
-            let Some((place, file_bytes)) = state.quarantined.pop_front() else {
+            let Some((id, file_bytes)) = state.quarantined.pop_front() else {
                 break;
             };
-            let name = place.quarantined_name();
+            let name = id.quarantined_name();
             if fs::remove_file(self.dir.join(&name)).is_err() {
                 // It still takes its room.
-                state.quarantined.push_front((place, file_bytes));
+                state.quarantined.push_front((id, file_bytes));
                 break;
             }
             state.used_bytes -= file_bytes;
@@ -163,12 +163,12 @@ impl Store {
     }
 
     /// Writes a segment and gives it to the reader.
-    pub(crate) fn push(&self, place: Place, mid_line: bool, bytes: &[u8]) -> std::io::Result<()> {
-        let file_bytes = segment::write(&self.dir, place, mid_line, bytes)?;
+    pub(crate) fn push(&self, id: SegmentId, mid_line: bool, bytes: &[u8]) -> std::io::Result<()> {
+        let file_bytes = segment::write(&self.dir, id, mid_line, bytes)?;
         let mut state = self.lock();
         state.used_bytes += file_bytes;
         state.unread.push_back(Segment {
-            place,
+            id,
             file_bytes,
             since: Instant::now(),
         });
@@ -214,17 +214,17 @@ impl Store {
 
     /// Reads and checks a segment.
     pub(crate) fn load(&self, segment: &Segment) -> Result<Content, Damage> {
-        segment::read(&self.dir, segment.place)
+        segment::read(&self.dir, segment.id)
     }
 
     /// Deletes a segment that was read and is acked.
     pub(crate) fn remove(&self, segment: &Segment) {
-        let removed = fs::remove_file(self.dir.join(segment.place.name()));
+        let removed = fs::remove_file(self.dir.join(segment.id.name()));
         let mut state = self.lock();
         state.read -= 1;
         match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let name = segment.place.name();
+                let name = segment.id.name();
                 let message = format!(
                     "the acknowledged segment {name} cannot be deleted: {error}; the next start does it"
                 );
@@ -237,22 +237,22 @@ impl Store {
 
     /// Puts a segment that does not check aside.
     pub(crate) fn quarantine(&self, segment: &Segment) -> std::io::Result<()> {
-        let place = segment.place;
-        let (from, to) = (place.name(), place.quarantined_name());
+        let id = segment.id;
+        let (from, to) = (id.name(), id.quarantined_name());
         let renamed = fs::rename(self.dir.join(from), self.dir.join(to));
         let mut state = self.lock();
         state.read -= 1;
         if renamed.is_ok() {
-            state.quarantined.push_back((place, segment.file_bytes));
+            state.quarantined.push_back((id, segment.file_bytes));
         }
         self.changed.notify_all();
         renamed
     }
 
     /// Whether a segment that began here was put aside, so that it is known to be lost.
-    pub(crate) fn is_quarantined(&self, place: Place) -> bool {
+    pub(crate) fn is_quarantined(&self, id: SegmentId) -> bool {
         let state = self.lock();
-        state.quarantined.iter().any(|(known, _)| *known == place)
+        state.quarantined.iter().any(|(known, _)| *known == id)
     }
 
     /// What is wrong, reported once.
@@ -278,15 +278,15 @@ impl Store {
 
 /// A file of a queue's directory.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ListedFile {
     pub(crate) path: PathBuf,
     pub(crate) named: Named,
     pub(crate) bytes: u64,
     since: Instant,
 }
 
-/// The files of a queue, in the order of their places; others are left out.
-pub(crate) fn list(dir: &Path) -> std::io::Result<Vec<Found>> {
+/// The files of a queue, in the order of their ids; others are left out.
+pub(crate) fn list(dir: &Path) -> std::io::Result<Vec<ListedFile>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -298,7 +298,7 @@ pub(crate) fn list(dir: &Path) -> std::io::Result<Vec<Found>> {
         let Ok(meta) = entry.metadata() else { continue };
         let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
         let now = Instant::now();
-        found.push(Found {
+        found.push(ListedFile {
             path: entry.path(),
             named,
             bytes: meta.len(),

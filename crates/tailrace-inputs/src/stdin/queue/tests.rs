@@ -95,8 +95,8 @@ fn used(dir: &Path) -> u64 {
     files(dir).iter().map(size).sum()
 }
 
-fn place(stream: u64, offset: u64) -> Place {
-    Place { stream, offset }
+fn segment_id(stream: u64, offset: u64) -> SegmentId {
+    SegmentId { stream, offset }
 }
 
 fn entry(stream: u64, offset: u64, size: u64) -> Resume {
@@ -162,8 +162,8 @@ fn what_was_synced_and_not_acked_is_read_again_before_new_input() {
 #[test]
 fn a_segment_below_the_watermark_is_not_read_again() {
     let dir = tempfile::tempdir().unwrap();
-    segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), place(7, 2), false, b"b\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 2), false, b"b\n").unwrap();
     let resume = vec![entry(7, 2, 4), entry(5, 90, 100)];
     let mut rig = Rig::left(dir.path(), resume);
     rig.read_to_the_end();
@@ -178,7 +178,7 @@ fn a_segment_below_the_watermark_is_not_read_again() {
 fn a_start_within_a_segment_knows_whether_a_line_begins_there() {
     for (watermark, mid_line) in [(0, true), (2, true), (5, false)] {
         let dir = tempfile::tempdir().unwrap();
-        segment::write(dir.path(), place(7, 0), true, b"rest\nb\n").unwrap();
+        segment::write(dir.path(), segment_id(7, 0), true, b"rest\nb\n").unwrap();
         let mut rig = Rig::left(dir.path(), vec![entry(7, watermark, 7)]);
         rig.read_to_the_end();
         assert_eq!(rig.opened(), [(watermark, mid_line)]);
@@ -256,10 +256,10 @@ fn check_damage(damaged: &[u8]) {
     let parts: [&[u8]; 3] = [b"{\"n\":1}\n", b"{\"n\":2}\n{\"n\":3}\n", b"{\"n\":4}\n"];
     let mut offset = 0;
     for part in parts {
-        segment::write(dir.path(), place(7, offset), false, part).unwrap();
+        segment::write(dir.path(), segment_id(7, offset), false, part).unwrap();
         offset += part.len() as u64;
     }
-    fs::write(dir.path().join(place(7, 8).name()), damaged).unwrap();
+    fs::write(dir.path().join(segment_id(7, 8).name()), damaged).unwrap();
     let mut rig = Rig::left(dir.path(), Vec::new());
     rig.read_to_the_end();
     assert_eq!(rig.text(), "{\"n\":1}\n{\"n\":4}\n");
@@ -268,7 +268,7 @@ fn check_damage(damaged: &[u8]) {
     assert_eq!(rig.lost().len(), 1);
     assert_eq!(rig.opened(), [(0, false), (24, false)]);
     drop(rig);
-    assert_eq!(files(dir.path()), [place(7, 8).quarantined_name()]);
+    assert_eq!(files(dir.path()), [segment_id(7, 8).quarantined_name()]);
     let mut again = Rig::left(dir.path(), Vec::new());
     again.read_to_the_end();
     assert_eq!((again.text(), again.lost()), ("", Vec::new()));
@@ -277,8 +277,14 @@ fn check_damage(damaged: &[u8]) {
 #[test]
 fn a_segment_of_any_length_or_with_any_byte_flipped_is_put_aside() {
     let dir = tempfile::tempdir().unwrap();
-    segment::write(dir.path(), place(7, 8), false, b"{\"n\":2}\n{\"n\":3}\n").unwrap();
-    let whole = fs::read(dir.path().join(place(7, 8).name())).unwrap();
+    segment::write(
+        dir.path(),
+        segment_id(7, 8),
+        false,
+        b"{\"n\":2}\n{\"n\":3}\n",
+    )
+    .unwrap();
+    let whole = fs::read(dir.path().join(segment_id(7, 8).name())).unwrap();
     for len in 0..whole.len() {
         check_damage(&whole[..len]);
     }
@@ -292,8 +298,8 @@ fn a_segment_of_any_length_or_with_any_byte_flipped_is_put_aside() {
 #[test]
 fn a_segment_that_somebody_deleted_is_reported_as_lost() {
     let dir = tempfile::tempdir().unwrap();
-    segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), place(7, 12), true, b"rest\nb\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 12), true, b"rest\nb\n").unwrap();
     let mut rig = Rig::left(dir.path(), Vec::new());
     rig.read_to_the_end();
     assert_eq!(rig.lost(), [(10, LossReason::Vanished)]);
@@ -307,7 +313,11 @@ fn a_segment_that_somebody_deleted_is_reported_as_lost() {
 #[test]
 fn quarantined_segments_give_way_when_their_room_is_wanted() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join(place(7, 0).quarantined_name()), [0; 900]).unwrap();
+    fs::write(
+        dir.path().join(segment_id(7, 0).quarantined_name()),
+        [0; 900],
+    )
+    .unwrap();
     let (read, mut write) = stream();
     let mut rig = Rig::new(dir.path(), 1_000, Vec::new(), read);
     let line = format!("{}\n", "y".repeat(500));
@@ -322,13 +332,13 @@ fn quarantined_segments_give_way_when_their_room_is_wanted() {
 fn check_distinguishes_sound_damaged_and_quarantined_segments() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(check(&dir.path().join("absent")).unwrap(), []);
-    segment::write(dir.path(), place(7, 0), false, b"a\n").unwrap();
-    segment::write(dir.path(), place(7, 2), false, b"bc\n").unwrap();
-    let damaged = dir.path().join(place(7, 2).name());
+    segment::write(dir.path(), segment_id(7, 0), false, b"a\n").unwrap();
+    segment::write(dir.path(), segment_id(7, 2), false, b"bc\n").unwrap();
+    let damaged = dir.path().join(segment_id(7, 2).name());
     let mut bytes = fs::read(&damaged).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&damaged, bytes).unwrap();
-    fs::write(dir.path().join(place(7, 5).quarantined_name()), "").unwrap();
+    fs::write(dir.path().join(segment_id(7, 5).quarantined_name()), "").unwrap();
     fs::write(dir.path().join("segment.tmp"), "half").unwrap();
     let checked = check(dir.path()).unwrap();
     let states: Vec<_> = checked.iter().map(|s| (s.bytes, &s.state)).collect();

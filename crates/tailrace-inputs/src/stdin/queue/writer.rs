@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::segment::Place;
+use super::segment::SegmentId;
 use super::store::Store;
 use crate::file::watch::{Waker, Woken};
 use crate::identity::ends_in_line;
@@ -50,7 +50,7 @@ pub(crate) struct Held {
     /// When the first of them was read.
     since: Instant,
     /// Where the first of them stands.
-    place: Place,
+    id: SegmentId,
     /// The byte before the first one is not a newline.
     mid_line: bool,
     bytes_max: usize,
@@ -64,7 +64,7 @@ impl Held {
             bytes: Vec::new(),
             lines: 0,
             since: Instant::now(),
-            place: Place { stream, offset: 0 },
+            id: SegmentId { stream, offset: 0 },
             mid_line: false,
             bytes_max: SEGMENT_BYTES.max(record.saturating_add(READ_BYTES)),
         }
@@ -84,7 +84,7 @@ impl Held {
         self.mid_line = ends_in_line(&self.bytes[..bytes], self.mid_line);
         self.bytes.drain(..bytes);
         self.lines = self.lines.saturating_sub(bytes);
-        self.place.offset += bytes as u64;
+        self.id.offset += bytes as u64;
         self.since = Instant::now();
     }
 }
@@ -166,7 +166,7 @@ impl<R: Read + AsFd> Writer<R> {
     fn try_write(&mut self, bytes: usize) -> io::Result<()> {
         let held = &mut self.held;
         self.store
-            .push(held.place, held.mid_line, &held.bytes[..bytes])?;
+            .push(held.id, held.mid_line, &held.bytes[..bytes])?;
         held.written(bytes);
         self.reported_at = None;
         self.readers_waker.wake();

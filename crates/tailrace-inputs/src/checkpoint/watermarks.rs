@@ -7,9 +7,9 @@ use super::{Counts, Watermark};
 
 /// The watermarks of one file, by name of the output, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks(Box<[u8]>);
+pub(super) struct Watermarks(Box<[u8]>);
 
-impl Marks {
+impl Watermarks {
     /// Each output with its watermark.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Watermark)> {
         let mut rest = &*self.0;
@@ -38,7 +38,7 @@ impl Marks {
     }
 }
 
-impl<'a> FromIterator<(&'a str, Watermark)> for Marks {
+impl<'a> FromIterator<(&'a str, Watermark)> for Watermarks {
     /// They are sorted, and no name comes twice.
     fn from_iter<I: IntoIterator<Item = (&'a str, Watermark)>>(marks: I) -> Self {
         let mut bytes = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(sets: Vec<(String, u64, u8, u64, u16)>) {
-            let (mut marks, mut model) = (Marks::default(), BTreeMap::new());
+            let (mut marks, mut model) = (Watermarks::default(), BTreeMap::new());
             for (name, offset, shift, filtered, dropped) in sets {
                 let counts = Counts {
                     delivered: u64::MAX >> (shift % 64),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_file_of_one_output_takes_sixteen_bytes() {
-        let mut marks = Marks::default();
+        let mut marks = Watermarks::default();
         assert_eq!((marks.get("otlp"), marks.iter().count()), (None, 0));
         let counts = Counts {
             delivered: 1,
