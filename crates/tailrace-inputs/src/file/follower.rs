@@ -479,12 +479,11 @@ impl Follower {
 
     /// Takes the sources whose files were closed because they have not grown for a while, where there are many sources.
     pub fn take_dormant(&mut self) -> Vec<SourceId> {
-        match self.by_source.len() > self.config.dormant_min {
-            true => std::mem::take(&mut self.dormant),
-            false => {
-                self.dormant.clear();
-                Vec::new()
-            }
+        if self.by_source.len() > self.config.dormant_min {
+            std::mem::take(&mut self.dormant)
+        } else {
+            self.dormant.clear();
+            Vec::new()
         }
     }
 

@@ -110,9 +110,10 @@ fn open_at(dir: impl AsFd, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd
 /// The same without `openat2`, following no link at all.
 fn open_step_by_step(dir: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let start = match path.has_root() {
-        true => rustix::fs::openat(CWD, "/", step, Mode::empty())?,
-        false => rustix::fs::openat(dir, ".", step, Mode::empty())?,
+    let start = if path.has_root() {
+        rustix::fs::openat(CWD, "/", step, Mode::empty())?
+    } else {
+        rustix::fs::openat(dir, ".", step, Mode::empty())?
     };
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let mut dir = start;
@@ -128,9 +129,10 @@ fn open_step_by_step(dir: impl AsFd, path: &Path, flags: OFlags) -> Result<Owned
 }
 
 fn regular(file: fs::File) -> io::Result<fs::File> {
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no regular file"))
     }
 }
 

@@ -566,10 +566,12 @@ impl File {
         if holds && (self.read_head.bytes as usize) < FINGERPRINT_BYTES_MAX {
             self.read_head = key.fingerprint(before(read_to, &head[..bytes]));
         }
-        Ok(match holds && (is_same || self.tail_holds(key)?) {
-            true => Slice::Bytes(0),
-            false if is_same => Slice::Replaced,
-            false => Slice::Cut,
+        Ok(if holds && (is_same || self.tail_holds(key)?) {
+            Slice::Bytes(0)
+        } else if is_same {
+            Slice::Replaced
+        } else {
+            Slice::Cut
         })
     }
 

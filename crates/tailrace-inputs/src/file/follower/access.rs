@@ -54,9 +54,10 @@ pub fn denied(config: &FileConfig) -> Result<Vec<Denied>, Error> {
 
 /// What is wrong with a path that may not be read, and how to mend it.
 pub(super) fn what_to_do(path: &Path, error: &io::Error) -> String {
-    let (what, mode) = match path.is_dir() {
-        true => ("listed", "r and x"),
-        false => ("read", "r"),
+    let (what, mode) = if path.is_dir() {
+        ("listed", "r and x")
+    } else {
+        ("read", "r")
     };
     format!(
         "cannot be {what}: {error}; run the agent as a user or group that has {mode} there, or give it the capability \

@@ -58,9 +58,12 @@ impl CompressedCopy {
 
     fn open(&mut self, roots: &Roots) -> io::Result<Arc<fs::File>> {
         let is_known = self.is_known;
-        self.file.open(|path| match is_known {
-            true => roots.open_moved(path),
-            false => roots.open_beneath(path),
+        self.file.open(|path| {
+            if is_known {
+                roots.open_moved(path)
+            } else {
+                roots.open_beneath(path)
+            }
         })
     }
 }
@@ -373,9 +376,10 @@ impl File {
 /// Whether there is a compressed file of its last name that says that it holds more than was read.
 fn has_grown_copy(file: &File, roots: &Roots) -> bool {
     let copy = gzip::compressed_name(&file.path);
-    let opened = match file.listed {
-        true => roots.open_moved(&copy),
-        false => roots.open_beneath(&copy),
+    let opened = if file.listed {
+        roots.open_moved(&copy)
+    } else {
+        roots.open_beneath(&copy)
     };
     let size = opened.and_then(|file| Sketch::of(&Arc::new(file)));
     let read = file.offset & u64::from(u32::MAX);

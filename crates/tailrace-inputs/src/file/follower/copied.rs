@@ -51,9 +51,10 @@ impl Follower {
         copies.retain(|copy| copy.made() >= since);
         let mut unopened = self.unopened_in(dir);
         copies.sort_by_key(|copy| (copy.made(), copy.path().to_owned()));
-        let mut known = match copies.is_empty() {
-            true => Vec::new(),
-            false => self.known_in(dir),
+        let mut known = if copies.is_empty() {
+            Vec::new()
+        } else {
+            self.known_in(dir)
         };
         let mut found = Vec::new();
         for mut copy in copies {

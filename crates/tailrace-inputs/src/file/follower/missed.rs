@@ -39,8 +39,8 @@ pub(super) struct Missed {
 /// What was missed in one directory.
 #[derive(Default)]
 struct Unseen {
-    /// Names that appeared, led nowhere when looked at, and were deleted; and the place of the file in the order of those
-    /// that had its path.
+    /// Names that appeared, led nowhere when looked at, and were deleted; each with the time at which its file is assumed
+    /// to have been created.
     names: Vec<(PathBuf, u64)>,
     /// Known files that went meanwhile: names may have been theirs.
     gone: usize,
@@ -71,8 +71,8 @@ impl Missed {
         self.ahead.retain(|_, (_, seen)| *seen + 2 >= number);
     }
 
-    /// A file of the input went from a directory that was not known by its name. `unseen` is that name and the file's
-    /// place, if it was never seen to lead to a file.
+    /// A file of the input went from a directory that was not known by its name. `unseen` is that name and
+    /// when its file was created, as is assumed, if it was never seen to lead to a file.
     pub(super) fn note(&mut self, dir: &Path, unseen: Option<(&Path, u64)>) {
         let missed = self.dirs.entry(dir.to_owned()).or_default();
         let unseen = unseen.map(|(path, assumed_at)| (path.to_owned(), assumed_at));

@@ -680,9 +680,10 @@ impl Follower {
 
 /// From the beginning of a rescan that took so long to the next.
 fn rescan_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Duration {
-    let (share, interval) = match is_polling {
-        true => (20, scan_interval.min(POLL_INTERVAL)),
-        false => (1000, scan_interval),
+    let (share, interval) = if is_polling {
+        (20, scan_interval.min(POLL_INTERVAL))
+    } else {
+        (1000, scan_interval)
     };
     (cost * share).min(RESCAN_PAUSE_MAX).max(interval)
 }

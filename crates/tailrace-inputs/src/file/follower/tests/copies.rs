@@ -197,9 +197,10 @@ fn a_copy_outside_the_roots_is_not_read_whatever_leads_to_it() {
             fs::create_dir(at(sub)).unwrap();
         }
         append(&at("secret/a.log"), b"secret\n");
-        match is_dir {
-            true => symlink(at("secret"), at("logs/dir")).unwrap(),
-            false => symlink(at("secret/a.log"), at("logs/a.log")).unwrap(),
+        if is_dir {
+            symlink(at("secret"), at("logs/dir")).unwrap()
+        } else {
+            symlink(at("secret/a.log"), at("logs/a.log")).unwrap()
         }
         let mut rig = Rig::with(&[], |_, config| {
             config.include = ["logs/*/*.log", "logs/*.log", "logs/*.log.*"]
