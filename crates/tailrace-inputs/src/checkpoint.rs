@@ -36,7 +36,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::follower::{Gone, Resume};
-use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
+use crate::identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
 use watermarks::Watermarks;
 
 const NAME: &str = "checkpoint.json";
@@ -141,24 +141,6 @@ pub struct FileState {
     rests: Box<[Rest]>,
 }
 
-/// The part of a file's identity that never changes within a generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileKey {
-    device: u64,
-    inode: u64,
-    generation: u32,
-}
-
-impl FileKey {
-    fn new(id: FileId, generation: u32) -> Self {
-        Self {
-            device: id.device,
-            inode: id.inode,
-            generation,
-        }
-    }
-}
-
 /// Why a watermark was not taken: it lies below the one that is known, which stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("watermark {offset} is below {known}, which is already acknowledged")]
@@ -226,7 +208,7 @@ impl PipelineState {
         size: u64,
         watermark: Watermark,
     ) -> Result<(), Backwards> {
-        let key = FileKey::new(id, generation);
+        let key = id.key(generation);
         let known = self.files.get(&key).and_then(|file| file.output(output));
         if let Some(known) = known
             && watermark.offset < known.offset
@@ -264,7 +246,7 @@ impl PipelineState {
 
     /// Notes which records end in a file, above a watermark, that began in the one before it.
     pub fn set_rests(&mut self, id: FileId, generation: u32, rests: &[Rest]) {
-        let key = FileKey::new(id, generation);
+        let key = id.key(generation);
         if let Some(file) = self.files.get_mut(&key)
             && *file.rests != *rests
         {
@@ -276,13 +258,13 @@ impl PipelineState {
     /// The watermark of an output in a file.
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
-        let file = self.files.get(&FileKey::new(id, generation))?;
+        let file = self.files.get(&id.key(generation))?;
         file.output(output)
     }
 
     /// Drops a file that is gone and acked, or lost. Its counts stay in the totals.
     pub fn remove(&mut self, id: FileId, generation: u32) {
-        let key = FileKey::new(id, generation);
+        let key = id.key(generation);
         let file = self.files.remove(&key);
         // It may have come and gone since the state was last written.
         if self.gone.push(id) || file.is_some() {

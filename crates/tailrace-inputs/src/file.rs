@@ -6,7 +6,6 @@ pub(crate) mod follower;
 mod growth;
 mod gzip;
 mod lag;
-pub(crate) mod meta;
 mod pace;
 mod pattern;
 pub(crate) mod reread;

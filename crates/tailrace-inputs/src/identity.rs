@@ -14,11 +14,8 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
-
-use crate::file::meta::Meta;
 
 /// How many bytes at most a fingerprint covers.
 pub(crate) const FINGERPRINT_BYTES_MAX: usize = 1024;
@@ -54,14 +51,14 @@ impl FileId {
         changed: 0,
     };
 
-    /// Whether a path leads to the inode of this file, and it is still the same file.
+    /// The key of one content of this file.
     #[must_use]
-    pub fn is_at(&self, path: &Path) -> bool {
-        Meta::of_target(path).is_ok_and(|meta| {
-            let is_known =
-                self.created_at == 0 || meta.created_at == 0 || self.created_at == meta.created_at;
-            meta.inode == Inode::from(*self) && is_known
-        })
+    pub const fn key(&self, generation: u32) -> FileKey {
+        FileKey {
+            device: self.device,
+            inode: self.inode,
+            generation,
+        }
     }
 
     /// What identifies a record of this file for ever: the same whenever and however often it is read. `end` is the
@@ -85,6 +82,18 @@ impl FileId {
         }
         xxh3_128(&key).max(1)
     }
+}
+
+/// The part of a file's identity that never changes as long as its content goes on: no two contents that a checkpoint
+/// holds at a time have the same one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileKey {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// How many earlier contents this device and inode had since it is known.
+    pub generation: u32,
 }
 
 /// A keyed hash of the first `bytes` of a file.

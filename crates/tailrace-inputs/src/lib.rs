@@ -25,6 +25,7 @@ mod data_dir;
 mod error;
 mod event;
 mod identity;
+mod meta;
 
 pub mod checkpoint;
 
@@ -38,7 +39,7 @@ pub use file::follower::{
 };
 pub use file::reread::Reread;
 pub use file::watch::Waker;
-pub use identity::{FileId, Fingerprint, FingerprintKey, Tail};
+pub use identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
 pub use input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Pods};
 pub use kubernetes::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
 pub use stdin::queue::{

@@ -105,8 +105,7 @@ fn every_version_is_read_by_every_build() {
     assert_eq!(wire::apply(line, &base.checksum, &mut changed), Ok(true));
     assert_eq!(changed, sample_changed());
     let mut written = sample_changed();
-    written.pipelines.get_mut("web").unwrap().changed =
-        [FileKey::new(id(1), 0), FileKey::new(id(2), 3)].into();
+    written.pipelines.get_mut("web").unwrap().changed = [id(1).key(0), id(2).key(3)].into();
     let mut added = Vec::new();
     let addition = wire::Addition::of(&written, &base.checksum);
     assert_eq!(addition.write(&mut added).unwrap(), line.len() as u64);

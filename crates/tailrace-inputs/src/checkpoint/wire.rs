@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Checkpoint, Counts, FileKey, FileState, PipelineState, Rest, Watermark, path_text};
-use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
+use super::{Checkpoint, Counts, FileState, PipelineState, Rest, Watermark, path_text};
+use crate::identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
 
 const VERSION: u32 = 2;
 

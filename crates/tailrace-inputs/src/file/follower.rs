@@ -47,13 +47,13 @@ use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
 use crate::file::discover::{Discovery, Found};
-use crate::file::meta::Meta;
 use crate::file::pattern::Patterns;
 use crate::file::reread::Reread;
 use crate::file::roots::Roots;
 use crate::file::tracked::{File, Open};
 use crate::file::watch::{Changes, Waker, Watcher, Woken};
 use crate::identity::{FileId, FingerprintKey, Inode};
+use crate::meta::Meta;
 use crate::options::StartAt;
 pub use access::{Denied, denied};
 pub(crate) use compressed_copy::CompressedCopy;
@@ -237,7 +237,7 @@ pub struct Follower {
     /// Paths that were found to lead to another file, and when the earlier one was made: a rescan looks for
     /// what it missed in between. Where only rescans see what changes, also paths that are new, and when the rescan
     /// before began.
-    rotated: Vec<order::Known>,
+    rotated: Vec<order::KnownPath>,
     /// When the last rescan began, in nanoseconds since the Unix epoch.
     rescanned_at: u64,
     /// When the first one did.

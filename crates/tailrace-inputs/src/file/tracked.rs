@@ -26,13 +26,13 @@ use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
 use crate::file::follower::CompressedCopy;
 use crate::file::growth::Growth;
-use crate::file::meta::Meta;
 use crate::file::pace::{Moment, Pace};
 use crate::file::roots::{Opened, Roots};
 use crate::identity::{
     FINGERPRINT_BYTES_MAX, FileId, Fingerprint, FingerprintKey, Inode, TAIL_BYTES_MAX, Tail,
     ends_in_line, read_full_at, read_head,
 };
+use crate::meta::Meta;
 
 /// A file that is being followed: one inode, its current generation.
 #[derive(Debug)]
@@ -380,9 +380,7 @@ impl File {
 
     /// Whether this is of the same file, and not of another one that has its inode now.
     pub(crate) fn is(&self, meta: &Meta) -> bool {
-        let is_other =
-            self.created_at != 0 && meta.created_at != 0 && meta.created_at != self.created_at;
-        meta.inode == self.inode && !is_other
+        meta.is_of(self.inode, self.created_at)
     }
 
     /// The size now, of the open file.

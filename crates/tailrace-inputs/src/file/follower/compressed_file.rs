@@ -13,8 +13,8 @@ use std::sync::Arc;
 use super::names::find_inode;
 use crate::event::SourceId;
 use crate::file::gzip;
-use crate::file::meta::Meta;
 use crate::identity::Inode;
+use crate::meta::Meta;
 
 /// How often a directory is listed at most while its names change.
 const LISTINGS_MAX: usize = 16;
@@ -24,7 +24,12 @@ const TRIES_MAX: usize = 16;
 const OWNED_MAX: usize = 8192;
 
 /// What a rename does not change.
-pub(super) type CopyId = (Inode, u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CopyId {
+    pub(super) inode: Inode,
+    /// When it was made, in nanoseconds since the Unix epoch.
+    pub(super) made: u64,
+}
 
 /// A compressed file.
 #[derive(Clone, Debug)]
@@ -56,12 +61,12 @@ impl CompressedFile {
     }
 
     pub(super) fn inode(&self) -> Inode {
-        self.id.0
+        self.id.inode
     }
 
     /// When it was made, in nanoseconds since the Unix epoch.
     pub(super) fn made(&self) -> u64 {
-        self.id.1
+        self.id.made
     }
 
     /// Opens it by `open`, under the name that it has now. `NotFound` if it is no longer in its directory.
@@ -72,7 +77,7 @@ impl CompressedFile {
         if let Some((file, _)) = &self.held {
             return Ok(Arc::clone(file));
         }
-        let (inode, made) = self.id;
+        let CopyId { inode, made } = self.id;
         for _ in 0..TRIES_MAX {
             match open(&self.path) {
                 Ok(file) => {
@@ -120,7 +125,10 @@ fn id(meta: &Meta) -> CopyId {
     } else {
         meta.created_at
     };
-    (meta.inode, made)
+    CopyId {
+        inode: meta.inode,
+        made,
+    }
 }
 
 /// The compressed files of a directory of which `wants` says so by name. A file that is renamed while the directory is
@@ -160,7 +168,7 @@ impl Owned {
     /// `number` is that of the file ([`File::number`](crate::file::tracked::File)); those made before `since` may be forgotten.
     pub(super) fn add(&mut self, copy: CopyId, number: SourceId, since: u64) {
         if self.0.len() >= OWNED_MAX {
-            self.0.retain(|known, _| known.1 >= since);
+            self.0.retain(|known, _| known.made >= since);
         }
         self.0.insert(copy, number);
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Follower, Resume};
-use crate::file::meta::Meta;
 use crate::file::tracked::File;
 use crate::identity::Inode;
+use crate::meta::Meta;
 
 /// Open files by inode, shared by the followers that may go on with them; closed with the last of these.
 #[derive(Clone, Debug, Default)]
@@ -42,9 +42,9 @@ impl HandedOver {
     /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.
     fn take(&self, inode: Inode, created_at: u64) -> Option<fs::File> {
         let mut handles = self.lock();
-        let found = created_at_of(&handles.get(&inode)?.file);
-        let is_other = found != created_at && found != 0 && created_at != 0;
-        let handle = (!is_other).then(|| handles.remove(&inode)).flatten();
+        let is_it = Meta::of_file(&handles.get(&inode)?.file)
+            .map_or(true, |meta| meta.is_of(inode, created_at));
+        let handle = is_it.then(|| handles.remove(&inode)).flatten();
         handle.map(|handle| handle.file)
     }
 

@@ -135,7 +135,9 @@ impl Follower {
         let copies =
             homes.flat_map(|dir| compressed_file::list(dir, |path| self.may_be_copy(path)));
         let copies = copies.map(|copy| copy.id());
-        copies.filter(|copy| copy.1 >= self.missed.begin).collect()
+        copies
+            .filter(|copy| copy.made >= self.missed.begin)
+            .collect()
     }
 
     /// They are not its affair, but for those that it reads.

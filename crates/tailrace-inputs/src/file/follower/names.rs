@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::order::KnownPath;
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
 use crate::event::{FileEvent, LossReason};
 use crate::file::discover::Found;
 use crate::file::gzip;
-use crate::file::meta::Meta;
 use crate::file::tracked::{File, is_absent};
 use crate::file::watch::{ChangeKind, Changes};
 use crate::identity::Inode;
+use crate::meta::Meta;
 
 /// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
 const CLOCK_TICK_NS: u64 = 20_000_000;
@@ -133,7 +134,7 @@ impl Follower {
         self.unannounced_since = 0;
         let rotated = std::mem::take(&mut self.rotated);
         self.find_rotated(&rotated);
-        for (path, _) in &rotated {
+        for KnownPath { path, .. } in &rotated {
             if let Some(dir) = path.parent().filter(|_| self.is_polling()) {
                 self.missed.note(dir, None);
             }
@@ -240,12 +241,18 @@ impl Follower {
             Some(&known) if known == slot => return,
             Some(&known) => {
                 if let Some(file) = &self.files[known as usize] {
-                    self.rotated.push((path.to_owned(), file.created_at));
+                    self.rotated.push(KnownPath {
+                        path: path.to_owned(),
+                        created_at: file.created_at,
+                    });
                 }
                 self.detach(path);
             }
             None if self.unannounced_since > 0 => {
-                self.rotated.push((path.to_owned(), self.unannounced_since));
+                self.rotated.push(KnownPath {
+                    path: path.to_owned(),
+                    created_at: self.unannounced_since,
+                });
             }
             None => {}
         }
@@ -702,11 +709,9 @@ pub(super) fn find_inode(dir: &Path, inode: Inode, created_at: u64) -> Option<Pa
         for entry in fs::read_dir(dir).ok()?.flatten() {
             if entry.ino() == inode.inode {
                 let path = entry.path();
-                let found = Meta::of_name(&path).ok().filter(|meta| {
-                    let is_other =
-                        created_at != 0 && meta.created_at != 0 && meta.created_at != created_at;
-                    meta.is_file() && meta.inode == inode && !is_other
-                });
+                let found = Meta::of_name(&path)
+                    .ok()
+                    .filter(|meta| meta.is_file() && meta.is_of(inode, created_at));
                 if found.is_some() {
                     return Some(path);
                 }

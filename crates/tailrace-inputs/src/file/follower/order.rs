@@ -14,18 +14,26 @@ use std::sync::Arc;
 use super::Follower;
 use crate::event::SourceId;
 use crate::file::gzip;
-use crate::file::meta::Meta;
 use crate::file::tracked::File;
 use crate::identity::Inode;
+use crate::meta::Meta;
 
-/// A file of one path, in the order of age: birth time, whether it was found under the path itself, number, slot.
-/// A birth time is no finer than the kernel's tick, and what was rotated away is the older one.
-type Entry = (u64, bool, SourceId, u32);
+/// A file of one path. They sort by age: a birth time is no finer than the kernel's tick, and of two with the same one, that
+/// which was rotated away is the older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ChainedFile {
+    pub(super) created_at: u64,
+    /// Whether it was found under the path itself.
+    is_current: bool,
+    /// [`File::number`].
+    number: SourceId,
+    slot: u32,
+}
 
 /// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
 pub(super) enum RotationChain {
-    One(Entry),
-    Many(Vec<Entry>),
+    One(ChainedFile),
+    Many(Vec<ChainedFile>),
 }
 
 impl Default for RotationChain {
@@ -35,9 +43,9 @@ impl Default for RotationChain {
 }
 
 impl Deref for RotationChain {
-    type Target = [Entry];
+    type Target = [ChainedFile];
 
-    fn deref(&self) -> &[Entry] {
+    fn deref(&self) -> &[ChainedFile] {
         match self {
             Self::One(entry) => std::slice::from_ref(entry),
             Self::Many(entries) => entries,
@@ -46,7 +54,7 @@ impl Deref for RotationChain {
 }
 
 impl RotationChain {
-    fn insert(&mut self, at: usize, entry: Entry) {
+    fn insert(&mut self, at: usize, entry: ChainedFile) {
         *self = match std::mem::take(self) {
             Self::One(one) => {
                 let mut entries = vec![one];
@@ -63,15 +71,18 @@ impl RotationChain {
 
     fn remove(&mut self, slot: u32) {
         match self {
-            Self::One(entry) if entry.3 == slot => *self = Self::default(),
+            Self::One(entry) if entry.slot == slot => *self = Self::default(),
             Self::One(_) => {}
-            Self::Many(entries) => entries.retain(|known| known.3 != slot),
+            Self::Many(entries) => entries.retain(|known| known.slot != slot),
         }
     }
 }
 
-/// What was known of a path: when a file was made that had it.
-pub(super) type Known = (PathBuf, u64);
+/// A path of the input, and when a file was created that had it.
+pub(super) struct KnownPath {
+    pub(super) path: PathBuf,
+    pub(super) created_at: u64,
+}
 
 impl Follower {
     /// A new file joins those that had its path before; each of them is looked at once more.
@@ -80,7 +91,12 @@ impl Follower {
             return;
         };
         let is_current = file.origin == file.path;
-        let entry = (file.created_at, is_current, file.number, slot);
+        let entry = ChainedFile {
+            created_at: file.created_at,
+            is_current,
+            number: file.number,
+            slot,
+        };
         let chain = self
             .rotation_chains
             .entry(Arc::clone(&file.origin))
@@ -90,7 +106,7 @@ impl Follower {
         // A file that is found late is waited for as well.
         let awaited = if at + 1 == chain.len() { at } else { at + 1 };
         let older = chain[..awaited].to_vec();
-        for (_, _, _, older) in older {
+        for ChainedFile { slot: older, .. } in older {
             if let Some(file) = &mut self.files[older as usize]
                 && (file.is_open() || file.queued || file.unread() > 0)
             {
@@ -98,6 +114,12 @@ impl Follower {
                 self.mark_ready(older);
             }
         }
+    }
+
+    /// The files of a path, in order.
+    pub(super) fn chain_of(&self, origin: &Path) -> &[ChainedFile] {
+        let chain = self.rotation_chains.get(origin);
+        chain.map_or(&[], |chain| chain)
     }
 
     /// Whether a file of which nothing was read has to wait for an older one.
@@ -108,14 +130,10 @@ impl Follower {
         if file.chunked {
             return false;
         }
-        let older = self
-            .rotation_chains
-            .get(&file.origin)
-            .into_iter()
-            .flat_map(|known| known.iter());
-        let mut older = older.take_while(|known| known.3 != slot);
+        let older = self.chain_of(&file.origin).iter();
+        let mut older = older.take_while(|known| known.slot != slot);
         older.any(|known| {
-            let known = &self.files[known.3 as usize];
+            let known = &self.files[known.slot as usize];
             known.as_ref().is_some_and(|file| file.awaited)
         })
     }
@@ -124,19 +142,13 @@ impl Follower {
     /// that is read again from the end of that file ended in this one.
     pub(super) fn find_read_ahead(&mut self) {
         for entry in std::mem::take(&mut self.read_and_gone) {
-            let before = self
-                .rotation_chains
-                .get(self.origin_of(&entry.path).as_path());
-            let mut before = before
-                .into_iter()
-                .flat_map(|known| known.iter())
-                .map(|known| (known.0, known.3));
-            let is_behind = |slot| {
-                let file = self.files[slot as usize].as_ref();
+            let is_behind = |known: &ChainedFile| {
+                let file = self.files[known.slot as usize].as_ref();
                 file.is_some_and(|file| file.unread() > 0 || file.copy.is_some())
             };
-            let is_ahead = before
-                .any(|(created_at, slot)| created_at < entry.id.created_at && is_behind(slot));
+            let mut chain = self.chain_of(&self.origin_of(&entry.path)).iter();
+            let is_ahead =
+                chain.any(|known| known.created_at < entry.id.created_at && is_behind(known));
             if !is_ahead || !self.resume_from_copy(&entry, true) {
                 self.forgotten(&entry);
             }
@@ -144,7 +156,7 @@ impl Follower {
         }
         let mut ahead_files = Vec::new();
         for chain in self.rotation_chains.values() {
-            let files = chain.iter().map(|known| known.3);
+            let files = chain.iter().map(|known| known.slot);
             let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
             let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
             let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
@@ -162,9 +174,9 @@ impl Follower {
     /// A file gives its first bytes: what had its path before it, and now may end.
     pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
         let file = self.files[slot as usize].as_ref()?;
-        let chain = self.rotation_chains.get(&file.origin)?;
-        let older = chain.iter().take_while(|known| known.3 != slot);
-        let older: Vec<u32> = older.map(|known| known.3).collect();
+        let chain = self.chain_of(&file.origin);
+        let older = chain.iter().take_while(|known| known.slot != slot);
+        let older: Vec<u32> = older.map(|known| known.slot).collect();
         let mut earlier = None;
         for older in older {
             if let Some(file) = &self.files[older as usize]
@@ -184,13 +196,9 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        let chain = self
-            .rotation_chains
-            .get(&file.origin)
-            .into_iter()
-            .flat_map(|known| known.iter());
-        let younger = chain.skip_while(|known| known.3 != slot).skip(1);
-        let mut younger = younger.filter_map(|known| self.files[known.3 as usize].as_ref());
+        let chain = self.chain_of(&file.origin).iter();
+        let younger = chain.skip_while(|known| known.slot != slot).skip(1);
+        let mut younger = younger.filter_map(|known| self.files[known.slot as usize].as_ref());
         let is_there = younger.next().is_some_and(|file| !file.chunked);
         is_there && younger.all(|file| !file.chunked)
     }
@@ -201,11 +209,7 @@ impl Follower {
         let file = self.files[slot as usize]
             .as_ref()
             .filter(|file| !file.is_reported)?;
-        let older = self
-            .rotation_chains
-            .get(&file.origin)?
-            .iter()
-            .map(|known| known.3);
+        let older = self.chain_of(&file.origin).iter().map(|known| known.slot);
         let mut older = older.take_while(|known| *known != slot);
         older.find(|known| {
             let known = self.files[*known as usize].as_ref();
@@ -221,15 +225,12 @@ impl Follower {
         if !std::mem::take(&mut file.awaited) {
             return;
         }
-        let chain = self
-            .rotation_chains
-            .get(&file.origin)
-            .into_iter()
-            .flat_map(|known| known.iter());
+        let chain = self.rotation_chains.get(&file.origin);
+        let chain = chain.into_iter().flat_map(|chain| chain.iter());
         let younger: Vec<u32> = chain
-            .skip_while(|known| known.3 != slot)
+            .skip_while(|known| known.slot != slot)
             .skip(1)
-            .map(|known| known.3)
+            .map(|known| known.slot)
             .collect();
         for younger in younger {
             self.mark_ready(younger);
@@ -254,7 +255,7 @@ impl Follower {
     /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
     /// known to have had the path, or when the path was last looked for. Where the filesystem does not record when
     /// a file was made, nothing can be known of them. Each directory is listed once.
-    pub(super) fn find_rotated(&mut self, paths: &[Known]) {
+    pub(super) fn find_rotated(&mut self, paths: &[KnownPath]) {
         let paths = youngest(paths);
         let dirs: BTreeSet<&Path> = paths.keys().filter_map(|path| path.parent()).collect();
         let mut rotated = Vec::new();
@@ -284,11 +285,14 @@ impl Follower {
 
     /// Paths of the input that lead to another file than those that an earlier run knew: what was there in
     /// between is looked for.
-    pub(super) fn find_between(&mut self, known: &[Known]) {
-        let mut others: Vec<Known> = Vec::new();
+    pub(super) fn find_between(&mut self, known: &[KnownPath]) {
+        let mut others: Vec<KnownPath> = Vec::new();
         for (path, youngest) in youngest(known) {
             if !self.is_known(path, youngest) {
-                others.push((path.to_owned(), youngest));
+                others.push(KnownPath {
+                    path: path.to_owned(),
+                    created_at: youngest,
+                });
             }
         }
         self.find_rotated(&others);
@@ -350,9 +354,9 @@ impl Follower {
 }
 
 /// When the youngest file was made that is known to have had a path.
-pub(super) fn youngest(known: &[Known]) -> HashMap<&Path, u64> {
+pub(super) fn youngest(known: &[KnownPath]) -> HashMap<&Path, u64> {
     let mut youngest: HashMap<&Path, u64> = HashMap::new();
-    for (path, created_at) in known {
+    for KnownPath { path, created_at } in known {
         let known = youngest.entry(path).or_default();
         *known = (*known).max(*created_at);
     }

@@ -10,12 +10,12 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::order::Known;
+use super::order::KnownPath;
 use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
-use crate::file::meta::Meta;
 use crate::file::tracked::File;
 use crate::identity::Inode;
+use crate::meta::Meta;
 
 /// Resume entries that no file has claimed: of very many files they are much of what a start needs, so they stay where
 /// they are.
@@ -29,7 +29,7 @@ pub(super) struct Unclaimed {
 
 impl Unclaimed {
     pub(super) fn new(mut entries: Vec<Resume>) -> Self {
-        entries.sort_by_key(|entry| (Inode::from(entry.id), entry.generation));
+        entries.sort_by_key(|entry| entry.id.key(entry.generation));
         let is_taken = vec![false; entries.len()];
         Self { entries, is_taken }
     }
@@ -82,7 +82,7 @@ impl Unclaimed {
 
 impl Follower {
     /// The paths of the input that belong to files which are not where they were.
-    pub(super) fn origins(&self, known: &[Resume]) -> Vec<Known> {
+    pub(super) fn origins(&self, known: &[Resume]) -> Vec<KnownPath> {
         let moved = known.iter().filter(|entry| {
             let now = self
                 .by_path
@@ -91,7 +91,10 @@ impl Follower {
             let known = (Inode::from(entry.id), entry.id.created_at);
             now.is_none_or(|file| (file.inode, file.created_at) != known)
         });
-        let origin = |entry: &Resume| (self.origin_of(&entry.path), entry.id.created_at);
+        let origin = |entry: &Resume| KnownPath {
+            path: self.origin_of(&entry.path),
+            created_at: entry.id.created_at,
+        };
         moved.map(origin).collect()
     }
 
@@ -159,12 +162,8 @@ impl Follower {
                 .flatten()
                 .find(|path| {
                     // Another file may have the inode now. One that is ours was found by its name.
-                    Meta::of_target(path).is_ok_and(|meta| {
-                        let is_other =
-                            meta.created_at != entry.id.created_at && meta.created_at != 0;
-                        let is_known = entry.id.created_at == 0 || !is_other;
-                        meta.is_file() && meta.inode == inode && is_known
-                    })
+                    Meta::of_target(path)
+                        .is_ok_and(|meta| meta.is_file() && meta.is_of(inode, entry.id.created_at))
                 });
             if let Some(path) = path {
                 // It may be another file's inode by now, which is left out: a compressed one.

@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use super::{FileConfig, Follower, Resume};
 use crate::event::{FileEvent, LossReason, SourceId};
-use crate::identity::{FileId, FingerprintKey};
+use crate::identity::{FileId, FileKey, FingerprintKey};
 
 const BUFFER_BYTES: usize = 1024 * 1024;
 
@@ -42,21 +42,18 @@ struct Content {
     finished: bool,
 }
 
-/// Device, inode, generation.
-type Key = (u64, u64, u32);
-
 struct Rig {
     dir: TempDir,
     follower: Follower,
     config: FileConfig,
-    live: BTreeMap<Key, Content>,
+    live: BTreeMap<FileKey, Content>,
     archive: Vec<Content>,
-    keys: BTreeMap<SourceId, Key>,
+    keys: BTreeMap<SourceId, FileKey>,
     ids: BTreeMap<SourceId, FileId>,
     /// When the file was made that was reported under a key and may still be referred to.
-    created_at: BTreeMap<Key, u64>,
+    created_at: BTreeMap<FileKey, u64>,
     /// Those of which a source has ended and is not acked.
-    unacked: BTreeSet<Key>,
+    unacked: BTreeSet<FileKey>,
     lost_unopened: u64,
     log: Vec<FileEvent>,
 }
@@ -127,9 +124,7 @@ impl Rig {
             }
         }
         let files = self.follower.sources();
-        let mut keys: Vec<Key> = files
-            .map(|file| (file.id.device, file.id.inode, file.generation))
-            .collect();
+        let mut keys: Vec<FileKey> = files.map(|file| file.id.key(file.generation)).collect();
         keys.sort_unstable();
         let two = keys.windows(2).find(|keys| keys[0] == keys[1]);
         assert_eq!(two, None, "two files of one key: {:#?}", self.log);
@@ -173,7 +168,7 @@ impl Rig {
     fn kill(&mut self, lag: usize) -> Vec<Resume> {
         let mut resume = self.resume_entries();
         for entry in &mut resume {
-            let key = (entry.id.device, entry.id.inode, entry.generation);
+            let key = entry.id.key(entry.generation);
             let content = self.live.get_mut(&key).unwrap();
             entry.size = entry.size.max(entry.offset);
             let kept = content.bytes.len().saturating_sub(lag);
@@ -204,10 +199,10 @@ impl Rig {
 
     /// What a checkpoint would hold if every byte read were acked.
     fn resume_entries(&self) -> Vec<Resume> {
-        let ids: BTreeMap<Key, FileId> = self
+        let ids: BTreeMap<FileKey, FileId> = self
             .follower
             .sources()
-            .map(|s| ((s.id.device, s.id.inode, s.generation), s.id))
+            .map(|s| (s.id.key(s.generation), s.id))
             .collect();
         self.live
             .iter()
@@ -215,7 +210,7 @@ impl Rig {
                 id: *ids
                     .get(key)
                     .unwrap_or_else(|| panic!("{key:?} {content:?} is followed by nobody")),
-                generation: key.2,
+                generation: key.generation,
                 path: content.path.as_path().into(),
                 offset: content.begin + content.bytes.len() as u64,
                 size: content.size,
@@ -277,7 +272,7 @@ impl Rig {
                 // Of a file that was never opened: it is forgotten next.
                 FileEvent::Lost { bytes, .. } => self.lost_unopened = *bytes,
                 FileEvent::Forgotten { id, generation, .. } => {
-                    let key = (id.device, id.inode, *generation);
+                    let key = id.key(*generation);
                     let mut content = self.live.remove(&key).unwrap();
                     content.lost += std::mem::take(&mut self.lost_unopened);
                     if !self.unacked.contains(&key) {
@@ -307,7 +302,7 @@ impl Rig {
         else {
             return;
         };
-        let key = (id.device, id.inode, *generation);
+        let key = id.key(*generation);
         self.keys.insert(*source, key);
         self.ids.insert(*source, *id);
         let created_at = *self.created_at.entry(key).or_insert(id.created_at);

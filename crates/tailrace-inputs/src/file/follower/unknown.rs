@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use super::compressed_copy::CompressedCopy;
 use super::compressed_file::{CompressedFile, CopyId};
-use super::order::{Known, youngest};
+use super::order::{KnownPath, youngest};
 use super::{FileEvent, Follower};
 use crate::event::{LossReason, SourceId};
 use crate::file::gzip::{self, Sketch};
-use crate::file::meta::Meta;
 use crate::file::tracked::File;
 use crate::identity::FileId;
+use crate::meta::Meta;
 
 /// How often directories are listed at most while files go that were listed.
 const LOOKS_MAX: usize = 16;
@@ -31,7 +31,7 @@ struct Candidate {
 
 impl Follower {
     /// `known` is the files of the checkpoint by path; `read` is every identity that was read from.
-    pub(super) fn find_unknown(&mut self, known: &[Known], read: impl Iterator<Item = FileId>) {
+    pub(super) fn find_unknown(&mut self, known: &[KnownPath], read: impl Iterator<Item = FileId>) {
         if self.config.gone.since == 0 {
             return;
         }
@@ -57,7 +57,7 @@ impl Follower {
     /// between the listing and the look at it is in the next listing; so is what was left out because it was renamed.
     fn look_for_rotated(
         &mut self,
-        known: &[Known],
+        known: &[KnownPath],
         youngest: &HashMap<&Path, u64>,
     ) -> Vec<Candidate> {
         let homes = self.homes(known);
@@ -91,9 +91,9 @@ impl Follower {
         compressed
     }
 
-    fn homes(&self, known: &[Known]) -> BTreeSet<PathBuf> {
+    fn homes(&self, known: &[KnownPath]) -> BTreeSet<PathBuf> {
         let mut homes: BTreeSet<PathBuf> = self.discovery.homes().map(Path::to_owned).collect();
-        for (path, _) in known {
+        for KnownPath { path, .. } in known {
             if let Some(dir) = path.parent()
                 && !homes.contains(dir)
             {
@@ -166,13 +166,9 @@ impl Follower {
         let now = self.by_path.get(origin);
         let now = now.and_then(|&slot| self.files[slot as usize].as_ref());
         let now = now.map_or(made, |file| file.created_at);
-        let chain = self
-            .rotation_chains
-            .get(origin)
-            .into_iter()
-            .flat_map(|known| known.iter());
+        let chain = self.chain_of(origin).iter();
         let before = chain
-            .map(|known| known.0)
+            .map(|known| known.created_at)
             .take_while(|created_at| *created_at < now);
         before
             .last()

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::file::meta::Meta;
+use crate::meta::Meta;
 
 /// Longer than a head or a tail that is compared.
 const ALIKE: usize = 1500;

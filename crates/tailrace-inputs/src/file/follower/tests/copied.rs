@@ -4,8 +4,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::file::meta::Meta;
 use crate::identity::{Fingerprint, Tail};
+use crate::meta::Meta;
 
 /// What `gzip` does, or kubelet: the compressed file is whole before the other one goes.
 pub(super) fn compress_file(path: &Path) {
@@ -204,9 +204,9 @@ fn a_compressed_file_is_read_although_its_inode_is_in_use_again() {
     // Both files are in the checkpoint, under one inode, as two generations.
     let meta = Meta::of_name(&rig.path("a.log")).unwrap();
     let old = &mut resume[0];
-    let content = rig.live.remove(&(old.id.device, old.id.inode, 0)).unwrap();
+    let content = rig.live.remove(&old.id.key(0)).unwrap();
     old.id.inode = meta.inode.inode;
-    rig.live.insert((old.id.device, old.id.inode, 0), content);
+    rig.live.insert(old.id.key(0), content);
     let id = FileId {
         created_at: meta.created_at,
         fingerprint: Fingerprint::default(),

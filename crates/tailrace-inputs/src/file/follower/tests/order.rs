@@ -1,7 +1,7 @@
 //! The files of one path, one after the other.
 
 use super::*;
-use crate::file::meta::Meta;
+use crate::meta::Meta;
 
 /// The texts of the chunks in the order in which they came.
 fn read_all(rig: &mut Rig) -> String {
@@ -281,7 +281,7 @@ fn what_an_earlier_run_read_beyond_a_rotation_is_looked_at_again() {
                 .find(|(_, file)| file.bytes == text.as_bytes());
             let (key, content) = content.unwrap();
             content.bytes.truncate(read);
-            let key = (key.0, key.1);
+            let key = (key.device, key.inode);
             let entry = resume
                 .iter_mut()
                 .find(|entry| (entry.id.device, entry.id.inode) == key);
@@ -351,7 +351,7 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     };
     let (one, two) = (begins(&rig, "one\n"), begins(&rig, "two\n"));
     for entry in &mut resume {
-        match (entry.id.device, entry.id.inode, entry.generation) {
+        match entry.id.key(entry.generation) {
             key if key == one => entry.offset = 0,
             key if key == two => entry.id.inode = inode,
             _ => {}
@@ -359,7 +359,7 @@ fn a_file_that_nobody_saw_is_not_taken_for_one_that_had_its_inode() {
     }
     rig.live.get_mut(&one).unwrap().bytes.clear();
     let content = rig.live.remove(&two).unwrap();
-    rig.live.insert((two.0, inode, two.2), content);
+    rig.live.insert(FileKey { inode, ..two }, content);
     rig.append("a.log", "five\n");
     rig.begin_again();
     rig.log.clear();

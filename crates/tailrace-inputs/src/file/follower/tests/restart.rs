@@ -17,7 +17,7 @@ fn reading_goes_on_where_it_stopped() {
         rig.restart();
         rig.append("a.log", "ne\ntwo\n");
         rig.until(|rig| rig.texts() == [format!("{text}ne\ntwo\n")]);
-        assert_eq!(rig.live.keys().next().unwrap().2, 0);
+        assert_eq!(rig.live.keys().next().unwrap().generation, 0);
         let mid_line = rig.log.iter().rev().find_map(|event| match event {
             FileEvent::Opened { mid_line, .. } => Some(*mid_line),
             _ => None,
@@ -97,7 +97,7 @@ fn another_content_is_another_generation() {
             rig.append("a.log", "more\n");
             let whole = format!("{text}more\n");
             rig.until(|rig| rig.contents().any(|c| c.bytes == whole.as_bytes()));
-            assert_eq!(rig.live.keys().next().unwrap().2, 1);
+            assert_eq!(rig.live.keys().next().unwrap().generation, 1);
             let unread = 8 - offset;
             let expected = [(unread, LossReason::Truncated)];
             assert_eq!(rig.lost(), expected[..usize::from(unread > 0)]);
@@ -118,12 +118,16 @@ fn only_the_latest_generation_of_an_inode_can_be_on_disk() {
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
     rig.begin_again();
     let key = rig.live.pop_first().unwrap();
-    rig.live.insert((key.0.0, key.0.1, 1), key.1.clone());
+    let next = FileKey {
+        generation: 1,
+        ..key.0
+    };
+    rig.live.insert(next, key.1.clone());
     rig.live.insert(key.0, Content::default());
     rig.append("a.log", "two\n");
     rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
     assert_eq!(rig.lost(), [(20, LossReason::Truncated)]);
-    assert_eq!(rig.live.keys().next().unwrap().2, 1);
+    assert_eq!(rig.live.keys().next().unwrap().generation, 1);
 }
 
 #[test]
@@ -155,7 +159,7 @@ fn an_inode_used_again_while_the_agent_was_down_is_another_file() {
     let mut reused = 0;
     for turn in 0..20 {
         let mut rig = stopped("a.log", "the same beginning\n");
-        let inode = rig.live.keys().next().unwrap().1;
+        let inode = rig.live.keys().next().unwrap().inode;
         // Nobody holds it open.
         rig.restart();
         fs::remove_file(rig.path("a.log")).unwrap();
@@ -176,7 +180,7 @@ fn an_inode_used_again_by_a_file_of_the_same_size_is_not_skipped() {
     let mut reused = 0;
     for turn in 0..20 {
         let mut rig = stopped("a.log", "the old\n");
-        let inode = rig.live.keys().next().unwrap().1;
+        let inode = rig.live.keys().next().unwrap().inode;
         let mut resume = rig.resume_entries();
         // Nobody holds it open. A filesystem may know no birth times: then it is opened and compared.
         rig.follower = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
@@ -201,7 +205,7 @@ fn a_file_outside_the_globs_that_got_the_inode_of_a_known_one_is_not_read() {
     for _ in 0..20 {
         let mut rig = stopped("a.log", "known\n");
         rig.config.exclude = vec!["secret.log".to_owned()];
-        let inode = rig.live.keys().next().unwrap().1;
+        let inode = rig.live.keys().next().unwrap().inode;
         let resume = rig.resume_entries();
         rig.follower = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
         fs::remove_file(rig.path("a.log")).unwrap();
@@ -282,7 +286,7 @@ fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
                 bytes,
                 ..Content::default()
             };
-            rig.live.insert((id.device, id.inode, 0), content);
+            rig.live.insert(id.key(0), content);
         }
         let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
         let ended = std::mem::replace(&mut rig.follower, other);
@@ -328,7 +332,11 @@ fn of_two_files_that_had_one_inode_each_is_looked_for() {
     gone.path = rig.path("a.log").into();
     resume.push(gone);
     now.path = rig.path("b.log");
-    rig.live.insert((key.0, key.1, 1), now.clone());
+    let next = FileKey {
+        generation: 1,
+        ..key
+    };
+    rig.live.insert(next, now.clone());
     rig.live.insert(key, now);
     rig.begin_again();
     rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();

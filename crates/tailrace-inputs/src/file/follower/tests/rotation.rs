@@ -138,7 +138,7 @@ fn a_truncated_file_is_a_new_generation() {
     {
         fs::write(rig.path("a.log"), text).unwrap();
         rig.until(|rig| rig.live.values().next().unwrap().bytes == text.as_bytes());
-        assert_eq!(rig.live.keys().next().unwrap().2, turn as u32 + 1);
+        assert_eq!(rig.live.keys().next().unwrap().generation, turn as u32 + 1);
     }
     assert_eq!(rig.count(is_finished), 3);
     assert_eq!(rig.lost(), []);
@@ -245,7 +245,10 @@ fn a_finished_generation_is_not_given_again_before_it_is_acked() {
         rig.append("a.log", &text);
         rig.until(|rig| rig.contents().any(|c| c.bytes == text.as_bytes()));
         let key = *rig.keys.values().next_back().unwrap();
-        generations.entry(key.1).or_default().push(key.2);
+        generations
+            .entry(key.inode)
+            .or_default()
+            .push(key.generation);
         fs::remove_file(rig.path("a.log")).unwrap();
         if turn % 3 == 0 {
             rig.until(|rig| rig.live.is_empty());

@@ -105,7 +105,7 @@ fn what_was_read_before_it_was_compressed_is_not_read_again() {
     assert_eq!(rig.texts(), ["last\n", &text]);
     // With one identity less, one more file is unknown, though it is alike.
     rig.config.gone.files.pop();
-    let key = (again[0].id.device, again[0].id.inode, 0);
+    let key = again[0].id.key(0);
     let content = rig.archive.pop().unwrap();
     rig.live.insert(key, content);
     rig.live.retain(|known, _| *known == key);
@@ -170,7 +170,7 @@ fn a_compressed_file_is_gone_on_with_after_a_kill() {
         offset: half as u64,
         size: content.size,
     };
-    rig.live.insert((key.device, key.inode, 0), content);
+    rig.live.insert(key.key(0), content);
     rig.rename("a.log.20260102.gz", "a.log.20260103.gz");
     begin_again(&mut rig, vec![entry]);
     rig.until(|rig| rig.live.is_empty());

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 
-use crate::identity::Inode;
+use crate::identity::{FileId, Inode};
 
 /// What is known of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,13 @@ impl Meta {
     pub(crate) fn of_name(path: &Path) -> io::Result<Self> {
         let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, WANTED);
         Self::from(found, || fs::symlink_metadata(path))
+    }
+
+    /// Whether this is of the file that has this inode and was created then, and not of another one to which the inode was
+    /// given since. Where a birth time is not known (0), the inode decides.
+    pub(crate) fn is_of(&self, inode: Inode, created_at: u64) -> bool {
+        let is_other = created_at != 0 && self.created_at != 0 && created_at != self.created_at;
+        self.inode == inode && !is_other
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -111,6 +118,14 @@ impl Meta {
             links: found.nlink(),
             kind: FileType::from_raw_mode(found.mode()),
         }
+    }
+}
+
+impl FileId {
+    /// Whether a path leads to the inode of this file, and it is still the same file.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        Meta::of_target(path).is_ok_and(|meta| meta.is_of(Inode::from(*self), self.created_at))
     }
 }
 
