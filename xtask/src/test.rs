@@ -192,7 +192,14 @@ fn run_static_tests(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
         steps.skip(STEP, format!("`rustup target add {target}` brings it"));
         return Ok(());
     }
-    let arguments = ["test", "-p", "tailrace-input", "--lib", "--target", &target];
+    let arguments = [
+        "test",
+        "-p",
+        "tailrace-inputs",
+        "--lib",
+        "--target",
+        &target,
+    ];
     steps.run(STEP, || execute(&mut workspace.cargo(&arguments)));
     Ok(())
 }

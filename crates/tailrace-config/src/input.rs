@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tailrace_input::{INPUTS, InputOptions};
+use tailrace_inputs::{INPUTS, InputOptions};
 use tailrace_schema::kind::Kind;
 use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tailrace_config::{ColumnType, Config, Diagnostic, Output, annotated_example, load};
-use tailrace_input::FileInput;
-use tailrace_input::options::{Format, StartAt};
+use tailrace_inputs::FileInput;
+use tailrace_inputs::options::{Format, StartAt};
 use tailrace_outputs::otlp::{OtlpOutput, Protocol, RequestCompression};
 
 fn root() -> PathBuf {

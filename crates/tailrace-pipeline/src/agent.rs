@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use tailrace_config::Config;
-use tailrace_input::{DataDir, FingerprintKey, HandedOver};
+use tailrace_inputs::{DataDir, FingerprintKey, HandedOver};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle as Task;

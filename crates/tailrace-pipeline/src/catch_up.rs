@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailrace_input::Reread;
+use tailrace_inputs::Reread;
 use tracing::{info, warn};
 
 use crate::batch::{RawBatch, SourceEvent};

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tailrace_input::checkpoint::{
+use tailrace_inputs::checkpoint::{
     Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
 };
-use tailrace_input::{DataDir, FingerprintKey, HandedOver};
+use tailrace_inputs::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};

@@ -6,7 +6,7 @@
 use std::error::Error as _;
 
 use tailrace_config::{Diagnostic, Position};
-use tailrace_input::Denied;
+use tailrace_inputs::Denied;
 use tokio::runtime::Handle;
 
 use crate::error::Error;
@@ -46,7 +46,7 @@ pub fn unreadable(plan: &PipelinePlan) -> Vec<(&Position, Denied)> {
         // A glob that cannot be read names nothing.
         let denied = input
             .files()
-            .and_then(|files| tailrace_input::denied(&files).ok());
+            .and_then(|files| tailrace_inputs::denied(&files).ok());
         let denied = denied.into_iter().flatten();
         all.extend(denied.map(|denied| (&input.position, denied)));
     }

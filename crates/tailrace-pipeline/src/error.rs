@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     #[error("pipeline {pipeline}: the input cannot be read")]
     Input {
         pipeline: String,
-        source: tailrace_input::Error,
+        source: tailrace_inputs::Error,
     },
     #[error("pipeline {pipeline}: the metadata of pods cannot be had")]
     Pods {
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     #[error("the data directory {} cannot be used; set data_dir to one this user can write to", path.display())]
     DataDir {
         path: PathBuf,
-        source: tailrace_input::Error,
+        source: tailrace_inputs::Error,
     },
     #[error(
         "the first checkpoint cannot be written to {}, and pipeline {pipeline} leaves out what it finds at its \
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     FirstStart {
         pipeline: String,
         path: PathBuf,
-        source: tailrace_input::Error,
+        source: tailrace_inputs::Error,
     },
     #[error("no thread could be started")]
     Thread { source: std::io::Error },

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailrace_input::Denied;
+use tailrace_inputs::Denied;
 
 use crate::ledger::PipelineLedger;
 

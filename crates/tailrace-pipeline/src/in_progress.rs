@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tailrace_input::FileId;
+use tailrace_inputs::FileId;
 use tracing::warn;
 
 use crate::lane::Framed;
@@ -311,7 +311,7 @@ impl Place {
             scope,
             device: id.device,
             inode: id.inode,
-            born: id.born,
+            born: id.created_at,
             generation,
             deaths: 0,
             start: 0,

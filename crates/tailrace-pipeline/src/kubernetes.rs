@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailrace_input::SourceId;
+use tailrace_inputs::SourceId;
 use tailrace_kubernetes::{Attribute, Container, Lookup, PodLog, Pods, path_attributes};
 use tailrace_otlp::Value;
 use tokio::runtime::Handle;
@@ -46,7 +46,7 @@ pub(crate) struct Said {
 impl NodePods {
     /// Begins to follow the pods. `on_change` is called when an answer may have changed.
     pub(crate) fn start(
-        input: tailrace_input::Pods,
+        input: tailrace_inputs::Pods,
         runtime: &Handle,
         on_change: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<Self, tailrace_kubernetes::Error> {

@@ -321,7 +321,7 @@ impl Lane {
             if let Some(stream) = streams.get(usize::from(rest.stream))
                 && offset < rest.end
             {
-                framer.begin_within(*stream, rest.is_settled);
+                framer.begin_within(*stream, rest.is_acked);
             }
         }
     }

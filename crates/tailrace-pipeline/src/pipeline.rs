@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tailrace_config::Input;
-use tailrace_input::options::{Framing, MultilineBy, MultilinePreset};
-use tailrace_input::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
+use tailrace_inputs::options::{Framing, MultilineBy, MultilinePreset};
+use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
 use crate::catch_up::CatchUp;
@@ -394,7 +394,7 @@ fn in_flight_max(queue_bytes: u64, share: u64, outputs: usize) -> u64 {
 fn open_inputs(
     plan: &PipelinePlan,
     around: &mut BuildContext<'_>,
-) -> Result<Vec<Box<dyn tailrace_input::Input>>, Error> {
+) -> Result<Vec<Box<dyn tailrace_inputs::Input>>, Error> {
     let failed = |source| Kind::Input {
         pipeline: plan.name.clone(),
         source,

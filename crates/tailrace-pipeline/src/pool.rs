@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tailrace_input::ChunkBuffer;
+use tailrace_inputs::ChunkBuffer;
 
 /// Buffers of one capacity.
 #[derive(Debug)]

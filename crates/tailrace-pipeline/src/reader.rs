@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tailrace_input::{FileEvent, HandedOver, Input, SourceId};
+use tailrace_inputs::{FileEvent, HandedOver, Input, SourceId};
 use tracing::{info, warn};
 
 use detach::{end_of, keeps_deleted, unsettled_bytes};

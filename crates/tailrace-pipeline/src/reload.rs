@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tailrace_config::Diagnostic;
-use tailrace_input::HandedOver;
+use tailrace_inputs::HandedOver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, warn};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tailrace_input::checkpoint::{FileState, PipelineState, Rest};
-use tailrace_input::{FileId, Gone, Resume};
+use tailrace_inputs::checkpoint::{FileState, PipelineState, Rest};
+use tailrace_inputs::{FileId, Gone, Resume};
 
 use crate::watermark::{Counts, Resumed};
 
@@ -52,8 +52,8 @@ impl ResumeTable {
     /// again by another file later. It may be so already, by a file of another input.
     pub(crate) fn take(&mut self, id: FileId, generation: u32, offset: u64) -> Option<ResumedFile> {
         let key = key(id, generation);
-        let born = self.files.get(&key)?.born;
-        if born != id.born && born != 0 && id.born != 0 {
+        let created_at = self.files.get(&key)?.created_at;
+        if created_at != id.created_at && created_at != 0 && id.created_at != 0 {
             return None;
         }
         let file = self.files.remove(&key)?;
@@ -95,7 +95,7 @@ impl ResumeTable {
             let id = FileId {
                 device,
                 inode,
-                born: file.born,
+                created_at: file.created_at,
                 fingerprint: file.fingerprint,
                 tail: file.tail,
                 changed: file.changed,
@@ -115,14 +115,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::path::Path;
-    use tailrace_input::Fingerprint;
-    use tailrace_input::checkpoint::Watermark;
+    use tailrace_inputs::Fingerprint;
+    use tailrace_inputs::checkpoint::Watermark;
 
-    fn id(inode: u64, born: u64) -> FileId {
+    fn id(inode: u64, created_at: u64) -> FileId {
         FileId {
             device: 1,
             inode,
-            born,
+            created_at,
             fingerprint: Fingerprint { bytes: 3, hash: 1 },
             ..FileId::NONE
         }
@@ -134,7 +134,7 @@ mod tests {
         for file in files {
             let at = Watermark {
                 offset: 50,
-                counts: tailrace_input::checkpoint::Counts {
+                counts: tailrace_inputs::checkpoint::Counts {
                     delivered: 5,
                     ..Default::default()
                 },
@@ -165,8 +165,8 @@ mod tests {
         let mut table = table(&[id(42, 7)]);
         assert!(table.take(id(42, 8), 0, 50).is_none());
         // Of some filesystems nobody knows it.
-        for born in [7, 0] {
-            assert!(table.clone().take(id(42, born), 0, 50).is_some());
+        for created_at in [7, 0] {
+            assert!(table.clone().take(id(42, created_at), 0, 50).is_some());
         }
         assert!(table.take(id(42, 7), 0, 50).is_some());
     }

@@ -24,7 +24,7 @@ pub(crate) fn of_batch(framed: &Framed, tracker: &Tracker) -> Vec<u128> {
             let record = &framed.frames.records[uids.len()];
             let buffer = if record.buffer == SIDE { 1 } else { 0 };
             let bytes = &framed.buffers[buffer][record.start as usize..record.end as usize];
-            let uid = |(id, generation): (tailrace_input::FileId, u32)| {
+            let uid = |(id, generation): (tailrace_inputs::FileId, u32)| {
                 id.record_uid(generation, end, bytes)
             };
             uids.push(identity.map_or(0, uid));

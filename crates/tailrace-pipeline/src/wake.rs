@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tailrace_input::Waker;
+use tailrace_inputs::Waker;
 
 use crate::jobs::Jobs;
 use crate::pipelines::PipelineId;

@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tailrace_input::FileId;
-use tailrace_input::checkpoint::Rest;
+use tailrace_inputs::FileId;
+use tailrace_inputs::checkpoint::Rest;
 
 use crate::ledger::SourceLag;
 

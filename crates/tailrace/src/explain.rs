@@ -7,7 +7,7 @@ use anyhow::Context;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
 use tailrace_config::Input;
-use tailrace_input::options::{MultilineBy, MultilinePreset};
+use tailrace_inputs::options::{MultilineBy, MultilinePreset};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 

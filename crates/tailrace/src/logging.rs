@@ -36,7 +36,7 @@ pub struct Args {
     /// How own logs are written to standard error: `auto` is text on a terminal, else JSON
     #[arg(long, value_enum, default_value_t = Format::Auto, global = true)]
     pub log_format: Format,
-    /// Which own logs are written: a level, or directives such as `info,tailrace_input=debug`
+    /// Which own logs are written: a level, or directives such as `info,tailrace_inputs=debug`
     #[arg(
         long,
         env = "TAILRACE_LOG",
@@ -82,7 +82,9 @@ fn parse_filter(text: &str) -> anyhow::Result<EnvFilter> {
         .with_default_directive(LevelFilter::INFO.into())
         .parse(text)
         .with_context(|| {
-            format!("cannot read the log level `{text}`; try `info` or `info,tailrace_input=debug`")
+            format!(
+                "cannot read the log level `{text}`; try `info` or `info,tailrace_inputs=debug`"
+            )
         })
 }
 

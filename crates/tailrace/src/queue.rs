@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use indicatif::HumanBytes;
 use tailrace_config::Input;
-use tailrace_input::{SegmentState, check_queue};
+use tailrace_inputs::{SegmentState, check_queue};
 
 use crate::cli::{ConfigArgs, Failure};
 use crate::printed;

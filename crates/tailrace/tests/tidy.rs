@@ -16,10 +16,10 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("tailrace-schema", &[]),
     (
         "tailrace-config",
-        &["tailrace-input", "tailrace-outputs", "tailrace-schema"],
+        &["tailrace-inputs", "tailrace-outputs", "tailrace-schema"],
     ),
     (
-        "tailrace-input",
+        "tailrace-inputs",
         &["tailrace-files", "tailrace-kubernetes", "tailrace-schema"],
     ),
     ("tailrace-frame", &["tailrace-model"]),
@@ -37,7 +37,7 @@ const EDGES: [(&str, &[&str]); 18] = [
             "tailrace-config",
             "tailrace-files",
             "tailrace-frame",
-            "tailrace-input",
+            "tailrace-inputs",
             "tailrace-kubernetes",
             "tailrace-model",
             "tailrace-otlp",
@@ -51,7 +51,7 @@ const EDGES: [(&str, &[&str]); 18] = [
         &[
             "tailrace-config",
             "tailrace-files",
-            "tailrace-input",
+            "tailrace-inputs",
             "tailrace-kubernetes",
             "tailrace-model",
             "tailrace-otlp",
@@ -156,7 +156,7 @@ const LAYERS: [&[&str]; 8] = [
     &["tailrace-kubernetes", "tailrace-otlp"],
     &[
         "tailrace-frame",
-        "tailrace-input",
+        "tailrace-inputs",
         "tailrace-outputs",
         "tailrace-scan",
         "tailrace-sql",

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
-use tailrace_input::InputOptions;
+use tailrace_inputs::InputOptions;
 use tailrace_kubernetes::MetadataSource;
 use tailrace_testkit::{PodsApi, pod};
 

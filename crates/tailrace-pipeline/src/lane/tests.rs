@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tailrace_frame::{Flags, SIDE};
-use tailrace_input::checkpoint::Rest;
+use tailrace_inputs::checkpoint::Rest;
 use tailrace_model::json::Step;
 use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scanner, Type};
 
@@ -153,10 +153,10 @@ fn what_the_checkpoint_knows_of_a_record_from_the_file_before_is_no_whole_record
     let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z stdout {text}\n");
     let (rest, next) = (line("F rest"), line("F next"));
     let text = rest.clone() + &next;
-    let known = |end, is_settled| Rest {
+    let known = |end, is_acked| Rest {
         stream: 1,
         end,
-        is_settled,
+        is_acked,
     };
     let end = rest.len() as u64;
     for (known, expected) in [
@@ -235,7 +235,7 @@ fn a_record_that_goes_on_in_the_next_file_is_noted_there() {
         let rests = lane.tracker.rests(slot);
         rests
             .iter()
-            .map(|rest| (rest.stream, rest.end, rest.is_settled))
+            .map(|rest| (rest.stream, rest.end, rest.is_acked))
             .collect()
     };
     frame(

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tailrace_input::SourceId;
+use tailrace_inputs::SourceId;
 use tracing::warn;
 
 use super::Reader;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tailrace_input::SourceId;
+use tailrace_inputs::SourceId;
 
 /// When each source was last read from, of an input whose lines are joined.
 #[derive(Debug)]

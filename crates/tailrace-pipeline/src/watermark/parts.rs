@@ -1,7 +1,7 @@
 //! Records in parts: those between whose parts others lie, and those that go on in the next source.
 //! Takes what was framed, so that no restart takes a part for a record. Never sees a byte of them.
 
-use tailrace_input::checkpoint::Rest;
+use tailrace_inputs::checkpoint::Rest;
 
 use super::{Parted, Reading, Slot, Source, Tracker};
 
@@ -35,7 +35,7 @@ impl Tracker {
                 (None, Some(end)) => source.rests.push(Rest {
                     stream,
                     end,
-                    is_settled: false,
+                    is_acked: false,
                 }),
                 (None, None) => {}
             }
@@ -71,9 +71,9 @@ impl Source {
     pub(super) fn open_rests(&self) -> Vec<Rest> {
         let lowest = self.lowest();
         let open = self.rests.iter().filter(|rest| lowest < rest.end);
-        let is_settled = |end| self.views.iter().all(|view| view.has_settled(end));
+        let is_acked = |end| self.views.iter().all(|view| view.has_settled(end));
         open.map(|rest| Rest {
-            is_settled: rest.is_settled || is_settled(rest.end),
+            is_acked: rest.is_acked || is_acked(rest.end),
             ..*rest
         })
         .collect()

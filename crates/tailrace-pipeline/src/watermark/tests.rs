@@ -435,10 +435,10 @@ fn what_an_output_settled_in_an_earlier_run_is_not_for_it() {
 fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_it() {
     let tracker = Tracker::new(2);
     let slot = tracker.open(opening(0));
-    let rest = |end, is_settled| Rest {
+    let rest = |end, is_acked| Rest {
         stream: 1,
         end,
-        is_settled,
+        is_acked,
     };
     tracker.note_rests(slot, [None, Some(u64::MAX), None]);
     assert_eq!(tracker.rests(slot), [rest(u64::MAX, false)]);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use tailrace_config as config;
-use tailrace_input::{FileId, FingerprintKey, HandedOver};
+use tailrace_inputs::{FileId, FingerprintKey, HandedOver};
 use tailrace_outputs::delivery::{DeadLetter, read_dead_letters};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

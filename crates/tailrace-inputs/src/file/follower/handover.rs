@@ -1,0 +1,173 @@
+//! Open files of a follower that has ended, for one that takes its place in the same process.
+//!
+//! Takes descriptors, gives them to the resume entries of files that nothing leads to any more: such a file is
+//! there for whoever holds it open, and for nobody else. Files that have a name are found by it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Follower, Resume};
+use crate::file::tracked::File;
+use crate::identity::Inode;
+use crate::meta::Meta;
+
+/// Open files by inode, shared by the followers that may go on with them; closed with the last of these.
+#[derive(Clone, Debug, Default)]
+pub struct HandedOver(Arc<Mutex<HashMap<Inode, Handle>>>);
+
+/// An open file.
+#[derive(Debug)]
+struct Handle {
+    file: fs::File,
+    /// Its last name, if it is deleted and was never reported: no resume entry will ask for it.
+    unreported: Option<Arc<Path>>,
+}
+
+/// A deleted file that was read to its end.
+pub(super) struct Unacked {
+    inode: Inode,
+    handle: fs::File,
+    bytes: u64,
+}
+
+impl HandedOver {
+    /// Adds those of another follower.
+    pub fn extend(&self, other: &Self) {
+        let others = std::mem::take(&mut *other.lock());
+        self.lock().extend(others);
+    }
+
+    /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.
+    fn take(&self, inode: Inode, created_at: u64) -> Option<fs::File> {
+        let mut handles = self.lock();
+        let is_it = Meta::of_file(&handles.get(&inode)?.file)
+            .map_or(true, |meta| meta.is_of(inode, created_at));
+        let handle = is_it.then(|| handles.remove(&inode)).flatten();
+        handle.map(|handle| handle.file)
+    }
+
+    /// Takes deleted files that were never reported and that had such a name.
+    fn take_unreported(
+        &self,
+        mut had: impl FnMut(&Path) -> bool,
+    ) -> Vec<(Inode, fs::File, Arc<Path>)> {
+        let mut handles = self.lock();
+        let wanted =
+            |_: &Inode, handle: &mut Handle| handle.unreported.as_deref().is_some_and(&mut had);
+        let taken = handles.extract_if(wanted);
+        let taken =
+            taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.unreported?)));
+        taken.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Handle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Follower {
+    /// Ends, and gives what it held open.
+    #[must_use]
+    pub fn into_open_files(mut self) -> HandedOver {
+        let mut handles = HashMap::new();
+        for file in self.files.iter_mut().flatten() {
+            let is_unreported = file.gone && !file.is_reported && !file.listed && file.offset == 0;
+            let unreported = is_unreported.then(|| Arc::clone(&file.path));
+            if let Some(handle) = file.give_handle() {
+                let handle = Handle {
+                    file: handle,
+                    unreported,
+                };
+                handles.insert(file.inode, handle);
+            }
+        }
+        for (_, unacked) in self.unacked.drain() {
+            let handle = Handle {
+                file: unacked.handle,
+                unreported: None,
+            };
+            handles.insert(unacked.inode, handle);
+        }
+        HandedOver(Arc::new(Mutex::new(handles)))
+    }
+
+    /// A deleted file has ended: what was read of it may have to be read again, until it is acked. Files
+    /// that are not read to their end come first.
+    pub(super) fn keep_unacked(&mut self, file: &mut File) {
+        let held = self.held_bytes() + self.unacked_bytes() + file.size;
+        if held <= self.config.held_bytes_max
+            && self.unacked.len() < self.config.open_files_max
+            && let Some(handle) = file.give_handle()
+        {
+            let unacked = Unacked {
+                inode: file.inode,
+                handle,
+                bytes: file.size,
+            };
+            self.unacked.insert(file.source, unacked);
+        }
+    }
+
+    /// Bytes on disk that deleted files keep there which are read and not acked.
+    pub(super) fn unacked_bytes(&self) -> u64 {
+        self.unacked.values().map(|file| file.bytes).sum()
+    }
+
+    /// Reads the deleted files that were handed over open and never reported.
+    pub(super) fn take_unreported(&mut self) {
+        let handed_over = self.config.handed_over.clone();
+        let taken =
+            handed_over.take_unreported(|path| self.discovery.matches(&self.origin_of(path)));
+        for (inode, handle, path) in taken {
+            if self.by_inode.contains_key(&inode) {
+                continue;
+            }
+            let source = self.new_source();
+            let mut file = File::new(inode, source, self.next_generation(inode), path);
+            file.created_at = created_at_of(&handle);
+            file.size = Meta::of_file(&handle).map_or(0, |meta| meta.bytes);
+            self.set_origin(&mut file);
+            file.replace_handle(handle);
+            self.admit_deleted(inode, file);
+        }
+    }
+
+    /// Goes on with a file that has no name, if it was handed over open.
+    pub(super) fn resume_handed_over(&mut self, entry: &Resume) -> bool {
+        let inode = Inode::from(entry.id);
+        if self.by_inode.contains_key(&inode) {
+            return false;
+        }
+        let Some(handle) = self.config.handed_over.take(inode, entry.id.created_at) else {
+            return false;
+        };
+        let source = self.new_source();
+        let mut file = File::new(inode, source, entry.generation, Arc::clone(&entry.path));
+        file.created_at = created_at_of(&handle);
+        self.set_origin(&mut file);
+        file.go_on(entry.id, entry.generation, entry.offset, entry.size);
+        file.replace_handle(handle);
+        self.admit_deleted(inode, file);
+        true
+    }
+
+    fn admit_deleted(&mut self, inode: Inode, mut file: File) {
+        let source = file.source;
+        file.gone = true;
+        let slot = self.new_slot();
+        self.by_inode.insert(inode, slot);
+        self.by_source.insert(source, slot);
+        self.files[slot as usize] = Some(Box::new(file));
+        self.open_files += 1;
+        self.hold_deleted(slot);
+        self.join_rotation_chain(slot);
+        self.mark_ready(slot);
+    }
+}
+
+/// When an open file was made; 0 where the filesystem does not know it.
+fn created_at_of(file: &fs::File) -> u64 {
+    Meta::of_file(file).map_or(0, |meta| meta.created_at)
+}

@@ -1,0 +1,406 @@
+//! Who is read before whom: the files that had one path, in the order in which they were made.
+//!
+//! Takes files as they are found and as they reach their end; decides whether a new file has its turn yet. A
+//! new file under a rotated path waits, open and unread, until every older one is read to its end: what a
+//! writer writes in one order arrives in that order, and a partial line can be joined across the rotation.
+//! An older file that cannot be read holds nobody up. Never closes or drops anything.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Follower;
+use crate::event::SourceId;
+use crate::file::gzip;
+use crate::file::tracked::File;
+use crate::identity::Inode;
+use crate::meta::Meta;
+
+/// A file of one path. They sort by age: a birth time is no finer than the kernel's tick, and of two with the same one, that
+/// which was rotated away is the older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ChainedFile {
+    pub(super) created_at: u64,
+    /// Whether it was found under the path itself.
+    is_current: bool,
+    /// [`File::number`].
+    number: SourceId,
+    slot: u32,
+}
+
+/// All of them, in order. Nearly all paths have one file: it takes no memory beside the map.
+pub(super) enum RotationChain {
+    One(ChainedFile),
+    Many(Vec<ChainedFile>),
+}
+
+impl Default for RotationChain {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl Deref for RotationChain {
+    type Target = [ChainedFile];
+
+    fn deref(&self) -> &[ChainedFile] {
+        match self {
+            Self::One(entry) => std::slice::from_ref(entry),
+            Self::Many(entries) => entries,
+        }
+    }
+}
+
+impl RotationChain {
+    fn insert(&mut self, at: usize, entry: ChainedFile) {
+        *self = match std::mem::take(self) {
+            Self::One(one) => {
+                let mut entries = vec![one];
+                entries.insert(at, entry);
+                Self::Many(entries)
+            }
+            Self::Many(entries) if entries.is_empty() => Self::One(entry),
+            Self::Many(mut entries) => {
+                entries.insert(at, entry);
+                Self::Many(entries)
+            }
+        };
+    }
+
+    fn remove(&mut self, slot: u32) {
+        match self {
+            Self::One(entry) if entry.slot == slot => *self = Self::default(),
+            Self::One(_) => {}
+            Self::Many(entries) => entries.retain(|known| known.slot != slot),
+        }
+    }
+}
+
+/// A path of the input, and when a file was created that had it.
+pub(super) struct KnownPath {
+    pub(super) path: PathBuf,
+    pub(super) created_at: u64,
+}
+
+impl Follower {
+    /// A new file joins those that had its path before; each of them is looked at once more.
+    pub(super) fn join_rotation_chain(&mut self, slot: u32) {
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        let is_current = file.origin == file.path;
+        let entry = ChainedFile {
+            created_at: file.created_at,
+            is_current,
+            number: file.number,
+            slot,
+        };
+        let chain = self
+            .rotation_chains
+            .entry(Arc::clone(&file.origin))
+            .or_default();
+        let at = chain.partition_point(|known| *known < entry);
+        chain.insert(at, entry);
+        // A file that is found late is waited for as well.
+        let awaited = if at + 1 == chain.len() { at } else { at + 1 };
+        let older = chain[..awaited].to_vec();
+        for ChainedFile { slot: older, .. } in older {
+            if let Some(file) = &mut self.files[older as usize]
+                && (file.is_open() || file.queued || file.unread() > 0)
+            {
+                file.awaited = true;
+                self.mark_ready(older);
+            }
+        }
+    }
+
+    /// The files of a path, in order.
+    pub(super) fn chain_of(&self, origin: &Path) -> &[ChainedFile] {
+        let chain = self.rotation_chains.get(origin);
+        chain.map_or(&[], |chain| chain)
+    }
+
+    /// Whether a file of which nothing was read has to wait for an older one.
+    pub(super) fn has_to_wait(&self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        if file.chunked {
+            return false;
+        }
+        let older = self.chain_of(&file.origin).iter();
+        let mut older = older.take_while(|known| known.slot != slot);
+        older.any(|known| {
+            let known = &self.files[known.slot as usize];
+            known.as_ref().is_some_and(|file| file.awaited)
+        })
+    }
+
+    /// What an earlier run had read further than a file before it is opened, though it may have no new byte: a record
+    /// that is read again from the end of that file ended in this one.
+    pub(super) fn find_read_ahead(&mut self) {
+        for entry in std::mem::take(&mut self.read_and_gone) {
+            let is_behind = |known: &ChainedFile| {
+                let file = self.files[known.slot as usize].as_ref();
+                file.is_some_and(|file| file.unread() > 0 || file.copy.is_some())
+            };
+            let mut chain = self.chain_of(&self.origin_of(&entry.path)).iter();
+            let is_ahead =
+                chain.any(|known| known.created_at < entry.id.created_at && is_behind(known));
+            if !is_ahead || !self.resume_from_copy(&entry, true) {
+                self.forgotten(&entry);
+            }
+            self.generations.let_go(Inode::from(entry.id));
+        }
+        let mut ahead_files = Vec::new();
+        for chain in self.rotation_chains.values() {
+            let files = chain.iter().map(|known| known.slot);
+            let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
+            let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
+            let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
+            ahead_files.extend(ahead.map(|(slot, _)| slot));
+        }
+        for slot in ahead_files {
+            if let Some(file) = &mut self.files[slot as usize] {
+                // Those after it wait for it as for one that is read.
+                (file.is_read_ahead, file.awaited) = (true, true);
+            }
+            self.mark_ready(slot);
+        }
+    }
+
+    /// A file gives its first bytes: what had its path before it, and now may end.
+    pub(super) fn goes_on(&mut self, slot: u32) -> Option<SourceId> {
+        let file = self.files[slot as usize].as_ref()?;
+        let chain = self.chain_of(&file.origin);
+        let older = chain.iter().take_while(|known| known.slot != slot);
+        let older: Vec<u32> = older.map(|known| known.slot).collect();
+        let mut earlier = None;
+        for older in older {
+            if let Some(file) = &self.files[older as usize]
+                && file.is_reported
+                && (file.gone || file.path != file.origin)
+                && file.unread() == 0
+            {
+                earlier = Some(file.source);
+                self.mark_ready(older);
+            }
+        }
+        earlier
+    }
+
+    /// Whether a younger file of the same path is there that gave no byte yet: a record may go on in it.
+    pub(super) fn goes_on_later(&self, slot: u32) -> bool {
+        let Some(file) = &self.files[slot as usize] else {
+            return false;
+        };
+        let chain = self.chain_of(&file.origin).iter();
+        let younger = chain.skip_while(|known| known.slot != slot).skip(1);
+        let mut younger = younger.filter_map(|known| self.files[known.slot as usize].as_ref());
+        let is_there = younger.next().is_some_and(|file| !file.chunked);
+        is_there && younger.all(|file| !file.chunked)
+    }
+
+    /// The oldest file of the same path that has its turn to come and was not reported, for a file that was not
+    /// either: a caller that knows of a file knows of those before it, and so does its checkpoint.
+    pub(super) fn unreported_before(&self, slot: u32) -> Option<u32> {
+        let file = self.files[slot as usize]
+            .as_ref()
+            .filter(|file| !file.is_reported)?;
+        let older = self.chain_of(&file.origin).iter().map(|known| known.slot);
+        let mut older = older.take_while(|known| *known != slot);
+        older.find(|known| {
+            let known = self.files[*known as usize].as_ref();
+            known.is_some_and(|known| known.queued && !known.is_reported)
+        })
+    }
+
+    /// A file is at its end, or cannot be read: those that wait for it have their turn.
+    pub(super) fn release(&mut self, slot: u32) {
+        let Some(file) = &mut self.files[slot as usize] else {
+            return;
+        };
+        if !std::mem::take(&mut file.awaited) {
+            return;
+        }
+        let chain = self.rotation_chains.get(&file.origin);
+        let chain = chain.into_iter().flat_map(|chain| chain.iter());
+        let younger: Vec<u32> = chain
+            .skip_while(|known| known.slot != slot)
+            .skip(1)
+            .map(|known| known.slot)
+            .collect();
+        for younger in younger {
+            self.mark_ready(younger);
+        }
+    }
+
+    /// A file is gone for good.
+    pub(super) fn leave_rotation_chain(&mut self, slot: u32) {
+        self.release(slot);
+        let Some(file) = &self.files[slot as usize] else {
+            return;
+        };
+        if let Some(chain) = self.rotation_chains.get_mut(&file.origin) {
+            chain.remove(slot);
+            if chain.is_empty() {
+                self.rotation_chains.remove(&file.origin);
+            }
+        }
+    }
+
+    /// Looks for files that were made under paths of the input and rotated away unseen: they carry a rotated
+    /// name of one, and are no older than the time that stands beside it: when the youngest file was made that is
+    /// known to have had the path, or when the path was last looked for. Where the filesystem does not record when
+    /// a file was made, nothing can be known of them. Each directory is listed once.
+    pub(super) fn find_rotated(&mut self, paths: &[KnownPath]) {
+        let paths = youngest(paths);
+        let dirs: BTreeSet<&Path> = paths.keys().filter_map(|path| path.parent()).collect();
+        let mut rotated = Vec::new();
+        for entry in dirs.into_iter().flat_map(fs::read_dir).flatten().flatten() {
+            let found = entry.path();
+            if self.by_path.contains_key(found.as_path()) || gzip::is_gzip(&found) {
+                continue;
+            }
+            let origin = self.origin_of(&found);
+            let since = paths.get(origin.as_path()).copied().unwrap_or(0);
+            if since > 0
+                && origin != found
+                && let Ok(meta) = Meta::of_name(&found)
+                && meta.is_file()
+                && meta.created_at >= since
+                && !self.by_inode.contains_key(&meta.inode)
+                && !self.discovery.patterns.excluded(&found)
+            {
+                rotated.push((meta.created_at, found));
+            }
+        }
+        rotated.sort();
+        for (_, found) in rotated {
+            self.appeared(&found, true);
+        }
+    }
+
+    /// Paths of the input that lead to another file than those that an earlier run knew: what was there in
+    /// between is looked for.
+    pub(super) fn find_between(&mut self, known: &[KnownPath]) {
+        let mut others: Vec<KnownPath> = Vec::new();
+        for (path, youngest) in youngest(known) {
+            if !self.is_known(path, youngest) {
+                others.push(KnownPath {
+                    path: path.to_owned(),
+                    created_at: youngest,
+                });
+            }
+        }
+        self.find_rotated(&others);
+    }
+
+    /// Whether a path leads to a file that an earlier run knew by it, the youngest of those.
+    pub(super) fn is_known(&self, path: &Path, youngest: u64) -> bool {
+        let slot = self.by_path.get(path);
+        let file = slot.and_then(|&slot| self.files[slot as usize].as_ref());
+        file.is_some_and(|file| file.listed && *file.origin == *path && file.created_at >= youngest)
+    }
+
+    /// Whether there is such a file. While the follower is made, asked once for each: thousands of files may
+    /// carry a name that could be a rotated one of the same path.
+    fn is_there(&self, path: &Path) -> bool {
+        if !self.is_new {
+            return Meta::of_name(path).is_ok();
+        }
+        let mut asked = self.asked.borrow_mut();
+        if let Some(known) = asked.get(path) {
+            return *known;
+        }
+        let is_there = Meta::of_name(path).is_ok();
+        asked.insert(path.to_owned(), is_there);
+        is_there
+    }
+
+    /// Finds the origin of a file whose `origin` is a name it had.
+    pub(super) fn set_origin(&self, file: &mut File) {
+        let origin = self.origin_of(&file.origin);
+        if origin != *file.origin {
+            file.origin = origin.into();
+        } else if file.origin == file.path {
+            file.origin = Arc::clone(&file.path);
+        }
+    }
+
+    /// The path of the input that a file had before it was rotated away: `a.log` of `a.log.1`,
+    /// `a.log.20260101-000000` and `a-20260101.log`, if that belongs to the input; else its own. Where the
+    /// globs name both, only if both are there: `worker-1.log` need not be what became of `worker.log`.
+    /// Of a compressed file, the same of what it was made of.
+    pub(super) fn origin_of(&self, path: &Path) -> PathBuf {
+        let uncompressed = gzip::is_gzip(path).then(|| path.with_extension(""));
+        let path = uncompressed.as_deref().unwrap_or(path);
+        let discovery = &self.discovery;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let origins = name
+            .char_indices()
+            .filter_map(|(at, c)| matches!(c, '.' | '-' | '_').then(|| unrotated(&name, at))?);
+        let mut origins = origins.map(|origin| path.with_file_name(origin));
+        let origin = origins.find(|origin| {
+            discovery.matches(origin)
+                && (self.rotation_chains.contains_key(origin.as_path())
+                    || !discovery.matches(path)
+                    || self.is_there(origin))
+        });
+        origin.unwrap_or_else(|| path.to_owned())
+    }
+}
+
+/// When the youngest file was made that is known to have had a path.
+pub(super) fn youngest(known: &[KnownPath]) -> HashMap<&Path, u64> {
+    let mut youngest: HashMap<&Path, u64> = HashMap::new();
+    for KnownPath { path, created_at } in known {
+        let known = youngest.entry(path).or_default();
+        *known = (*known).max(*created_at);
+    }
+    youngest
+}
+
+/// A name without the number or date that begins at `at`, which goes to its end or to an extension.
+fn unrotated(name: &str, at: usize) -> Option<String> {
+    let (stem, rest) = name.split_at(at);
+    let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':' | 'T' | 'Z');
+    let end = rest.find(|c| !is_mark(c)).unwrap_or(rest.len());
+    // An extension keeps its dot.
+    let end = if end == rest.len() {
+        end
+    } else {
+        end.checked_sub(1)?
+    };
+    let (mark, extension) = rest.split_at(end);
+    let is_rotation = mark.contains(|c: char| c.is_ascii_digit())
+        && (extension.is_empty() || extension.starts_with('.'));
+    (is_rotation && !stem.is_empty()).then(|| format!("{stem}{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotated_names_lead_to_their_path() {
+        let names = |name: &str| -> Vec<String> {
+            let marks = name.match_indices(['.', '-', '_']);
+            marks.filter_map(|(at, _)| unrotated(name, at)).collect()
+        };
+        for (name, expected) in [
+            ("a.log.1", "a.log"),
+            ("0.log.20260101-123456", "0.log"),
+            ("a-20260101.log", "a.log"),
+            ("a.log-2026-01-01T00:00:00Z", "a.log"),
+            ("a.3.log", "a.log"),
+        ] {
+            assert!(names(name).contains(&expected.to_owned()), "{name}");
+        }
+        for name in ["a.log", "a-errors.log", "a.log.old", ".1", "a.log.gz"] {
+            assert!(names(name).is_empty(), "{name}: {:?}", names(name));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Where an earlier run stopped.
+
+use super::*;
+
+/// A rig that has read `text` in `name`, stopped.
+fn stopped(name: &str, text: &str) -> Rig {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append(name, text);
+    rig.until(|rig| rig.texts() == [text]);
+    rig
+}
+
+#[test]
+fn reading_goes_on_where_it_stopped() {
+    for text in ["one\n", "half a li", ""] {
+        let mut rig = stopped_with_empty(text);
+        rig.restart();
+        rig.append("a.log", "ne\ntwo\n");
+        rig.until(|rig| rig.texts() == [format!("{text}ne\ntwo\n")]);
+        assert_eq!(rig.live.keys().next().unwrap().generation, 0);
+        let mid_line = rig.log.iter().rev().find_map(|event| match event {
+            FileEvent::Opened { mid_line, .. } => Some(*mid_line),
+            _ => None,
+        });
+        assert_eq!(mid_line, Some(text == "half a li"), "{text:?}");
+        assert_eq!(rig.lost(), []);
+        assert_eq!(rig.count(is_finished), 0);
+    }
+}
+
+fn stopped_with_empty(text: &str) -> Rig {
+    let mut rig = Rig::new(&["*.log"]);
+    rig.append("a.log", text);
+    rig.until(|rig| rig.live.len() == 1 && rig.texts().concat() == text);
+    rig
+}
+
+#[test]
+fn an_idle_file_is_known_again_without_being_opened() {
+    let mut rig = stopped("a.log", "one\n");
+    rig.restart();
+    rig.step();
+    let opened = |rig: &Rig| rig.count(|e| matches!(e, FileEvent::Opened { offset: 4, .. }));
+    assert_eq!((opened(&rig), rig.follower.open_files()), (0, 0));
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    assert_eq!(opened(&rig), 1);
+}
+
+#[test]
+fn a_file_rotated_while_the_agent_was_down_is_read_to_its_end() {
+    let mut rig = stopped("a.log", "one\n");
+    let resume = rig.resume_entries();
+    rig.append("a.log", "two\n");
+    rig.rename("a.log", "a.log.20260101");
+    rig.append("a.log", "three\n");
+    rig.begin_again();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.until(|rig| rig.texts() == ["one\ntwo\n", "three\n"]);
+    assert_eq!(rig.lost(), []);
+    // And again: both are known, neither is read twice.
+    rig.restart();
+    rig.append("a.log", "four\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n", "three\nfour\n"]);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn a_file_gone_while_the_agent_was_down_is_counted_and_forgotten() {
+    let mut rig = stopped("a.log", "one\ntwo\n");
+    let mut resume = rig.resume_entries();
+    resume[0].offset = 4;
+    rig.live.values_mut().next().unwrap().bytes.truncate(4);
+    fs::remove_file(rig.path("a.log")).unwrap();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.until(|rig| rig.count(is_forgotten) == 1);
+    assert_eq!(rig.lost(), [(4, LossReason::Vanished)]);
+}
+
+#[test]
+fn another_content_is_another_generation() {
+    // Shorter than the offset, as long, longer; each with and without an unread remainder.
+    for text in ["x\n", "one\ntwx\n", "something longer than before\n"] {
+        for offset in [4, 8] {
+            let mut rig = stopped("a.log", "one\ntwo\n");
+            let mut resume = rig.resume_entries();
+            resume[0].offset = offset;
+            rig.live
+                .values_mut()
+                .next()
+                .unwrap()
+                .bytes
+                .truncate(offset as usize);
+            fs::write(rig.path("a.log"), text).unwrap();
+            rig.begin_again();
+            rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+            rig.append("a.log", "more\n");
+            let whole = format!("{text}more\n");
+            rig.until(|rig| rig.contents().any(|c| c.bytes == whole.as_bytes()));
+            assert_eq!(rig.live.keys().next().unwrap().generation, 1);
+            let unread = 8 - offset;
+            let expected = [(unread, LossReason::Truncated)];
+            assert_eq!(rig.lost(), expected[..usize::from(unread > 0)]);
+            assert_eq!(rig.count(is_forgotten), 1, "{text:?} {offset}");
+        }
+    }
+}
+
+#[test]
+fn only_the_latest_generation_of_an_inode_can_be_on_disk() {
+    let mut rig = stopped("a.log", "one\n");
+    let mut resume = rig.resume_entries();
+    let mut old = resume[0].clone();
+    old.offset = 10;
+    old.size = 30;
+    resume[0].generation = 1;
+    resume.insert(0, old);
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.begin_again();
+    let key = rig.live.pop_first().unwrap();
+    let next = FileKey {
+        generation: 1,
+        ..key.0
+    };
+    rig.live.insert(next, key.1.clone());
+    rig.live.insert(key.0, Content::default());
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+    assert_eq!(rig.lost(), [(20, LossReason::Truncated)]);
+    assert_eq!(rig.live.keys().next().unwrap().generation, 1);
+}
+
+#[test]
+fn a_wrong_key_reads_again_and_never_skips() {
+    let mut rig = stopped("a.log", "one\n");
+    let resume = rig.resume_entries();
+    rig.config.fingerprint_key = FingerprintKey(43);
+    rig.begin_again();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.append("a.log", "two\n");
+    rig.until(|rig| rig.contents().any(|c| c.bytes == b"one\ntwo\n"));
+}
+
+#[test]
+fn a_file_rewritten_under_the_same_header_while_the_agent_was_down_is_read_anew() {
+    let header = "the same four kilobytes\n".repeat(180);
+    let mut rig = stopped("a.log", &format!("{header}old\n"));
+    let text = format!("{header}new, and more of it than there was\n");
+    // The same inode, as copytruncate leaves it.
+    fs::write(rig.path("a.log"), &text).unwrap();
+    rig.restart();
+    rig.until(|rig| rig.texts().contains(&text));
+    assert_eq!(rig.texts().len(), 2);
+    assert_eq!(rig.lost(), []);
+}
+
+#[test]
+fn an_inode_used_again_while_the_agent_was_down_is_another_file() {
+    let mut reused = 0;
+    for turn in 0..20 {
+        let mut rig = stopped("a.log", "the same beginning\n");
+        let inode = rig.live.keys().next().unwrap().inode;
+        // Nobody holds it open.
+        rig.restart();
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.append("b.log", format!("the same beginning\nand turn {turn}\n"));
+        let key = std::os::unix::fs::MetadataExt::ino(&fs::metadata(rig.path("b.log")).unwrap());
+        reused += usize::from(key == inode);
+        rig.restart();
+        let text = format!("the same beginning\nand turn {turn}\n");
+        rig.until(|rig| rig.texts().contains(&text));
+        assert_eq!(rig.texts().len(), 2, "the old one is not gone on with");
+        assert_eq!(rig.lost(), []);
+    }
+    assert!(reused > 0, "this filesystem gave no inode twice");
+}
+
+#[test]
+fn an_inode_used_again_by_a_file_of_the_same_size_is_not_skipped() {
+    let mut reused = 0;
+    for turn in 0..20 {
+        let mut rig = stopped("a.log", "the old\n");
+        let inode = rig.live.keys().next().unwrap().inode;
+        let mut resume = rig.resume_entries();
+        // Nobody holds it open. A filesystem may know no birth times: then it is opened and compared.
+        rig.follower = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.append("b.log", "the new\n");
+        let now = std::os::unix::fs::MetadataExt::ino(&fs::metadata(rig.path("b.log")).unwrap());
+        reused += usize::from(now == inode);
+        if turn % 2 == 0 {
+            resume[0].id.created_at = 0;
+        }
+        rig.begin_again();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.texts().contains(&"the new\n".to_owned()));
+        assert_eq!(rig.lost(), []);
+    }
+    assert!(reused > 1, "this filesystem gave no inode twice");
+}
+
+#[test]
+fn a_file_outside_the_globs_that_got_the_inode_of_a_known_one_is_not_read() {
+    let mut reused = 0;
+    for _ in 0..20 {
+        let mut rig = stopped("a.log", "known\n");
+        rig.config.exclude = vec!["secret.log".to_owned()];
+        let inode = rig.live.keys().next().unwrap().inode;
+        let resume = rig.resume_entries();
+        rig.follower = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.append("secret.log", "known\nto nobody\n");
+        let now = fs::metadata(rig.path("secret.log")).unwrap();
+        reused += usize::from(std::os::unix::fs::MetadataExt::ino(&now) == inode);
+        rig.begin_again();
+        rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+        rig.until(|rig| rig.count(is_forgotten) == 1);
+        assert_eq!(rig.texts(), ["known\n"]);
+        assert_eq!(rig.follower.files(), 0);
+    }
+    assert!(reused > 0, "this filesystem gave no inode twice");
+}
+
+#[test]
+fn a_deleted_file_goes_on_in_the_follower_that_takes_its_place() {
+    // Open and not read to its end; read to its end and ended, but not acked.
+    for is_ended in [false, true] {
+        let mut rig = stopped("a.log", "one\n");
+        if is_ended {
+            rig.append("a.log", "two\n");
+            rig.until(|rig| rig.texts() == ["one\ntwo\n"]);
+        }
+        let resume = rig.kill(if is_ended { 4 } else { 0 });
+        if !is_ended {
+            rig.append("a.log", "two\n");
+        }
+        fs::remove_file(rig.path("a.log")).unwrap();
+        if is_ended {
+            let mut buffer = crate::ChunkBuffer::with_capacity(BUFFER_BYTES);
+            let mut events = Vec::new();
+            while !events.iter().any(is_finished) {
+                rig.follower.read(&mut buffer, BUFFER_BYTES, &mut events);
+                rig.follower.wait(Duration::from_secs(1));
+            }
+        }
+        let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        let ended = std::mem::replace(&mut rig.follower, other);
+        let handed_over = FileConfig {
+            handed_over: ended.into_open_files(),
+            ..rig.config.clone()
+        };
+        rig.follower = Follower::new(handed_over, resume.clone(), false).unwrap();
+        rig.until(|rig| rig.texts().concat() == "one\ntwo\n" && rig.count(is_finished) > 0);
+        assert_eq!(rig.lost(), []);
+        // Nothing is held when it is acked.
+        rig.follower.acked(SourceId(0), u64::MAX);
+        assert_eq!((rig.follower.open_files(), rig.follower.files()), (0, 0));
+        assert!(rig.follower.unacked.is_empty());
+    }
+}
+
+/// Nothing can be taken, a file comes and goes, and the configuration changes: it was opened and never reported.
+#[test]
+fn a_deleted_file_that_nobody_was_informed_of_is_handed_over() {
+    // Its inode may have been that of a file which the checkpoint knows.
+    for was_used in [false, true] {
+        let mut rig = Rig::new(&["*.log"]);
+        rig.append("a.log", "one\n");
+        rig.follower.rescan();
+        rig.follower.hold();
+        fs::remove_file(rig.path("a.log")).unwrap();
+        rig.follower.rescan();
+        assert_eq!((rig.follower.files(), rig.log.len()), (1, 0));
+        let mut id = rig.follower.sources().next().unwrap().id;
+        id.created_at -= 1;
+        let earlier = Resume {
+            id,
+            generation: 0,
+            path: rig.path("b.log").into(),
+            offset: 4,
+            size: 4,
+        };
+        if was_used {
+            let bytes = b"two\n".to_vec();
+            let content = Content {
+                bytes,
+                ..Content::default()
+            };
+            rig.live.insert(id.key(0), content);
+        }
+        let other = Follower::new(rig.config.clone(), Vec::new(), false).unwrap();
+        let ended = std::mem::replace(&mut rig.follower, other);
+        let handed_over = FileConfig {
+            handed_over: ended.into_open_files(),
+            ..rig.config.clone()
+        };
+        let resume = Vec::from_iter(was_used.then_some(earlier));
+        rig.follower = Follower::new(handed_over, resume, false).unwrap();
+        rig.until(|rig| rig.count(is_forgotten) == 1 + usize::from(was_used));
+        assert!(rig.texts().contains(&"one\n".to_owned()));
+        assert_eq!(rig.lost(), []);
+    }
+}
+
+/// What cannot be kept for a reload is closed once.
+#[test]
+fn deleted_files_that_are_not_kept_leave_the_count_of_open_files_right() {
+    let mut rig = Rig::with(&["*.log"], |_, config| {
+        config.linger = Duration::ZERO;
+        config.open_files_max = 2;
+    });
+    for (number, name) in ["a.log", "b.log", "c.log", "d.log"].into_iter().enumerate() {
+        rig.append(name, format!("{name}\n"));
+        rig.until(|rig| rig.texts().len() == number + 1);
+        fs::remove_file(rig.path(name)).unwrap();
+        rig.until(|rig| rig.count(is_finished) == number + 1);
+    }
+    assert_eq!(rig.follower.open_files(), 0);
+}
+
+/// A file that is gone may stand in the checkpoint under the inode of one that is followed, until it is acked.
+#[test]
+fn of_two_files_that_had_one_inode_each_is_looked_for() {
+    let mut rig = Rig::new(&["b.log"]);
+    rig.append("b.log", "one\n");
+    rig.until(|rig| rig.texts() == ["one\n"]);
+    let (mut resume, (key, mut now)) = (rig.resume_entries(), rig.live.pop_first().unwrap());
+    rig.rename("b.log", "b.log.1");
+    resume[0].generation = 1;
+    let mut gone = resume[0].clone();
+    (gone.generation, gone.id.created_at) = (0, gone.id.created_at - 1);
+    gone.path = rig.path("a.log").into();
+    resume.push(gone);
+    now.path = rig.path("b.log");
+    let next = FileKey {
+        generation: 1,
+        ..key
+    };
+    rig.live.insert(next, now.clone());
+    rig.live.insert(key, now);
+    rig.begin_again();
+    rig.follower = Follower::new(rig.config.clone(), resume, false).unwrap();
+    rig.append("b.log.1", "two\n");
+    rig.follower.rescan();
+    rig.until(|rig| rig.live.len() == 1 && rig.texts().contains(&"one\ntwo\n".to_owned()));
+    assert_eq!(rig.count(is_forgotten), 1);
+    assert_eq!(rig.lost(), []);
+}
