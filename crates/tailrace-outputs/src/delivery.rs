@@ -25,7 +25,8 @@ use tailrace_otlp::Compression;
 
 pub use compression::CompressionSearch;
 pub use dead_letter::{
-    CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
+    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, read_dead_letters,
+    write_dead_letters,
 };
 pub use observer::Observer;
 pub use outcome::{Answered, Doubt, Outcome, RetryCause};

@@ -174,8 +174,9 @@ fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
         || more() < distinct(&collector) + poison + 20,
         || agent.own_log(),
     );
-    let letters = bench.path("data/dead-letter/app.ndjson");
-    let set_aside = || std::fs::read_to_string(&letters).map_or(0, |text| text.lines().count());
+    let dead_letter_file = bench.path("data/dead-letter/app.ndjson");
+    let set_aside =
+        || std::fs::read_to_string(&dead_letter_file).map_or(0, |text| text.lines().count());
     assert_eq!(set_aside(), 0);
     std::fs::remove_file(bench.path("data/dead-letter/filler")).unwrap();
     until(|| more() > 0 && set_aside() == poison, || agent.own_log());
