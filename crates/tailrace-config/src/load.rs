@@ -35,7 +35,7 @@ pub struct Loaded {
     pub others: BTreeSet<PathBuf>,
     /// Replaces the values that `${...}` took from the environment and from files by their names.
     pub redactor: Redactor,
-    /// Where the top of the configuration says what only a machine can tell to be right.
+    /// Positions of the top-level options whose values can be checked only on the machine that runs the agent.
     pub places: Places,
 }
 

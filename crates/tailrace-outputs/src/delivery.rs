@@ -1,6 +1,6 @@
-//! The delivery loop, the same for every output: takes requests from a queue, sends what the [`Scheduler`]
-//! says, and resolves each request with what became of it. It never skips one, gives up only what it
-//! was told to, and reads no clock but tokio's, so that paused-time tests hold.
+//! The delivery loop, which all outputs share. It takes requests from a queue, sends what the [`Scheduler`] selects and
+//! resolves each request with its outcome. It never skips a request, gives one up only where the configuration says so,
+//! and reads no clock but tokio's, so that tests can pause the time.
 
 mod backoff;
 mod compression;
@@ -142,13 +142,13 @@ pub async fn drive<R: Request>(
         observer,
         reason: String::new(),
         waiting: Waiting::new(),
-        told_at: None,
+        reported_at: None,
         held: false,
     };
     let mut closed = false;
     while !(closed && drive.scheduler.is_empty() && drive.waiting.len() == 0) {
         let now = Instant::now();
-        drive.set_aside(now);
+        drive.retry_dead_letters(now);
         let due = drive.waiting.due();
         match drive.scheduler.next(now, !requests.is_empty()) {
             Step::Send(piece) => drive.send(piece),
@@ -171,7 +171,7 @@ pub async fn drive<R: Request>(
                 }
             }
         }
-        drive.look_at_scheduler();
+        drive.report_release();
     }
 }
 
@@ -186,7 +186,7 @@ struct Drive<'a, R> {
     /// What is to be set aside and cannot be yet.
     waiting: Waiting<R>,
     /// When the observer was told last that there is such.
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     /// The observer was told that the output holds.
     held: bool,
 }
@@ -296,24 +296,24 @@ impl<R: Request> Drive<'_, R> {
             Effect::Reject(mut piece) => {
                 if let Err(problem) = piece.request.reject(&self.reason) {
                     self.waiting.push(piece.request, self.reason.clone(), now);
-                    self.tell_waiting(&problem, now);
+                    self.report_waiting(&problem, now);
                 }
             }
         }
     }
 
     /// Tries again to set aside what waits for it.
-    fn set_aside(&mut self, now: Instant) {
+    fn retry_dead_letters(&mut self, now: Instant) {
         if let Some(problem) = self.waiting.retry(now) {
-            self.tell_waiting(&problem, now);
+            self.report_waiting(&problem, now);
         }
     }
 
-    fn tell_waiting(&mut self, problem: &str, now: Instant) {
+    fn report_waiting(&mut self, problem: &str, now: Instant) {
         self.held = true;
-        let is_due = |told_at: Instant| now >= told_at + self.transport.retry_policy().hold;
-        if self.told_at.is_none_or(is_due) {
-            self.told_at = Some(now);
+        let is_due = |reported_at: Instant| now >= reported_at + self.transport.retry_policy().hold;
+        if self.reported_at.is_none_or(is_due) {
+            self.reported_at = Some(now);
             self.observer.waiting(problem, self.waiting.len());
         }
     }
@@ -323,10 +323,10 @@ impl<R: Request> Drive<'_, R> {
         self.observer.holding(&self.reason, delay);
     }
 
-    fn look_at_scheduler(&mut self) {
+    fn report_release(&mut self) {
         if self.held && self.scheduler.is_open() && self.waiting.len() == 0 {
             self.held = false;
-            self.told_at = None;
+            self.reported_at = None;
             self.observer.released();
         }
     }

@@ -1,4 +1,4 @@
-//! What an agent on a Kubernetes node talks to, for benchmarks: the API server that tells of the pods, and an
+//! What an agent on a Kubernetes node talks to, for benchmarks: the API server that lists the pods, and an
 //! OTLP/HTTP server on loopback that counts the log records of each pod and checks what is said of it. Takes what is
 //! expected, gives totals. It never decodes or keeps a record: an agent at full speed must not wait for it.
 
@@ -26,7 +26,7 @@ pub use tally::{Expected, Totals};
 
 /// A node's surroundings. They end with the process.
 pub struct Node {
-    /// Tells of the pods.
+    /// Serves the pods.
     pub api: PodsApi,
     /// Where records are taken, such as `127.0.0.1:40123`.
     pub address: SocketAddr,

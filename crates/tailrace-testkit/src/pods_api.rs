@@ -106,7 +106,7 @@ impl PodsApi {
     }
 }
 
-/// A pod of one running container, as the API server tells of it.
+/// A pod of one running container, as the API server reports it.
 pub fn pod(namespace: &str, name: &str, uid: &str, container: &str, metadata: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
@@ -179,7 +179,7 @@ fn answer(path: &str, shared: &Shared, out: &mut TcpStream) -> std::io::Result<(
     respond(out, "200 OK", &list)
 }
 
-/// The only thing it tells of.
+/// The only resource that it serves.
 const PODS: &str = "/api/v1/pods";
 
 /// What the API server says when it says no.

@@ -46,7 +46,7 @@ pub(crate) struct State {
 
 /// The streams of one directory and pipeline.
 pub(crate) struct Group {
-    /// The directory's name, by which a torn record is told where it came from.
+    /// The directory's name, which shows where a torn record came from.
     pub(crate) name: String,
     /// The first stream that is not of this group or one before it.
     pub(crate) end: u32,

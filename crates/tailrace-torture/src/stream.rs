@@ -1,5 +1,5 @@
 //! One log file under torture: a thread that writes records, rotates, and deletes what has arrived.
-//! Tells what it wrote and what it destroyed; it never reads what the agent does.
+//! It reports what it wrote and what it destroyed, and never reads what the agent does.
 
 use std::collections::VecDeque;
 use std::ops::Range;

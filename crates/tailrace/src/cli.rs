@@ -34,17 +34,17 @@ enum Command {
     Run(run::Args),
     /// Check a config as `run` would at its start.
     Validate(validate::Args),
-    /// Send again what was set aside in the dead-letter files, and keep only what is refused again.
+    /// Resend the records in the dead-letter files; those refused again are kept.
     Replay(replay::Args),
-    /// Look at the disk queues of inputs that cannot be read again.
+    /// Inspect the disk queues of inputs that cannot be read again.
     Queue(queue::Args),
-    /// Tell what a config makes of its queries: columns, types, what is pushed down, OTLP fields.
+    /// Explain the queries of a config: columns, types, pushed-down conditions, OTLP fields.
     Explain(explain::Args),
     /// Show what became of every byte and record of a running agent.
     Ledger(ledger::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
-    /// Show the whole pipeline on this machine, with generated logs and a server of its own.
+    /// Run the whole pipeline on this machine, with generated logs and a built-in server.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
     Generate(generate::Args),

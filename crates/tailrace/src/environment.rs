@@ -1,7 +1,7 @@
-//! What only this machine can tell of a config: whether `run` would start here, and read what it is to read.
+//! Checks of a config that depend on this machine: whether `run` would start here and could read its inputs.
 //!
-//! Takes a config and its plans, gives what is wrong, where it is written down and what to do next. Leaves nothing
-//! behind, and disturbs no agent that runs.
+//! [`check`] returns what is wrong, where the config says it and what to do next. It leaves nothing behind on the disk and
+//! does not disturb a running agent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};

@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client is told by a server that answers with this head, and then with as many bytes as are taken.
+    /// The error of a client whose server answers with this head, and then with as many bytes as the client takes.
     fn asked(head: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");

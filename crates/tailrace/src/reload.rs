@@ -141,7 +141,7 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Answer {
-        let result = self.go_over().map_err(|diagnostics| told(&diagnostics));
+        let result = self.go_over().map_err(|diagnostics| report(&diagnostics));
         match &result {
             Ok((reloaded, needs_restart)) => {
                 info!(
@@ -214,8 +214,8 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     .collect()
 }
 
-/// All that is wrong, without the lines: they may hold more than everybody may see.
-fn told(diagnostics: &[Diagnostic]) -> String {
+/// The diagnostics as text, without excerpts of the config: these may contain what not everybody may see.
+fn report(diagnostics: &[Diagnostic]) -> String {
     let plain = |diagnostic: &Diagnostic| {
         let plain = Diagnostic {
             snippet: None,

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     watch: bool,
 }
 
-/// Runs the agent until it is told to stop.
+/// Runs the agent until it receives SIGTERM or SIGINT.
 ///
 /// # Errors
 ///

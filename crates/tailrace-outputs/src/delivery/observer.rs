@@ -1,4 +1,4 @@
-//! Who is told what happens while requests are on their way: metrics, own logs, health. The calls come
+//! The observer of an output: the delivery loop reports its steps to it, for metrics, own logs and health. The calls come
 //! from the sending task and must not block.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tailrace_otlp::Compression;
 
 use super::{Delivered, RetryCause};
 
-/// Told of each step of an output. Every method does nothing unless it is overridden.
+/// Receives a report of each step of an output. Every method does nothing unless it is overridden.
 pub trait Observer: Send + Sync {
     /// An attempt begins; `bytes` go over the wire in `encoding`.
     fn sending(&self, bytes: u64, compression: Compression) {

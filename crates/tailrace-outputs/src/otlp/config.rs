@@ -1,4 +1,4 @@
-//! What an OTLP output can be told: its options, their reading, and what must hold between them.
+//! The options of an OTLP output: their declaration, how they are read, and the checks between them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

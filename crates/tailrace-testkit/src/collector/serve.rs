@@ -319,7 +319,7 @@ fn percent_encode(text: &str) -> String {
     out
 }
 
-/// A TCP stream that resets its connection when it is dropped, if it was told to.
+/// A TCP stream that resets its connection when it is dropped, if it is configured to.
 struct Wire {
     stream: TcpStream,
     connection: Arc<Connection>,

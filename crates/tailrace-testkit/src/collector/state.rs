@@ -1,4 +1,4 @@
-//! What the collector knows: the script, what it saw, what it accepted. Tells waiting tests when that
+//! What the collector knows: the script, what it saw, what it accepted. Wakes waiting tests when that
 //! changes; it never touches a socket.
 
 use std::collections::VecDeque;

@@ -115,7 +115,7 @@ fn has_plain_host(uri: &Uri, headers: &HeaderMap) -> bool {
         })
 }
 
-/// Compares in a time that does not tell how much of it was right.
+/// Compares in a time that does not depend on how much of the text is right.
 fn bears(headers: &HeaderMap, token: &Secret) -> bool {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

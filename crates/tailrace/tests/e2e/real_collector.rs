@@ -153,7 +153,7 @@ fn check(
     assert!(expected.is_empty());
 }
 
-/// Waits until every record has its outcome, as the agent's own metrics tell it.
+/// Waits until every record has its outcome, as the agent's own metrics report it.
 fn settled(bench: &Bench, agent: &crate::support::Agent, records: u64) {
     let address = agent.admin();
     let sum = || -> u64 {
@@ -173,7 +173,7 @@ fn settled(bench: &Bench, agent: &crate::support::Agent, records: u64) {
     assert_eq!(sum(), records);
 }
 
-/// Mixed lines that can be told apart: each has a stream and a number.
+/// Mixed lines that can be distinguished: each has a stream and a number.
 fn mixed(lines: u64) -> Vec<u8> {
     let mut generator = Generator::new(Shape::Mixed, 42).with_accounting("e2e");
     let mut text = Vec::new();

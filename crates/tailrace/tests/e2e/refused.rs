@@ -123,7 +123,7 @@ fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
     assert_eq!(of("tailrace_output_in_flight_requests"), 0);
     assert_eq!(agent.terminate().code(), Some(0));
 
-    // What is in the file tells where it came from.
+    // The entry says where the record came from.
     let found = entries(&bench);
     assert_eq!(found.len(), 1, "{found:?}");
     let entry = &found[0];

@@ -45,7 +45,7 @@ fn world() -> impl Strategy<Value = World> {
         Just(Outage::Down)
     ];
     // An outage is longer than an attempt, and so is what lies between two: one that comes and goes
-    // with the attempts cannot be told from a fault of the records.
+    // with the attempts cannot be distinguished from a fault of the records.
     let outages = prop::collection::vec((2usize..60, 2usize..40, outage), 0..4);
     (
         prop::collection::vec(1u32..40, 1..25),
