@@ -518,8 +518,8 @@ impl<'a> Harness<'a> {
         }
         self.drained = began.elapsed();
         // Counters are brought up to date once a second.
-        let settled = Instant::now() + Duration::from_millis(1500);
-        self.sink.wait(settled, |_| false);
+        let deadline = Instant::now() + Duration::from_millis(1500);
+        self.sink.wait(deadline, |_| false);
         self.scrape();
         let last = self.present.clone();
         if self.plan.agent.kind == Kind::Tailrace && self.restart_due.is_none() {
@@ -545,10 +545,10 @@ impl<'a> Harness<'a> {
     /// Records that were written and have not arrived.
     pub(crate) fn missing(&self) -> u64 {
         let state = self.sink.lock();
-        let settled: u64 = state.streams.iter().map(|tally| tally.settled).sum();
+        let resolved: u64 = state.streams.iter().map(|tally| tally.resolved).sum();
         let written = self.truths.iter().flat_map(|truth| &truth.written);
         let written: u64 = written.map(|written| written.load(Ordering::Relaxed)).sum();
-        written.saturating_sub(settled)
+        written.saturating_sub(resolved)
     }
 
     fn is_complete(&self) -> bool {

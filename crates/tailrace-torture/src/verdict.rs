@@ -79,7 +79,7 @@ impl Truth {
         let tally = &state.streams[self.stream as usize + which];
         let written = self.written[which].load(Ordering::Acquire);
         (tally.low..written)
-            .filter(|seq| !tally.is_settled(*seq))
+            .filter(|seq| !tally.is_resolved(*seq))
             .map(move |seq| (seq, destroyed.iter().any(|range| range.contains(&seq))))
     }
 
@@ -90,7 +90,7 @@ impl Truth {
             _ => Vec::new(),
         };
         let tally = &state.streams[self.stream as usize + which];
-        let hidden = move |content| hidden(content, |seq| tally.is_settled(seq));
+        let hidden = move |content| hidden(content, |seq| tally.is_resolved(seq));
         contents.into_iter().flat_map(hidden)
     }
 

@@ -24,7 +24,7 @@ pub struct CompressionSearch {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Searching,
-    Settled(Compression),
+    Found(Compression),
 }
 
 /// The search of one request from one wait to the next: in which compressions it was refused.
@@ -68,7 +68,7 @@ impl CompressionSearch {
             return self.fixed;
         };
         match *state {
-            State::Settled(compression) => compression,
+            State::Found(compression) => compression,
             State::Searching => round.candidate().unwrap_or(CANDIDATES[0]),
         }
     }
@@ -78,7 +78,7 @@ impl CompressionSearch {
         if let Some(mut state) = self.lock()
             && matches!(*state, State::Searching)
         {
-            *state = State::Settled(compression);
+            *state = State::Found(compression);
         }
     }
 
@@ -94,13 +94,13 @@ impl CompressionSearch {
         round.refused.push(compression);
         match (*state, doubt) {
             // Another request found out while this one was on its way.
-            (State::Settled(settled), _) if !round.refused.contains(&settled) => Some(settled),
-            (State::Settled(_), Doubt::Named) => {
+            (State::Found(found), _) if !round.refused.contains(&found) => Some(found),
+            (State::Found(_), Doubt::Named) => {
                 *state = State::Searching;
                 round.candidate()
             }
             (State::Searching, Doubt::Possible | Doubt::Named) => round.candidate(),
-            (State::Settled(_), Doubt::Possible) | (_, Doubt::None) => None,
+            (State::Found(_), Doubt::Possible) | (_, Doubt::None) => None,
         }
     }
 

@@ -171,7 +171,7 @@ fn a_record_at_which_the_process_dies_is_set_aside_at_the_fourth_start() {
     assert_eq!(found.len(), 1, "{found:?}");
     check_entry(&bench, &found[0], 4321);
 
-    // It was settled: nothing comes again, and what is new does.
+    // It was acked: after a restart only new records are sent.
     bench.unset();
     let before = arrived(&collector).len();
     append(&bench.log("a.log"), &lines(20_000..20_001));

@@ -183,7 +183,7 @@ fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
     let written = more();
     arrive(&collector, written - poison);
     agent.says("the output holds no longer");
-    assert_eq!(agent.terminate().code(), Some(0), "all is settled");
+    assert_eq!(agent.terminate().code(), Some(0), "every record is acked");
     assert_eq!(set_aside(), poison);
     let refused = collector
         .records()

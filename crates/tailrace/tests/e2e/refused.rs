@@ -134,7 +134,7 @@ fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
     let log = std::fs::read(bench.log("a.log")).unwrap();
     assert_eq!(log[bytes.0..bytes.1], *lines(7777..7778));
 
-    // After a restart nothing comes again: it was settled.
+    // After a restart nothing is sent again: it was acked.
     append(&bench.log("a.log"), &lines(10_000..10_010));
     let agent = bench.start();
     collector.wait_records(10_009);
@@ -233,5 +233,5 @@ fn what_is_refused_is_dropped_only_where_the_config_says_so() {
     let agent = bench.start();
     collector.wait_records(1);
     assert_eq!(agent.terminate().code(), Some(0));
-    assert_eq!(bodies(&collector).len(), 1, "the others are settled");
+    assert_eq!(bodies(&collector).len(), 1, "the others are acked");
 }
