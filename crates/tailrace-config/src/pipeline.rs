@@ -110,9 +110,9 @@ section! {
 }
 
 section! {
-    /// Single records that a server refuses while it accepts others are set aside in the file
+    /// Single records that a server refuses while it accepts others are stored in the file
     /// `dead-letter/PIPELINE.ndjson` of the data directory. `tailrace replay` sends them again. Records that make the
-    /// agent panic or die are set aside there, too.
+    /// agent panic or die are stored there, too.
     pub struct DeadLetter {
         /// The size of the file, at most.
         max_bytes: u64 = Size<{ 64 * KIB }, { 16 * GIB }>, default("64MiB");
@@ -137,7 +137,7 @@ section! {
 section_defaults!(Batch, Queue, DeadLetter, PipelineLimits);
 
 choice! {
-    /// What becomes of records that cannot be set aside.
+    /// What happens to records for which the dead-letter file has no space.
     pub enum OnFull {
         /// They wait for space; reading pauses at `limits.replay`.
         Hold = "hold",

@@ -509,8 +509,8 @@ impl<'a> Harness<'a> {
             self.tick()?;
             let wait = Instant::now() + Duration::from_millis(100);
             self.sink.wait(wait, |state| state.arrived > arrived + 1000);
-            let set_aside = dead_letters::read(&self.dir.path().join("data/dead-letter"));
-            self.sink.lock().set_aside(&set_aside);
+            let dead_lettered = dead_letters::read(&self.dir.path().join("data/dead-letter"));
+            self.sink.lock().dead_letter(&dead_lettered);
             let now = self.sink.lock().arrived;
             if now > arrived {
                 (arrived, last_new) = (now, Instant::now());

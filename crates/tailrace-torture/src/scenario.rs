@@ -243,9 +243,10 @@ fn poison(plan: Plan) -> io::Result<Outcome> {
     let mut outcome = harness.finish()?;
     let poison = plan.records_max / POISON_EVERY;
     let sum = |of: fn(&GroupVerdict) -> u64| outcome.groups.iter().map(of).sum::<u64>();
-    let (lost, set_aside) = (sum(|group| group.lost), sum(|group| group.set_aside));
-    let note =
-        format!("{poison} records are poison: {set_aside} set aside, {lost} in all did not arrive");
+    let (lost, dead_lettered) = (sum(|group| group.lost), sum(|group| group.dead_lettered));
+    let note = format!(
+        "{poison} records are poison: {dead_lettered} dead-lettered, {lost} in all did not arrive"
+    );
     outcome.notes.push(note);
     Ok(outcome)
 }
@@ -264,9 +265,9 @@ fn crash(plan: Plan) -> io::Result<Outcome> {
     let mut harness = Harness::start(&plan)?;
     harness.until_written()?;
     let mut outcome = harness.finish()?;
-    let set_aside: u64 = outcome.groups.iter().map(|group| group.set_aside).sum();
-    if set_aside != 2 {
-        let what = format!("2 records end the agent, and {set_aside} were set aside");
+    let dead_lettered: u64 = outcome.groups.iter().map(|group| group.dead_lettered).sum();
+    if dead_lettered != 2 {
+        let what = format!("2 records end the agent, and {dead_lettered} were dead-lettered");
         outcome.broken.push(what);
     }
     Ok(outcome)

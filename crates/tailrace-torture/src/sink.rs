@@ -58,10 +58,10 @@ pub(crate) struct Tally {
     pub(crate) arrived: Bits,
     pub(crate) rejected: Bits,
     /// In the agent's dead-letter file.
-    pub(crate) set_aside: Bits,
+    pub(crate) dead_lettered: Bits,
     /// Accepted by an answer that the agent may not have seen.
     doubtful: Bits,
-    /// How many have arrived, were rejected or set aside.
+    /// How many have arrived, were rejected or dead-lettered.
     pub(crate) resolved: u64,
     pub(crate) repeated: u64,
     pub(crate) excused: u64,
@@ -150,13 +150,13 @@ impl State {
     }
 
     /// The agent has put these in its dead-letter file.
-    pub(crate) fn set_aside(&mut self, records: &[Identity]) {
+    pub(crate) fn dead_letter(&mut self, records: &[Identity]) {
         for of in records {
             let Some(tally) = self.streams.get_mut(of.stream as usize) else {
                 continue;
             };
             if !tally.is_resolved(of.sequence) {
-                tally.set_aside.set(of.sequence);
+                tally.dead_lettered.set(of.sequence);
                 tally.resolve();
             }
         }
@@ -208,7 +208,7 @@ impl State {
             tally.disorder += 1;
         }
         tally.high = tally.high.max(of.sequence);
-        if !tally.rejected.get(of.sequence) && !tally.set_aside.get(of.sequence) {
+        if !tally.rejected.get(of.sequence) && !tally.dead_lettered.get(of.sequence) {
             tally.resolve();
         }
     }
@@ -224,7 +224,7 @@ impl Tally {
     }
 
     pub(crate) fn is_resolved(&self, sequence: u64) -> bool {
-        [&self.arrived, &self.rejected, &self.set_aside]
+        [&self.arrived, &self.rejected, &self.dead_lettered]
             .iter()
             .any(|bits| bits.get(sequence))
     }

@@ -52,13 +52,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     match damaged {
         0 => Ok(()),
         _ => Err(anyhow!(
-            "{damaged} segments are damaged: their records cannot be delivered; the agent sets them aside and goes on"
+            "{damaged} segments are damaged: their records cannot be delivered; the agent quarantines them and continues"
         )
         .into()),
     }
 }
 
-/// Lists one queue; gives how many of its segments are damaged, set aside or not.
+/// Lists the segments of one queue. Returns how many are damaged, quarantined or not.
 fn check(pipeline: &str, dir: &Path, out: &mut dyn Write) -> anyhow::Result<u64> {
     let segments = check_queue(dir).context("a queue cannot be checked")?;
     let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();

@@ -1,12 +1,12 @@
-//! The dead-letter file: what a server will never accept, set aside so that it can be looked at, and
-//! sent again when the server has changed its mind. One JSON object a line, with the request of the
-//! one record in base64, uncompressed, and the name of its encoding, so that it can be sent exactly as it was.
+//! The dead-letter file: records that a server will never accept, stored for inspection and for `tailrace replay`. Each
+//! line is a JSON object. It has the request of one record in base64, uncompressed, and the name of the request's
+//! encoding, so that the same bytes can be sent again.
 //!
-//! A record that could not be processed, because it made the agent panic or die, has no request: its entry holds the
-//! record itself as `crashed`. It cannot be sent again, only looked at.
+//! A record that made the agent panic or die has no request. Its entry has the record itself as `crashed`, which can be
+//! inspected but not sent.
 //!
-//! A record is in the file, synced, before [`DeadLetterFile::add`] returns. A line that a crash cut off is
-//! closed before the next one is added, and passed over by readers. It never decides what is bad.
+//! An entry is on disk, synced, before [`DeadLetterFile::add`] returns. If a crash left an incomplete line, it is ended
+//! before the next entry is added, and readers skip it. This module never decides which records are bad.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -17,10 +17,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// One record that was set aside.
+/// One dead-lettered record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterEntry {
-    /// When it was set aside, RFC 3339 in UTC.
+    /// When it was added, RFC 3339 in UTC.
     pub time: String,
     /// The output that could not deliver it.
     pub output: String,
@@ -30,13 +30,13 @@ pub struct DeadLetterEntry {
     pub request: String,
     /// Where it was read; empty if that is no file.
     pub path: String,
-    /// The bytes of the file that it was read from: first, and behind the last.
+    /// The bytes of the file that it was read from: the first, and one past the last.
     pub bytes: Option<(u64, u64)>,
-    /// The encoding of `payload`, such as `otlp`; empty where there is `crashed`.
+    /// The encoding of `payload`, such as `otlp`; empty if `crashed` is set.
     #[serde(default = "otlp")]
     pub encoding: String,
-    /// A request of this record alone, as its output sends it (in OTLP with its resource and scope); empty where there is
-    /// `crashed`. Files of earlier versions call it `otlp`.
+    /// A request of this record alone, as its output sends it (in OTLP with its resource and scope); empty if `crashed` is
+    /// set. Files of earlier versions call it `otlp`.
     #[serde(
         with = "in_base64",
         default,
@@ -49,7 +49,7 @@ pub struct DeadLetterEntry {
     pub crashed: Option<CrashedRecord>,
 }
 
-/// What earlier versions wrote was OTLP.
+/// The encoding of entries without one: earlier versions wrote only OTLP.
 fn otlp() -> String {
     "otlp".to_owned()
 }
@@ -68,10 +68,10 @@ pub struct CrashedRecord {
     pub stream: Option<String>,
 }
 
-/// Why a record could not be set aside.
+/// Why a record could not be added to the file.
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
-    /// The file has reached its greatest size.
+    /// The file has reached its maximum size.
     #[error(
         "the dead-letter file {} is full ({bytes_max} bytes): send its records again with \
          `tailrace replay`, move it away, or raise dead_letter.max_bytes",
@@ -80,7 +80,7 @@ pub enum DeadLetterError {
     Full {
         /// The file.
         path: PathBuf,
-        /// Its greatest size.
+        /// Its maximum size, in bytes.
         bytes_max: u64,
     },
     /// The file cannot be written.
@@ -102,7 +102,7 @@ pub struct DeadLetterFile {
 }
 
 impl DeadLetterFile {
-    /// The file at `path`, made with its directory when a record is added; no longer than `bytes_max`.
+    /// The file at `path`, of at most `bytes_max` bytes. It is created, with its directory, when the first record is added.
     pub fn new(path: impl Into<PathBuf>, bytes_max: u64) -> DeadLetterFile {
         DeadLetterFile {
             path: path.into(),
@@ -125,7 +125,7 @@ impl DeadLetterFile {
     ///
     /// # Errors
     ///
-    /// The file is full or cannot be written; so many of the first records were added.
+    /// The file is full or cannot be written. The number is that of the records that were added, from the first on.
     pub fn add_all(&self, entries: &[DeadLetterEntry]) -> Result<(), (usize, DeadLetterError)> {
         let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let added = self.append(entries).map_err(|source| {
@@ -142,7 +142,7 @@ impl DeadLetterFile {
         Err((added, full))
     }
 
-    /// Adds as many of the first records as there is room for, and gives how many that are.
+    /// Adds records until the file is full. Returns how many were added.
     fn append(&self, entries: &[DeadLetterEntry]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         tailrace_files::create_dir(folder)?;
@@ -176,7 +176,7 @@ impl DeadLetterFile {
         }
         let written = file.write_all(&lines).and_then(|()| file.sync_data());
         if written.is_err() {
-            // Half a line helps nobody; if even this fails, readers pass over it.
+            // Half a line is useless. If truncation fails as well, readers skip it.
             let _ = file.set_len(before);
         }
         written?;
@@ -187,7 +187,7 @@ impl DeadLetterFile {
     }
 }
 
-/// The records of a dead-letter file in order, and the lines that are none; nothing if there is no file.
+/// Reads the entries of a dead-letter file, in order. A line that is not an entry is returned as `Err` with its bytes. A file that does not exist has no entries.
 ///
 /// # Errors
 ///
@@ -208,11 +208,11 @@ pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetterEntry, 
     Ok(entries)
 }
 
-/// Puts these in place of the file's content, whole or not at all; removes the file if there are none.
+/// Atomically replaces the content of the file by these entries; removes the file if there are none.
 ///
 /// # Errors
 ///
-/// The file cannot be written; it is as it was then.
+/// The file cannot be written. It is unchanged then.
 pub fn write_dead_letters(
     path: &Path,
     entries: &[Result<DeadLetterEntry, Vec<u8>>],

@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync {
         let _ = (reason, delay);
     }
 
-    /// So many records that the other side will never take cannot be set aside, and wait until they can be.
+    /// `records` rejected records cannot be written to the dead-letter file because of `problem`, and wait.
     fn waiting(&self, problem: &str, records: usize) {
         let _ = (problem, records);
     }

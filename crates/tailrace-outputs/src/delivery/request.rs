@@ -21,7 +21,7 @@ pub trait Request: Send + Sized + 'static {
     /// The other side has it.
     fn deliver(self, delivered: &Delivered);
 
-    /// The other side will never take it, and takes others: its one record is to be set aside.
+    /// Dead-letters the one record of the request, which the other side rejects while it accepts others.
     ///
     /// # Errors
     ///

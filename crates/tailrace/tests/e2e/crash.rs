@@ -1,4 +1,4 @@
-//! Records at which the agent panics, or its process dies: set aside and accounted for, and all others arrive.
+//! Records at which the agent panics, or its process dies: dead-lettered and accounted for, and all others arrive.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_record_that_panics_is_set_aside_and_its_neighbours_arrive_once() {
+fn a_record_that_panics_is_dead_lettered_and_its_neighbours_arrive_once() {
     let (mut bench, collector) = (Bench::new(), Collector::start());
     bench.set("TAILRACE_FAILPOINT_PANIC", "line 4321.");
     let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\n";
@@ -133,7 +133,7 @@ fn a_record_that_panics_is_set_aside_and_its_neighbours_arrive_once() {
 }
 
 #[test]
-fn a_record_at_which_the_process_dies_is_set_aside_at_the_fourth_start() {
+fn a_record_at_which_the_process_dies_is_dead_lettered_at_the_fourth_start() {
     let (mut bench, collector) = (Bench::new(), Collector::start());
     bench.set("TAILRACE_FAILPOINT_ABORT", "line 4321.");
     let config = bench.pipeline(&collector.endpoint(), "json", "workers: 2\n");

@@ -1,4 +1,4 @@
-//! Records that a server refuses: set aside, accounted for, and sent again.
+//! Records that a server refuses: dead-lettered, accounted for, and sent again.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn a_server_that_answers_in_json_is_believed_and_noted_once() {
 }
 
 #[test]
-fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
+fn a_poison_record_is_dead_lettered_and_its_neighbours_arrive_once() {
     let (bench, collector) = (Bench::new(), Collector::start());
     poison(&collector, &["line 7777"]);
     let admin = free_address();

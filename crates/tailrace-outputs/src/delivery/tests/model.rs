@@ -1,5 +1,5 @@
 //! Random servers: some records are poison, and there are outages in which everything is refused or
-//! nobody answers. Whatever happens, the poison is set aside, the rest is delivered, nothing twice.
+//! nobody answers. Whatever happens, the poison is dead-lettered, and the rest is delivered once.
 
 use std::future::Future;
 
@@ -112,7 +112,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn the_poison_is_set_aside_and_nothing_else(world in world()) {
+    fn the_poison_is_dead_lettered_and_nothing_else(world in world()) {
         paused(async {
             let server = server(&world);
             let book = Arc::<Mutex<Book>>::default();

@@ -127,7 +127,7 @@ async fn two_poison_records_in_one_request_wait_for_other_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_records_of_a_quiet_output_are_set_aside_within_seconds() {
+async fn bad_records_of_a_quiet_output_are_dead_lettered_within_seconds() {
     let anywhere: [&[u32]; 7] = [
         &[3, 500, 997],
         &[0, 1, 2],
@@ -180,7 +180,7 @@ async fn several_requests_that_are_all_bad_are_evidence_for_each_other() {
 }
 
 /// A wrong path, or a credential that was revoked: the search for something that is accepted ends, and
-/// nothing is set aside.
+/// nothing is dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn a_search_in_an_outage_is_short_and_rejects_nothing() {
     let refusals: [fn() -> Answered; 3] = [refused, || hold(Doubt::None), too_large];
@@ -330,7 +330,7 @@ async fn a_single_record_that_is_too_large_is_rejected_on_evidence_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_set_aside_waits_and_holds_nobody_up() {
+async fn what_cannot_be_dead_lettered_waits_and_holds_nobody_up() {
     let server = poisoned(&[0], refused);
     let book = Arc::<Mutex<Book>>::default();
     book.lock().unwrap().dead_letter_full = 3;
@@ -344,7 +344,7 @@ async fn what_cannot_be_set_aside_waits_and_holds_nobody_up() {
 /// The file is full until everything else is long delivered: there is nothing left to compare the records with, which
 /// are known to be refused.
 #[tokio::test(start_paused = true)]
-async fn what_waits_to_be_set_aside_needs_no_evidence_again() {
+async fn what_waits_to_be_dead_lettered_needs_no_evidence_again() {
     let poison = [0, 20, 40];
     let server = poisoned(&poison, refused);
     let book = Arc::<Mutex<Book>>::default();
