@@ -33,7 +33,7 @@ pub use outcome::{Answered, Doubt, Outcome, RetryCause};
 pub use payload::Payload;
 pub use request::Request;
 
-use scheduler::{Effect, Piece, Refusal, Scheduler, Step};
+use scheduler::{Delivery, Effect, Refusal, Scheduler, Step};
 use waiting::Waiting;
 
 /// A request that was accepted.
@@ -151,13 +151,13 @@ pub async fn drive<R: Request>(
         drive.retry_dead_letters(now);
         let due = drive.waiting.due();
         match drive.scheduler.next(now, !requests.is_empty()) {
-            Step::Send(piece) => drive.send(piece),
+            Step::Send(delivery) => drive.send(delivery),
             Step::Take => match requests.recv().await {
                 Some(request) => drive.scheduler.push(request, now),
                 None => closed = true,
             },
             Step::Pause(delay) => drive.pause(delay),
-            Step::GiveUp(piece) => piece.request.give_up(&drive.reason),
+            Step::GiveUp(delivery) => delivery.request.give_up(&drive.reason),
             Step::Wait { until, take } => {
                 tokio::select! {
                     Some(answer) = drive.on_wire.join_next() => drive.answered(answer),
@@ -183,28 +183,28 @@ struct Drive<'a, R> {
     observer: &'a dyn Observer,
     /// What the last refusal said.
     reason: String,
-    /// What is to be set aside and cannot be yet.
+    /// Rejected records that cannot be dead-lettered yet.
     waiting: Waiting<R>,
-    /// When the observer was told last that there is such.
+    /// When these were last reported to the observer.
     reported_at: Option<Instant>,
-    /// The observer was told that the output holds.
+    /// The observer knows that the output holds.
     held: bool,
 }
 
 /// One attempt, made.
 struct Answer<R> {
-    piece: Piece<R>,
+    delivery: Delivery<R>,
     compression: Compression,
     wire_bytes: u64,
     answered: Answered,
 }
 
 impl<R: Request> Drive<'_, R> {
-    fn send(&mut self, piece: Piece<R>) {
-        let compression = self.transport.compression().compression(&piece.round);
-        let payload = match piece.request.payload() {
+    fn send(&mut self, delivery: Delivery<R>) {
+        let compression = self.transport.compression().compression(&delivery.round);
+        let payload = match delivery.request.payload() {
             payload if payload.compression == compression => payload.clone(),
-            _ => piece.request.recompress(compression),
+            _ => delivery.request.recompress(compression),
         };
         debug_assert_eq!(
             payload.compression, compression,
@@ -216,7 +216,7 @@ impl<R: Request> Drive<'_, R> {
         self.on_wire.spawn(async move {
             let answered = transport.attempt(&payload).await;
             Answer {
-                piece,
+                delivery,
                 compression,
                 wire_bytes,
                 answered,
@@ -234,7 +234,7 @@ impl<R: Request> Drive<'_, R> {
         };
         let now = Instant::now();
         let Answer {
-            mut piece,
+            mut delivery,
             compression,
             wire_bytes,
             answered,
@@ -251,12 +251,12 @@ impl<R: Request> Drive<'_, R> {
                     rejected,
                     message,
                     oddity,
-                    attempts: piece.attempts,
+                    attempts: delivery.attempts,
                     compression,
                     wire_bytes,
                 };
                 self.observer.delivered(&delivered);
-                self.scheduler.accepted(piece).deliver(&delivered);
+                self.scheduler.accepted(delivery).deliver(&delivered);
                 return;
             }
             Outcome::Retry {
@@ -264,14 +264,14 @@ impl<R: Request> Drive<'_, R> {
                 reason,
                 after,
             } => {
-                let delay = self.scheduler.retry(piece, cause, after, now);
+                let delay = self.scheduler.retry(delivery, cause, after, now);
                 self.observer.retrying(cause, &reason, delay);
                 return;
             }
             Outcome::TooLarge { reason } => {
-                let bytes = piece.request.payload().uncompressed_bytes;
-                match self.scheduler.too_large(piece, now) {
-                    Some(single) => piece = single,
+                let bytes = delivery.request.payload().uncompressed_bytes;
+                match self.scheduler.too_large(delivery, now) {
+                    Some(single) => delivery = single,
                     None => return self.observer.cut(bytes, &reason),
                 }
                 (Refusal::Request, reason)
@@ -280,29 +280,30 @@ impl<R: Request> Drive<'_, R> {
             Outcome::Hold { reason } => (Refusal::Other, reason),
         };
         let search = self.transport.compression();
-        if let Some(next) = search.refused(&mut piece.round, compression, doubt) {
+        if let Some(next) = search.refused(&mut delivery.round, compression, doubt) {
             self.observer.recompressing(compression, next, &reason);
-            piece.attempts += 1;
-            return self.send(piece);
+            delivery.attempts += 1;
+            return self.send(delivery);
         }
         self.reason = reason;
-        let effect = self.scheduler.refused(piece, refusal, now);
+        let effect = self.scheduler.refused(delivery, refusal, now);
         self.apply(effect, now);
     }
 
     fn apply(&mut self, effect: Effect<R>, now: Instant) {
         match effect {
             Effect::Kept => {}
-            Effect::Reject(mut piece) => {
-                if let Err(problem) = piece.request.reject(&self.reason) {
-                    self.waiting.push(piece.request, self.reason.clone(), now);
+            Effect::Reject(mut delivery) => {
+                if let Err(problem) = delivery.request.reject(&self.reason) {
+                    self.waiting
+                        .push(delivery.request, self.reason.clone(), now);
                     self.report_waiting(&problem, now);
                 }
             }
         }
     }
 
-    /// Tries again to set aside what waits for it.
+    /// Tries again to dead-letter the records that wait for it.
     fn retry_dead_letters(&mut self, now: Instant) {
         if let Some(problem) = self.waiting.retry(now) {
             self.report_waiting(&problem, now);
