@@ -41,11 +41,11 @@ use waiting::Waiting;
 pub struct Delivered {
     /// How many of its records were rejected (partial success).
     pub rejected: u64,
-    /// What the server said about it, rejections or a warning.
+    /// The message of the server about rejections, or a warning.
     pub message: Option<String>,
-    /// What the server answered in place of an OTLP response. A partial success may have gone unseen.
+    /// What the server answered instead of an OTLP response. A partial success may have gone unnoticed.
     pub oddity: Option<String>,
-    /// How many attempts it took, the last one included; a part that was cut off begins anew.
+    /// How many attempts it took, including the last one. The count of a part starts at zero when it is cut off.
     pub attempts: u64,
     /// The compression in which it was accepted.
     pub compression: Compression,
@@ -56,9 +56,9 @@ pub struct Delivered {
 /// How an output is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveConfig {
-    /// Requests under way at once, at most.
+    /// The most requests in flight at once.
     pub concurrency: usize,
-    /// What becomes of requests while everything is refused.
+    /// What happens to requests while everything is refused.
     pub on_refused: OnRefused,
 }
 
@@ -81,12 +81,12 @@ pub struct RetryPolicy {
     pub max: Duration,
     /// The longest wait a server may ask for.
     pub after_max: Duration,
-    /// The time between two probes while holding.
+    /// The time between two probes while the output holds.
     pub hold: Duration,
 }
 
 impl RetryPolicy {
-    /// Pauses between these.
+    /// A policy with delays from `min` to `max`, and defaults for the rest.
     pub const fn between(min: Duration, max: Duration) -> RetryPolicy {
         RetryPolicy {
             min,
@@ -97,28 +97,29 @@ impl RetryPolicy {
     }
 }
 
-/// One attempt on its way.
+/// The future of one attempt.
 pub type Attempt<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
 
-/// How one payload is sent once, and what all payloads sent so share.
+/// How an output sends one payload once, and the state that all its attempts share.
 pub trait Transport: Send + Sync {
     /// Sends the payload once, as it is.
     fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a>;
 
-    /// Which compression the other side takes.
+    /// The search for a compression that the other side accepts.
     fn compression(&self) -> &CompressionSearch;
 
     /// When to try again.
     fn retry_policy(&self) -> &RetryPolicy;
 }
 
-/// Delivers all requests of a queue; ends when the queue is closed and every request is resolved.
-/// Dropping the future stops it: what is under way is dropped unresolved, and whether it arrives is
+/// Delivers all requests of a queue. Ends when the queue is closed and every request is resolved.
+///
+/// Dropping the future stops the delivery: requests in flight are dropped unresolved, and whether they arrive is
 /// unknown.
 ///
 /// # Panics
 ///
-/// Where an attempt panicked.
+/// If an attempt panicked.
 pub async fn drive<R: Request>(
     transport: Arc<dyn Transport>,
     mut requests: UnboundedReceiver<R>,
@@ -175,13 +176,13 @@ pub async fn drive<R: Request>(
     }
 }
 
-/// What is known of one output.
+/// The state of one output's delivery loop.
 struct Drive<'a, R> {
     transport: Arc<dyn Transport>,
     scheduler: Scheduler<R>,
     on_wire: JoinSet<Answer<R>>,
     observer: &'a dyn Observer,
-    /// What the last refusal said.
+    /// The reason of the last refusal.
     reason: String,
     /// Rejected records that cannot be dead-lettered yet.
     waiting: Waiting<R>,
@@ -191,7 +192,7 @@ struct Drive<'a, R> {
     held: bool,
 }
 
-/// One attempt, made.
+/// A finished attempt.
 struct Answer<R> {
     delivery: Delivery<R>,
     compression: Compression,
@@ -208,7 +209,7 @@ impl<R: Request> Drive<'_, R> {
         };
         debug_assert_eq!(
             payload.compression, compression,
-            "recode gives what was asked for"
+            "a request is recompressed as asked"
         );
         let wire_bytes = payload.bytes.len() as u64;
         self.observer.sending(wire_bytes, compression);

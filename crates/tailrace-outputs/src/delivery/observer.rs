@@ -9,7 +9,7 @@ use super::{Delivered, RetryCause};
 
 /// Receives a report of each step of an output. Every method does nothing unless it is overridden.
 pub trait Observer: Send + Sync {
-    /// An attempt begins; `bytes` go over the wire in `encoding`.
+    /// An attempt begins: `bytes` go over the wire, compressed with `compression`.
     fn sending(&self, bytes: u64, compression: Compression) {
         let _ = (bytes, compression);
     }
@@ -30,15 +30,15 @@ pub trait Observer: Send + Sync {
         let _ = (problem, records);
     }
 
-    /// What was refused before is accepted, rejected or given up.
+    /// The output no longer holds: what was refused before is accepted, rejected or given up.
     fn released(&self) {}
 
-    /// A request was too large and goes out again in two halves.
+    /// A request was too large and is sent again in two halves.
     fn cut(&self, bytes: u64, reason: &str) {
         let _ = (bytes, reason);
     }
 
-    /// The request was refused as `from` and goes out again at once as `to`.
+    /// The request was refused in the compression `from` and is sent again at once in `to`.
     fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
         let _ = (from, to, reason);
     }
@@ -49,5 +49,5 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Nobody listens.
+/// An observer that ignores every report.
 impl Observer for () {}
