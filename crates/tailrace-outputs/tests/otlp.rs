@@ -132,7 +132,7 @@ fn bodies(collector: &Collector) -> Vec<String> {
 
 fn encodings(collector: &Collector) -> Vec<String> {
     let requests = collector.requests();
-    requests.into_iter().map(|r| r.encoding).collect()
+    requests.into_iter().map(|r| r.compression).collect()
 }
 
 fn retry_of(outcome: Outcome) -> (RetryCause, String, Option<Duration>) {
@@ -175,7 +175,7 @@ async fn a_request_arrives_whole_in_each_encoding() {
             assert_eq!(bodies(&collector)[99], "a-99");
             let requests = collector.requests();
             let request = &requests[0];
-            assert_eq!(request.encoding, name, "{protocol:?}");
+            assert_eq!(request.compression, name, "{protocol:?}");
             assert_eq!(request.wire_bytes as u64, delivered.wire_bytes);
             assert_eq!(request.header("authorization"), Some("Bearer x"));
             let agent = request.header("user-agent").unwrap();
@@ -543,7 +543,7 @@ async fn an_encoding_the_server_does_not_know_is_found_out_once() {
     ];
     for (protocol, refusal) in cases {
         let collector = Collector::start();
-        collector.refuse_encoding("zstd", refusal.clone());
+        collector.refuse_compression("zstd", refusal.clone());
         let otlp = otlp(&collector, protocol);
         let delivered = deliver(&otlp, payload("a", 3)).await;
         assert_eq!(delivered.compression, Compression::Gzip);
@@ -562,7 +562,7 @@ async fn a_server_that_takes_nothing_compressed_is_served() {
     ] {
         let collector = Collector::start();
         for encoding in ["zstd", "gzip"] {
-            collector.refuse_encoding(encoding, refusal.clone());
+            collector.refuse_compression(encoding, refusal.clone());
         }
         let otlp = otlp(&collector, protocol);
         deliver(&otlp, payload("a", 1)).await;
@@ -579,7 +579,7 @@ async fn after_a_success_only_a_named_encoding_is_given_up() {
     collector.script([Answer::status(400), Answer::status(500)]);
     deliver(&otlp, payload("b", 1)).await;
     assert_eq!(encodings(&collector), ["zstd"; 4]);
-    collector.refuse_encoding(
+    collector.refuse_compression(
         "zstd",
         Answer::status(400).message("cannot decompress zstd"),
     );
@@ -592,9 +592,9 @@ async fn after_a_success_only_a_named_encoding_is_given_up() {
 async fn deliveries_side_by_side_arrive_once_each() {
     for protocol in BOTH {
         let collector = Collector::start();
-        collector.refuse_encoding("zstd", Answer::status(415));
+        collector.refuse_compression("zstd", Answer::status(415));
         if protocol == Protocol::Grpc {
-            collector.refuse_encoding("zstd", Answer::grpc(12, ""));
+            collector.refuse_compression("zstd", Answer::grpc(12, ""));
         }
         collector.script((0..20).map(|_| match protocol {
             Protocol::HttpProtobuf => Answer::status(503),

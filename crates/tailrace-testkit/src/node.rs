@@ -103,11 +103,11 @@ async fn answer(
     shared: Arc<Shared>,
 ) -> Result<Response<Empty<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let encoding = head.headers.get(CONTENT_ENCODING);
-    let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
-    let status = match (encoding, body.collect().await) {
+    let compression = head.headers.get(CONTENT_ENCODING);
+    let compression = compression.map_or(Ok("identity"), HeaderValue::to_str);
+    let status = match (compression, body.collect().await) {
         _ if head.uri.path() != "/v1/logs" => StatusCode::NOT_FOUND,
-        (Ok(encoding), Ok(body)) => take(encoding, &body.to_bytes(), &shared),
+        (Ok(compression), Ok(body)) => take(compression, &body.to_bytes(), &shared),
         _ => StatusCode::BAD_REQUEST,
     };
     let mut response = Response::new(Empty::new());
@@ -117,8 +117,8 @@ async fn answer(
     Ok(response)
 }
 
-fn take(encoding: &str, body: &Bytes, shared: &Shared) -> StatusCode {
-    let message = decompress(encoding, body);
+fn take(compression: &str, body: &Bytes, shared: &Shared) -> StatusCode {
+    let message = decompress(compression, body);
     let mut tally = shared.tally.lock().unwrap();
     let taken = message.and_then(|message| tally.take(message.into(), body.len()));
     shared.changed.notify_all();

@@ -242,8 +242,8 @@ mod tests {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         // A watch would never end.
-        let patience = std::time::Duration::from_secs(10);
-        stream.set_read_timeout(Some(patience)).unwrap();
+        let timeout = std::time::Duration::from_secs(10);
+        stream.set_read_timeout(Some(timeout)).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -158,7 +158,7 @@ const STUCK: Duration = Duration::from_secs(15);
 /// The same for an agent that holds: longer than its pause between two probes.
 const STUCK_HOLDING: Duration = Duration::from_secs(45);
 /// Longer than the grace period.
-const END_PATIENCE: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Everything that runs.
 pub(crate) struct Harness<'a> {
@@ -287,7 +287,7 @@ impl<'a> Harness<'a> {
 
     /// What is compressed before an agent first ran is none of its affair: it has to have begun.
     fn await_agent(&mut self) {
-        let due = Instant::now() + END_PATIENCE;
+        let due = Instant::now() + END_TIMEOUT;
         while self.plan.agent.kind == Kind::Tailrace
             && self.program.checkpoint_age().is_none()
             && self.process.ended().is_none()
@@ -445,7 +445,7 @@ impl<'a> Harness<'a> {
                 }
             }
             How::Terminate => {
-                let code = self.process.terminate(END_PATIENCE);
+                let code = self.process.terminate(END_TIMEOUT);
                 let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
                 *self.codes.entry(code).or_default() += 1;
             }
@@ -523,7 +523,7 @@ impl<'a> Harness<'a> {
         self.scrape();
         let last = self.present.clone();
         if self.plan.agent.kind == Kind::Tailrace && self.restart_due.is_none() {
-            let code = self.process.terminate(END_PATIENCE);
+            let code = self.process.terminate(END_TIMEOUT);
             let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
             if code != "exit status: 0" {
                 self.own_ends.insert(format!("{code} at the end"), 1);

@@ -19,7 +19,7 @@ use crate::ledger::fetch;
 use crate::printed::redacted;
 
 /// How long whoever holds the admin port may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything that would keep `run` from starting here, or what it could not read.
 ///
@@ -96,7 +96,7 @@ fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
 
 /// Whether the agent of this data directory has the port: it gives it back when it is started again.
 async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
-    let asked = tokio::time::timeout(PATIENCE, fetch(address, STATUS_PATH)).await;
+    let asked = tokio::time::timeout(TIMEOUT, fetch(address, STATUS_PATH)).await;
     let Ok(Ok(body)) = asked else {
         return false;
     };

@@ -23,7 +23,7 @@ pub(crate) const PATH: &str = "/api/v1/ledger";
 /// How many sources of a pipeline are listed: those furthest behind.
 pub(crate) const SOURCES_MAX: usize = 10;
 /// An agent on this machine that does not answer by then does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// A longer answer comes from no agent.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -71,10 +71,10 @@ pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(PATIENCE, fetch(admin, path)).await };
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch(admin, path)).await };
     runtime
         .block_on(asked)
-        .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
+        .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
         .and_then(|fetched| fetched)
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub(crate) script: VecDeque<Answer>,
     /// What is answered when the script is at its end.
     pub(crate) otherwise: Answer,
-    /// What is answered to requests in these encodings, before the script is asked.
+    /// What is answered to requests in these compressions, before the script is asked.
     pub(crate) refused: Vec<(String, Answer)>,
     /// What is answered to requests whose records are such, before the script is asked.
     pub(crate) conditional: Vec<(Condition, Answer)>,
@@ -117,8 +117,8 @@ impl State {
                 Protocol::Grpc => Answer::grpc(12, "unknown method").trailers_only(),
             };
         }
-        for (encoding, answer) in &self.refused {
-            if *encoding == request.encoding {
+        for (compression, answer) in &self.refused {
+            if *compression == request.compression {
                 return answer.clone();
             }
         }

@@ -12,7 +12,7 @@ use tailrace_testkit::{Answer, Collector};
 use crate::support::{Bench, append, get, request, tailrace, until};
 
 /// A command that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -200,7 +200,7 @@ fn outcome(command: &str, config: &Path, more: &[&str]) -> Output {
     let mut child = pipes.stdout(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
         }
         std::thread::sleep(Duration::from_millis(5)); // tidy: another process, no event to await
