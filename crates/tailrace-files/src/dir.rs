@@ -32,10 +32,12 @@ pub enum Access {
 /// There is no such directory.
 pub fn access(path: &Path) -> io::Result<Access> {
     let is_open = fs::metadata(path)?.mode() & OTHERS != 0;
-    Ok(match is_open {
-        false => Access::Limited,
-        true if is_mount_root(path) => Access::EverybodyByMount,
-        true => Access::Everybody,
+    Ok(if !is_open {
+        Access::Limited
+    } else if is_mount_root(path) {
+        Access::EverybodyByMount
+    } else {
+        Access::Everybody
     })
 }
 

@@ -96,9 +96,10 @@ pub fn read_provided(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(refused(format!("it is larger than {bytes_max} bytes"))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > bytes_max {
+        Err(refused(format!("it is larger than {bytes_max} bytes")))
+    } else {
+        Ok(bytes)
     }
 }
 

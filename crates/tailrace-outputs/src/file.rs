@@ -145,10 +145,7 @@ fn write_whole(
     let metadata = file.metadata()?;
     let before = metadata.len();
     let regular = metadata.is_file();
-    let written = write(file, bytes).and_then(|()| match regular {
-        true => file.sync_data(),
-        false => Ok(()),
-    });
+    let written = write(file, bytes).and_then(|()| if regular { file.sync_data() } else { Ok(()) });
     if written.is_err() && regular && file.metadata()?.len() > before {
         file.set_len(before)?;
     }

@@ -130,7 +130,7 @@ fn bodies(collector: &Collector) -> Vec<String> {
     records.into_iter().map(|record| text(record.log)).collect()
 }
 
-fn encodings(collector: &Collector) -> Vec<String> {
+fn compressions(collector: &Collector) -> Vec<String> {
     let requests = collector.requests();
     requests.into_iter().map(|r| r.compression).collect()
 }
@@ -549,7 +549,7 @@ async fn an_encoding_the_server_does_not_know_is_found_out_once() {
         assert_eq!(delivered.compression, Compression::Gzip);
         assert_eq!(otlp.compression().preferred(), Compression::Gzip);
         deliver(&otlp, payload("b", 1)).await;
-        assert_eq!(encodings(&collector), ["zstd", "gzip", "gzip"]);
+        assert_eq!(compressions(&collector), ["zstd", "gzip", "gzip"]);
         assert_eq!(bodies(&collector).len(), 4);
     }
 }
@@ -561,30 +561,30 @@ async fn a_server_that_takes_nothing_compressed_is_served() {
         (Protocol::Grpc, Answer::grpc(12, "unknown")),
     ] {
         let collector = Collector::start();
-        for encoding in ["zstd", "gzip"] {
-            collector.refuse_compression(encoding, refusal.clone());
+        for compression in ["zstd", "gzip"] {
+            collector.refuse_compression(compression, refusal.clone());
         }
         let otlp = otlp(&collector, protocol);
         deliver(&otlp, payload("a", 1)).await;
-        assert_eq!(encodings(&collector), ["zstd", "gzip", "identity"]);
+        assert_eq!(compressions(&collector), ["zstd", "gzip", "identity"]);
         assert_eq!(otlp.compression().preferred(), Compression::None);
     }
 }
 
 #[tokio::test]
-async fn after_a_success_only_a_named_encoding_is_given_up() {
+async fn after_a_success_only_a_named_compression_is_given_up() {
     let collector = Collector::start();
     let otlp = otlp(&collector, Protocol::HttpProtobuf);
     deliver(&otlp, payload("a", 1)).await;
     collector.script([Answer::status(400), Answer::status(500)]);
     deliver(&otlp, payload("b", 1)).await;
-    assert_eq!(encodings(&collector), ["zstd"; 4]);
+    assert_eq!(compressions(&collector), ["zstd"; 4]);
     collector.refuse_compression(
         "zstd",
         Answer::status(400).message("cannot decompress zstd"),
     );
     deliver(&otlp, payload("c", 1)).await;
-    assert_eq!(encodings(&collector)[4..], ["zstd", "gzip"]);
+    assert_eq!(compressions(&collector)[4..], ["zstd", "gzip"]);
     assert_eq!(bodies(&collector), ["a-0", "b-0", "c-0"]);
 }
 

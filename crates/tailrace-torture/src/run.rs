@@ -221,11 +221,12 @@ impl<'a> Harness<'a> {
             None => Home::Ours(tempfile::tempdir()?),
         };
         let mut notes = Vec::new();
-        let disk = match plan.disk.is_empty() {
-            true => None,
-            false => Disk::mount(&dir.path().join("data"))
+        let disk = if plan.disk.is_empty() {
+            None
+        } else {
+            Disk::mount(&dir.path().join("data"))
                 .map_err(|why| notes.push(format!("skipped: faults of the disk: {why}")))
-                .ok(),
+                .ok()
         };
         let files = u32::try_from(plan.files).unwrap_or(u32::MAX);
         let mut end = 0;
@@ -380,9 +381,10 @@ impl<'a> Harness<'a> {
                 self.restart_due = None;
             }
         } else if let Some(status) = self.process.ended() {
-            let excuse = match self.is_disk_fit() {
-                false => " (disk broken)",
-                true => "",
+            let excuse = if self.is_disk_fit() {
+                ""
+            } else {
+                " (disk broken)"
             };
             let count = self
                 .own_ends

@@ -306,9 +306,10 @@ impl Group {
         let text = |error: io::Error| error.to_string();
         let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers");
         let is_v2 = std::fs::read_to_string(v2).is_ok_and(|text| text.contains("memory"));
-        let (root, limit) = match is_v2 {
-            true => ("/sys/fs/cgroup", "memory.max"),
-            false => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        let (root, limit) = if is_v2 {
+            ("/sys/fs/cgroup", "memory.max")
+        } else {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
         };
         let dir = Path::new(root).join(name);
         std::fs::create_dir(&dir).map_err(text)?;
@@ -319,9 +320,10 @@ impl Group {
 
     /// The highest use, page cache included, and how often the kernel killed.
     fn facts(&self) -> String {
-        let (peak, events) = match self.is_v2 {
-            true => ("memory.peak", "memory.events"),
-            false => ("memory.max_usage_in_bytes", "memory.oom_control"),
+        let (peak, events) = if self.is_v2 {
+            ("memory.peak", "memory.events")
+        } else {
+            ("memory.max_usage_in_bytes", "memory.oom_control")
         };
         let read = |name| std::fs::read_to_string(self.dir.join(name)).unwrap_or_default();
         let kills = read(events);

@@ -178,9 +178,10 @@ impl State {
         self.torn[group] += 1;
         if self.samples.len() < SAMPLES_MAX {
             let text: String = text.chars().take(300).collect();
-            let marked = match record::is_marked(record) {
-                true => ", marked as truncated",
-                false => "",
+            let marked = if record::is_marked(record) {
+                ", marked as truncated"
+            } else {
+                ""
             };
             self.samples.push(format!("{path}{marked}: {text}"));
         }

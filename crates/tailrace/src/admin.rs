@@ -293,9 +293,10 @@ fn health(shared: &Shared) -> Response {
             "reason": redacted(&format!("the checkpoint cannot be written: {error}")),
         }));
     }
-    let status = match troubles.is_empty() {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let status = if troubles.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     let body = serde_json::json!({"healthy": troubles.is_empty(), "troubles": troubles});
     json(status, &body)

@@ -88,9 +88,10 @@ pub(crate) fn start(
     registry: &mut Registry,
 ) -> anyhow::Result<Status> {
     let status = Status::register(registry, start.files.hash());
-    let watch = match start.watch {
-        true => Some(watch::start(sender).context("no thread to watch the config")?),
-        false => None,
+    let watch = if start.watch {
+        Some(watch::start(sender).context("no thread to watch the config")?)
+    } else {
+        None
     };
     if let Some(watch) = &watch {
         watch.follow(&start.files.dirs());

@@ -80,9 +80,10 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
         .collect();
     let find = |name: &str| headers.iter().find(|(key, _)| key == name);
     let grpc = find("content-type").is_some_and(|(_, value)| value.starts_with("application/grpc"));
-    let (protocol, compression_header) = match grpc {
-        true => (Protocol::Grpc, "grpc-encoding"),
-        false => (Protocol::Http, "content-encoding"),
+    let (protocol, compression_header) = if grpc {
+        (Protocol::Grpc, "grpc-encoding")
+    } else {
+        (Protocol::Http, "content-encoding")
     };
     let compression = find(compression_header).map_or("identity", |(_, value)| value.as_str());
 

@@ -176,9 +176,10 @@ fn http_response(answer: Answer) -> Response<Body> {
         Code::Grpc(_) => 500,
     };
     let body = answer.body.clone().unwrap_or_else(|| {
-        Bytes::from(match answer.accepts() {
-            true => success(&answer),
-            false => failure(&answer, 0),
+        Bytes::from(if answer.accepts() {
+            success(&answer)
+        } else {
+            failure(&answer, 0)
         })
     });
     let mut headers = HeaderMap::new();

@@ -55,12 +55,13 @@ pub(super) fn check(
 ) -> Result<(), Refusal> {
     if headers.contains_key(AUTHORIZATION) {
         let is_right = token.get().is_some_and(|token| bears(headers, &token));
-        return match is_right {
-            true => Ok(()),
-            false => Err((
+        return if is_right {
+            Ok(())
+        } else {
+            Err((
                 StatusCode::UNAUTHORIZED,
                 "that is not the token of `admin.token`",
-            )),
+            ))
         };
     }
     if comes_from_a_page(headers) {

@@ -64,9 +64,10 @@ fn base64(bytes: &[u8]) -> String {
             bits << 8 | u32::from(*chunk.get(at).unwrap_or(&0))
         });
         for at in 0..4 {
-            match at <= chunk.len() {
-                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize])),
-                false => text.push('='),
+            if at <= chunk.len() {
+                text.push(char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize]));
+            } else {
+                text.push('=');
             }
         }
     }

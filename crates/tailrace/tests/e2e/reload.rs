@@ -122,9 +122,10 @@ fn reloads_under_load_lose_nothing_and_keep_nothing() {
             app.script(vec![Answer::status(503); 3]);
         }
         let is_valid = round % 3 != 2;
-        match is_valid {
-            true => write(&format!("SELECT * FROM logs WHERE seq >= -{round}")),
-            false => write("SELECT * FROM logs WHERE seq >"),
+        if is_valid {
+            write(&format!("SELECT * FROM logs WHERE seq >= -{round}"))
+        } else {
+            write("SELECT * FROM logs WHERE seq >")
         }
         let (status, body) = reload(&agent);
         assert_eq!(status, if is_valid { 200 } else { 422 }, "{body}");

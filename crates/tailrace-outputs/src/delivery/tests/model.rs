@@ -101,9 +101,10 @@ fn server(world: &World) -> Arc<Server> {
         if seen.records.len() > limit {
             return too_large();
         }
-        match seen.records.iter().any(|record| poison.contains(record)) {
-            true => refused(),
-            false => ok(),
+        if seen.records.iter().any(|record| poison.contains(record)) {
+            refused()
+        } else {
+            ok()
         }
     })
 }

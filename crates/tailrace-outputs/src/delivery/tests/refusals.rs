@@ -6,9 +6,12 @@ use super::*;
 fn poisoned(poison: &[u32], refusal: fn() -> Answered) -> Arc<Server> {
     let poison = poison.to_vec();
     let is_poison = move |record: &u32| poison.contains(record);
-    Server::new(move |seen| match seen.records.iter().any(&is_poison) {
-        true => refusal(),
-        false => ok(),
+    Server::new(move |seen| {
+        if seen.records.iter().any(&is_poison) {
+            refusal()
+        } else {
+            ok()
+        }
     })
 }
 
@@ -189,9 +192,10 @@ async fn a_search_in_an_outage_is_short_and_rejects_nothing() {
             let mut count = 0;
             let server = Server::new(move |seen| {
                 count += 1;
-                match count > before && seen.at < HOUR {
-                    true => refusal(),
-                    false => ok(),
+                if count > before && seen.at < HOUR {
+                    refusal()
+                } else {
+                    ok()
                 }
             });
             let book = Arc::default();
@@ -221,9 +225,10 @@ async fn an_hour_of_refusal_for_everything_rejects_nothing() {
     for refusal in refusals {
         for config in [ONE, FOUR] {
             let server = Server::with(CompressionSearch::auto(), move |seen| {
-                match seen.at > Duration::from_secs(10) && seen.at < HOUR {
-                    true => refusal(),
-                    false => ok(),
+                if seen.at > Duration::from_secs(10) && seen.at < HOUR {
+                    refusal()
+                } else {
+                    ok()
                 }
             });
             let (all, pause) = (requests(1000, 10), Duration::from_secs(5));
@@ -293,9 +298,12 @@ async fn an_answer_that_blames_the_server_needs_evidence_many_times() {
 async fn what_is_too_large_is_cut_and_the_size_remembered() {
     const LIMIT: usize = 3;
     for config in [ONE, FOUR] {
-        let server = Server::new(|seen| match seen.records.len() > LIMIT {
-            true => too_large(),
-            false => ok(),
+        let server = Server::new(|seen| {
+            if seen.records.len() > LIMIT {
+                too_large()
+            } else {
+                ok()
+            }
         });
         let book = check(&server, config, requests(50, 64), &()).await;
         let all: Vec<u32> = (0..64 * 50).collect();
