@@ -14,8 +14,7 @@ use tailrace_config::{Config, Diagnostic, Places, Position};
 use tailrace_files::Access;
 use tailrace_pipeline::PipelinePlan;
 
-use crate::admin::STATUS_PATH;
-use crate::ledger::fetch;
+use crate::admin_client::{STATUS_PATH, fetch};
 use crate::printed::redacted;
 
 /// How long whoever holds the admin port may take to say who it is.

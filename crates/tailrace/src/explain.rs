@@ -12,8 +12,8 @@ use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::load::load;
 use crate::printed;
-use crate::run::load;
 
 /// Arguments of `tailrace explain`.
 #[derive(Debug, clap::Args)]

@@ -11,6 +11,7 @@ use tailrace_config::Input;
 use tailrace_input::{SegmentState, check_queue};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::load::load;
 use crate::printed;
 
 /// Arguments of `tailrace queue`.
@@ -36,7 +37,7 @@ enum Command {
 /// A bad config, a queue that cannot be read, or a damaged segment.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let Command::Check { config } = &args.command;
-    let (config, _) = crate::run::load(config)?;
+    let (config, _) = load(config)?;
     let (mut queues, mut damaged) = (0, 0);
     for (name, pipeline) in &config.pipelines {
         let has_queue = |input: &Input| input.disk_queue_bytes_max().is_some();

@@ -7,9 +7,10 @@
 
 mod files;
 mod status;
+mod trigger;
 mod watch;
 
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
 use prometheus_client::registry::Registry;
@@ -18,43 +19,14 @@ use tailrace_pipeline::{Reload, Reloaded};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
-use crate::admin::Token;
 use crate::cli::ConfigArgs;
+use crate::load::prepare;
 use crate::printed;
-use crate::run;
+use crate::token::Token;
 
 pub(crate) use files::Files;
 pub(crate) use status::Status;
-
-/// Why to look at the config again.
-pub(crate) enum Trigger {
-    /// SIGHUP.
-    Signal,
-    /// A file may have changed.
-    Files,
-    /// Somebody asked, and waits for the answer.
-    Asked(oneshot::Sender<Answer>),
-}
-
-/// What came of a reload: the pipelines, or the error in words.
-pub(crate) type Answer = Result<Reloaded, String>;
-
-/// Triggers that may wait; further ones are covered by them.
-const TRIGGERS_MAX: usize = 16;
-
-/// Where triggers come in.
-pub(crate) fn triggers() -> (SyncSender<Trigger>, Receiver<Trigger>) {
-    mpsc::sync_channel(TRIGGERS_MAX)
-}
-
-/// Asks for a reload. False if that makes no sense any more.
-pub(crate) fn pull(triggers: &SyncSender<Trigger>, trigger: Trigger) -> bool {
-    match triggers.try_send(trigger) {
-        // One that waits will see all that this one would.
-        Ok(()) | Err(TrySendError::Full(Trigger::Signal | Trigger::Files)) => true,
-        Err(TrySendError::Full(Trigger::Asked(_)) | TrySendError::Disconnected(_)) => false,
-    }
-}
+pub(crate) use trigger::{Answer, Trigger, pull, triggers};
 
 /// What a reloader begins with.
 pub(crate) struct Start {
@@ -179,7 +151,7 @@ impl Reloader {
         if let Some(watch) = &self.watch {
             watch.follow(&self.start.files.dirs());
         }
-        let (config, plans) = run::prepare(args, config?)?;
+        let (config, plans) = prepare(args, config?)?;
         let (answer, answered) = oneshot::channel();
         let reload = Reload {
             plans,

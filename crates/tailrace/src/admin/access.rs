@@ -7,37 +7,16 @@
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tailrace_config::Secret;
 
+use crate::token::Token;
+
 /// Paths that need no right.
 const PUBLIC: [&str; 4] = ["/metrics", "/livez", "/readyz", "/healthz"];
-
-/// The token of the config in use, for several threads; of another one after a reload.
-#[derive(Clone, Default)]
-pub(crate) struct Token(Arc<Mutex<Option<Secret>>>);
-
-impl Token {
-    pub(crate) fn new(secret: Option<Secret>) -> Self {
-        Self(Arc::new(Mutex::new(secret)))
-    }
-
-    /// From now on this one is asked for.
-    pub(crate) fn set(&self, secret: Option<Secret>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = secret;
-    }
-
-    fn get(&self) -> Option<Secret> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
 
 /// Why a request is not answered.
 pub(super) type Refusal = (StatusCode, &'static str);

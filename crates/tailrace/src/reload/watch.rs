@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-use super::{Trigger, pull};
+use super::trigger::{Trigger, pull};
 
 /// How often files are checked although inotify reported nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
