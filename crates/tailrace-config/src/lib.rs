@@ -16,6 +16,7 @@ extern crate tailrace_schema;
 mod input;
 mod load;
 mod memory;
+mod name;
 mod output;
 mod pipeline;
 mod root;

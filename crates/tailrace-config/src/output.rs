@@ -10,7 +10,7 @@ use tailrace_schema::reader::Reader;
 use tailrace_schema::section::{Field, Presence, Shape, Tag};
 use tailrace_schema::source::Position;
 
-use crate::pipeline::Name;
+use crate::name::Name;
 
 /// One output of a pipeline.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::pipeline::{Name, Pipeline};
+use crate::name::Name;
+use crate::pipeline::Pipeline;
 use tailrace_schema::kind::{
     Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
 };
@@ -145,7 +146,7 @@ impl Key for AttributeName {
     }
 }
 
-/// Reads and checks the merged tree of all files.
+/// Reads the merged tree of all files. What must hold between pipelines is checked afterwards.
 pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
     let config: Config = reader.section(node, &[])?;
     let pipelines = node.nearest(&["pipelines"]);
@@ -165,12 +166,11 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
         reader.report(pipelines.diagnostic(message).with_hint(hint.to_owned()));
         return None;
     }
-    let is_sound = exclusive_inputs(&config, reader) & crate::memory::check(&config, node, reader);
-    is_sound.then_some(config)
+    Some(config)
 }
 
-/// Two readers of one pipe would each get half of it.
-fn exclusive_inputs(config: &Config, reader: &mut Reader<'_>) -> bool {
+/// Refuses a config in which two inputs read the same pipe: each would get only a part of it. Returns whether it is sound.
+pub(crate) fn exclusive_inputs(config: &Config, reader: &mut Reader<'_>) -> bool {
     let inputs = config
         .pipelines
         .values()

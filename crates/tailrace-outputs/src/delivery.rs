@@ -8,12 +8,12 @@ mod dead_letter;
 mod observer;
 mod outcome;
 mod payload;
+mod policy;
 mod request;
 mod scheduler;
+mod transport;
 mod waiting;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,88 +29,14 @@ pub use dead_letter::{
     write_dead_letters,
 };
 pub use observer::Observer;
-pub use outcome::{Answered, Doubt, Outcome, RetryCause};
+pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
 pub use payload::Payload;
+pub use policy::{DriveConfig, OnRefused, RetryPolicy};
 pub use request::Request;
+pub use transport::{Attempt, Transport};
 
 use scheduler::{Delivery, Effect, Refusal, Scheduler, Step};
 use waiting::Waiting;
-
-/// A request that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// How many of its records were rejected (partial success).
-    pub rejected: u64,
-    /// The message of the server about rejections, or a warning.
-    pub message: Option<String>,
-    /// What the server answered instead of an OTLP response. A partial success may have gone unnoticed.
-    pub oddity: Option<String>,
-    /// How many attempts it took, including the last one. The count of a part starts at zero when it is cut off.
-    pub attempts: u64,
-    /// The compression in which it was accepted.
-    pub compression: Compression,
-    /// What the accepted attempt sent, in bytes.
-    pub wire_bytes: u64,
-}
-
-/// How an output is driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriveConfig {
-    /// The most requests in flight at once.
-    pub concurrency: usize,
-    /// What happens to requests while everything is refused.
-    pub on_refused: OnRefused,
-}
-
-choice! {
-    /// What becomes of records that a server refuses, where nothing shows that they are at fault.
-    pub enum OnRefused {
-        /// They wait until it accepts them. The files hold the data.
-        Hold = "hold",
-        /// They are dropped, and counted.
-        Drop = "drop",
-    }
-}
-
-/// When to try again.
-#[derive(Clone, Debug)]
-pub struct RetryPolicy {
-    /// The shortest delay before another attempt.
-    pub min: Duration,
-    /// The longest delay; not shorter than the shortest, which is not zero.
-    pub max: Duration,
-    /// The longest wait a server may ask for.
-    pub after_max: Duration,
-    /// The time between two probes while the output holds.
-    pub hold: Duration,
-}
-
-impl RetryPolicy {
-    /// A policy with delays from `min` to `max`, and defaults for the rest.
-    pub const fn between(min: Duration, max: Duration) -> RetryPolicy {
-        RetryPolicy {
-            min,
-            max,
-            after_max: Duration::from_secs(300),
-            hold: Duration::from_secs(30),
-        }
-    }
-}
-
-/// The future of one attempt.
-pub type Attempt<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
-
-/// How an output sends one payload once, and the state that all its attempts share.
-pub trait Transport: Send + Sync {
-    /// Sends the payload once, as it is.
-    fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a>;
-
-    /// The search for a compression that the other side accepts.
-    fn compression(&self) -> &CompressionSearch;
-
-    /// When to try again.
-    fn retry_policy(&self) -> &RetryPolicy;
-}
 
 /// Delivers all requests of a queue. Ends when the queue is closed and every request is resolved.
 ///

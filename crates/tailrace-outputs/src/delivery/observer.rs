@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tailrace_otlp::Compression;
 
-use super::{Delivered, RetryCause};
+use super::outcome::{Delivered, RetryCause};
 
 /// Receives a report of each step of an output. Every method does nothing unless it is overridden.
 pub trait Observer: Send + Sync {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tailrace_otlp::Compression;
+
 /// The outcome of one attempt to send one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
@@ -52,6 +54,23 @@ impl Outcome {
             after: None,
         }
     }
+}
+
+/// A request that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// How many of its records were rejected (partial success).
+    pub rejected: u64,
+    /// The message of the server about rejections, or a warning.
+    pub message: Option<String>,
+    /// What the server answered instead of an OTLP response. A partial success may have gone unnoticed.
+    pub oddity: Option<String>,
+    /// How many attempts it took, including the last one. The count of a part starts at zero when it is cut off.
+    pub attempts: u64,
+    /// The compression in which it was accepted.
+    pub compression: Compression,
+    /// What the accepted attempt sent, in bytes.
+    pub wire_bytes: u64,
 }
 
 /// Why an attempt is to be retried.

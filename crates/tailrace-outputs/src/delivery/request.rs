@@ -3,7 +3,8 @@
 
 use tailrace_otlp::Compression;
 
-use super::{Delivered, Payload};
+use super::outcome::Delivered;
+use super::payload::Payload;
 
 /// A request in flight. It is resolved by exactly one of [`Request::deliver`], [`Request::reject`]
 /// and [`Request::give_up`], or by them for its parts; dropping it resolves nothing.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::Request;
+use crate::delivery::request::Request;
 
 /// The time between two attempts.
 const EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The options of an OTLP output: their declaration, how they are read, and the checks between them.
+//! The options of an OTLP output.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +7,11 @@ use tailrace_schema::Secret;
 use tailrace_schema::kind::{
     Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, SecretText, Size, Text, Time,
 };
-use tailrace_schema::node::Node;
-use tailrace_schema::reader::Reader;
 
-use super::environment;
 use crate::delivery::OnRefused;
 use crate::http_client::endpoint::{BaseEndpoint, Endpoint};
 use crate::http_client::headers::HeaderName;
-use crate::http_client::options::{self, Retry, Tls};
+use crate::http_client::options::{Retry, Tls};
 
 section! {
     /// Sends to an OTLP server over HTTP or gRPC, again and again until it accepts. Options left out
@@ -51,7 +48,7 @@ section! {
     }
 }
 
-/// What OTLP says where nothing is set.
+/// The default of the OTLP specification.
 pub(super) const fn default_endpoint(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::HttpProtobuf => "http://localhost:4318",
@@ -141,54 +138,4 @@ choice! {
         /// Not at all.
         None = "none",
     }
-}
-
-/// Reads the options of one output, and those that only the environment has.
-pub(super) fn read(node: &Node, reader: &mut Reader<'_>, common: &[&str]) -> Option<OtlpOutput> {
-    let completed = environment::complete(node, reader);
-    let mut output: OtlpOutput = reader.section(&completed, common)?;
-    environment::drop_tls_without_use(&mut output, node);
-    let sound = check(&output, node, reader);
-    if output.endpoint.is_none() && output.logs_endpoint.is_none() {
-        output.endpoint = Some(default_endpoint(output.protocol).to_owned());
-    }
-    sound.then_some(output)
-}
-
-/// What options of one output must be together.
-fn check(output: &OtlpOutput, node: &Node, reader: &mut Reader<'_>) -> bool {
-    let mut complaints = Vec::new();
-    let mut complain = |path: &[&str], what: String, hint: Option<String>| {
-        let key = path.join(".");
-        let message = format!("{}: {what}", reader.path_of(&key));
-        complaints.push(node.nearest(path).diagnostic(message).with_hint(hint));
-    };
-    if output.endpoint.is_some() && output.logs_endpoint.is_some() {
-        let hint =
-            "`endpoint` is a base URL, `logs_endpoint` is taken as it is; keep one".to_owned();
-        complain(
-            &["logs_endpoint"],
-            "`endpoint` is given too".to_owned(),
-            Some(hint),
-        );
-    }
-    if output.protocol == Protocol::Grpc && has_path(&output.url()) {
-        let option = match output.logs_endpoint {
-            Some(_) => "logs_endpoint",
-            None => "endpoint",
-        };
-        let what = "with `protocol: grpc` it is scheme, host and port only, without a path";
-        complain(&[option], what.to_owned(), None);
-    }
-    let sound = complaints.is_empty();
-    complaints
-        .into_iter()
-        .for_each(|complaint| reader.report(complaint));
-    sound & options::check(&output.retry, &output.tls, &output.url(), node, reader)
-}
-
-/// Whether there is anything behind host and port.
-fn has_path(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.trim_end_matches('/').contains(['/', '?'])
 }

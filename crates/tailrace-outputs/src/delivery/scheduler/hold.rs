@@ -14,8 +14,8 @@
 
 use std::cmp::Reverse;
 
-use super::{Instant, Refusal, Request, SEARCH, SEARCH_BLIND, Scheduler, Step};
-use crate::delivery::OnRefused;
+use super::{Delivery, Instant, Refusal, Request, SEARCH, SEARCH_BLIND, Scheduler, Step};
+use crate::delivery::policy::OnRefused;
 
 /// How many spares are kept.
 const SPARES: usize = 4;
@@ -55,7 +55,7 @@ impl<R: Request> Scheduler<R> {
 
     /// A delivery that is not a suspect.
     fn other(&self, now: Instant) -> Option<usize> {
-        let fits = |delivery: &super::Delivery<R>| !delivery.suspect && delivery.is_due(now);
+        let fits = |delivery: &Delivery<R>| !delivery.suspect && delivery.is_due(now);
         self.deliveries.iter().position(fits)
     }
 
@@ -87,7 +87,7 @@ impl<R: Request> Scheduler<R> {
             self.cut_smallest(now);
             self.cut_at = self.unexplained;
         }
-        let is_due = |delivery: &super::Delivery<R>| delivery.suspect && delivery.is_due(now);
+        let is_due = |delivery: &Delivery<R>| delivery.suspect && delivery.is_due(now);
         let suspect = if waited {
             self.deliveries.iter().position(is_due)
         } else {
