@@ -1,4 +1,4 @@
-//! What an agent on a Kubernetes node talks to, for benchmarks: the API server that lists the pods, and an
+//! What an agent on a Kubernetes node talks to, for benchmarks: the API server that tells of the pods, and an
 //! OTLP/HTTP server on loopback that counts the log records of each pod and checks what is said of it. Takes what is
 //! expected, gives totals. It never decodes or keeps a record: an agent at full speed must not wait for it.
 
@@ -26,7 +26,7 @@ pub use tally::{Expected, Totals};
 
 /// A node's surroundings. They end with the process.
 pub struct Node {
-    /// Serves the pods.
+    /// Tells of the pods.
     pub api: PodsApi,
     /// Where records are taken, such as `127.0.0.1:40123`.
     pub address: SocketAddr,
@@ -103,11 +103,11 @@ async fn answer(
     shared: Arc<Shared>,
 ) -> Result<Response<Empty<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let compression = head.headers.get(CONTENT_ENCODING);
-    let compression = compression.map_or(Ok("identity"), HeaderValue::to_str);
-    let status = match (compression, body.collect().await) {
+    let encoding = head.headers.get(CONTENT_ENCODING);
+    let encoding = encoding.map_or(Ok("identity"), HeaderValue::to_str);
+    let status = match (encoding, body.collect().await) {
         _ if head.uri.path() != "/v1/logs" => StatusCode::NOT_FOUND,
-        (Ok(compression), Ok(body)) => take(compression, &body.to_bytes(), &shared),
+        (Ok(encoding), Ok(body)) => take(encoding, &body.to_bytes(), &shared),
         _ => StatusCode::BAD_REQUEST,
     };
     let mut response = Response::new(Empty::new());
@@ -117,8 +117,8 @@ async fn answer(
     Ok(response)
 }
 
-fn take(compression: &str, body: &Bytes, shared: &Shared) -> StatusCode {
-    let message = decompress(compression, body);
+fn take(encoding: &str, body: &Bytes, shared: &Shared) -> StatusCode {
+    let message = decompress(encoding, body);
     let mut tally = shared.tally.lock().unwrap();
     let taken = message.and_then(|message| tally.take(message.into(), body.len()));
     shared.changed.notify_all();
