@@ -28,7 +28,7 @@ pub(crate) const TYPE: OutputType = OutputType {
 section! {
     /// Appends records to a file, one JSON object per line.
     pub struct FileOutput {
-        /// The file. It is created where it does not exist, with mode 0640, and its directories with mode 0750.
+        /// The file. If it does not exist, it is created with mode 0640, and its directories with mode 0750.
         path: PathBuf = FilePath, required("/var/tmp/records.ndjson");
     }
 }

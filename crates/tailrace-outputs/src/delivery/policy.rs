@@ -12,11 +12,11 @@ pub struct DriveConfig {
 }
 
 choice! {
-    /// What becomes of records that a server refuses, where nothing shows that they are at fault.
+    /// What happens to refused records without evidence that they are at fault.
     pub enum OnRefused {
-        /// They wait until it accepts them. The files hold the data.
+        /// They wait until the server accepts them. The data stays in the files.
         Hold = "hold",
-        /// They are dropped, and counted.
+        /// They are dropped and counted.
         Drop = "drop",
     }
 }
