@@ -1,4 +1,4 @@
-//! The `inputs` of a pipeline: the options of their types, which stand where the types do.
+//! The `inputs` of a pipeline. The options of each type are declared beside its implementation.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tailrace_schema::source::Position;
 pub struct Input {
     /// Where records come from.
     pub kind: Arc<dyn InputOptions>,
-    /// Where it is written down.
+    /// Its position in the configuration.
     pub position: Position,
 }
 
-/// What it means, wherever it is written down.
+/// Compares the meaning, not the position.
 impl PartialEq for Input {
     fn eq(&self, other: &Input) -> bool {
         *self.kind == *other.kind

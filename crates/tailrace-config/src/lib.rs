@@ -1,14 +1,13 @@
 //! The whole configuration of the agent: from YAML files to one checked [`Config`].
 //!
-//! Takes paths of YAML files and a way to look up environment variables; gives either a [`Config`] in
-//! which every value is valid, or every [`Diagnostic`] at once, each with file, line and column. Reads
-//! the files it is given and those named by `${file:...}`; never opens a log file or a socket, never
-//! reads the process environment by itself, never prints.
+//! [`load`] reads YAML files, and looks up environment variables through a function. It returns a [`Config`] in which
+//! every value is valid, or every [`Diagnostic`] at once, each with file, line and column. It opens only the files that it
+//! is given and those named by `${file:...}`: no log file and no socket. It never reads the environment itself and never
+//! prints.
 //!
-//! How options are declared and read is the business of `tailrace-schema`. What a type of input or output can be told
-//! stands in its own folder; this crate knows the registries and what must hold between the parts. The reference page,
-//! the annotated example and the JSON Schema are printed from the declarations (see [`reference_page`],
-//! [`annotated_example`] and [`json_schema`]).
+//! `tailrace-schema` declares and reads options. Each type of input or output declares its own; this crate reads them
+//! through the registries, and checks what must hold between the parts. The reference page, the annotated example and the
+//! JSON Schema are generated from the declarations (see [`reference_page`], [`annotated_example`] and [`json_schema`]).
 
 #[macro_use]
 extern crate tailrace_schema;
@@ -16,6 +15,7 @@ extern crate tailrace_schema;
 mod input;
 mod load;
 mod memory;
+mod name;
 mod output;
 mod pipeline;
 mod root;

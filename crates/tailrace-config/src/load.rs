@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::memory;
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use tailrace_schema::interpolate::plain_error;
@@ -35,7 +36,7 @@ pub struct Loaded {
     pub others: BTreeSet<PathBuf>,
     /// Replaces the values that `${...}` took from the environment and from files by their names.
     pub redactor: Redactor,
-    /// Where the top of the configuration says what only a machine can tell to be right.
+    /// Positions of the top-level options whose values can be checked only on the machine that runs the agent.
     pub places: Places,
 }
 
@@ -110,7 +111,11 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         places.data_dir = place(&["data_dir"]);
         places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
-        config = root::read(&merged, &mut reader);
+        config = root::read(&merged, &mut reader).filter(|config| {
+            // Both report, whatever the other one finds.
+            root::exclusive_inputs(config, &mut reader)
+                & memory::check(config, &merged, &mut reader)
+        });
         let (wrong, asked) = reader.finish();
         diagnostics.extend(wrong);
         redactor = Redactor::new(&asked.values);

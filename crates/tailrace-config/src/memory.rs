@@ -1,7 +1,7 @@
-//! What a configuration takes in memory, beyond what the process takes before it has read anything.
+//! The memory that a configuration needs, beyond what the process takes before it has read anything.
 //!
-//! Takes a checked [`Config`], gives the sum, and refuses one that is above `limits.memory`. The factors were measured over
-//! hostile input; `cargo xtask bench --memory --hostile` measures them again. Never asks the machine.
+//! [`check`] computes the sum for a [`Config`] and refuses one that is above `limits.memory`. The factors were measured with
+//! hostile input; `cargo xtask bench --memory --hostile` measures them again. This module never asks the machine.
 
 use crate::root::Config;
 use tailrace_schema::kind::MIB;
@@ -78,7 +78,7 @@ fn in_flight_max(memory: u64) -> u64 {
     (memory / 4).max(IN_FLIGHT_MIN)
 }
 
-/// Refuses what cannot fit, with the sum.
+/// Refuses a config that does not fit, with the sum. Returns whether it fits.
 pub(crate) fn check(config: &Config, node: &Node, reader: &mut Reader<'_>) -> bool {
     let memory = config.limits.memory.unwrap_or(MEMORY_DEFAULT);
     let needed = config.memory_min();

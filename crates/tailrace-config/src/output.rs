@@ -1,5 +1,4 @@
-//! The `outputs` of a pipeline: a name, whether files wait for it, and the options of its type, which stand where the type
-//! does.
+//! The `outputs` of a pipeline: their common options. The options of each type are declared beside its implementation.
 
 use std::sync::Arc;
 
@@ -10,22 +9,22 @@ use tailrace_schema::reader::Reader;
 use tailrace_schema::section::{Field, Presence, Shape, Tag};
 use tailrace_schema::source::Position;
 
-use crate::pipeline::Name;
+use crate::name::Name;
 
 /// One output of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its name, unique in the pipeline: part of the key under which its progress is kept.
+    /// Its name, unique in the pipeline; its progress is stored under this name.
     pub name: String,
-    /// Whether files are kept for it until it has them.
+    /// Whether deleted files are kept until it has delivered them.
     pub required: bool,
     /// Where records go.
     pub kind: Arc<dyn tailrace_outputs::Output>,
-    /// Where it is written down.
+    /// Its position in the configuration.
     pub position: Position,
 }
 
-/// What it means, wherever it is written down.
+/// Compares the meaning, not the position.
 impl PartialEq for Output {
     fn eq(&self, other: &Output) -> bool {
         let Output {
@@ -38,12 +37,12 @@ impl PartialEq for Output {
     }
 }
 
-/// Keys of every output.
+/// The options that every output has.
 static COMMON: [Field; 2] = [
     Field::common::<Name>(
         "name",
         &[
-            " The name of the output, unique in its pipeline: part of the key under which its progress is kept, so that it should not change.",
+            " The name of the output, unique in its pipeline. Its progress is stored under this name: do not change it.",
         ],
         Presence::Unset {
             meaning: "the type; a pipeline with several outputs must name each",
@@ -53,7 +52,7 @@ static COMMON: [Field; 2] = [
     Field::common::<Boolean>(
         "required",
         &[
-            " Whether deleted files are kept on the disk until this output has them, within `limits.held_bytes`. What one that is not required misses is dropped for it and counted.",
+            " Whether deleted files stay on the disk until this output has delivered them, within `limits.held_bytes`. Records that an output which is not required misses are dropped for it and counted.",
         ],
         Presence::Default {
             text: "true",

@@ -1,5 +1,4 @@
-//! One pipeline: inputs, a query, outputs, and how much may be under way. Declarations, their reading,
-//! and what must hold between them.
+//! One pipeline: inputs, a query, outputs, and limits. The declarations, how they are read, and the checks between them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,25 +18,25 @@ use tailrace_schema::units::write_size;
 pub struct Pipeline {
     /// Where records come from; at least one.
     pub inputs: Vec<Input>,
-    /// Types of keys where the query leaves them open, or means another one.
+    /// Types of keys for which the query implies none, or not the right one.
     pub columns: BTreeMap<String, ColumnType>,
     /// The query.
     pub transform: Sql,
     /// Where records go; at least one, with unique names.
     pub outputs: Vec<Output>,
-    /// How records are put together.
+    /// The size of batches.
     pub batch: Batch,
-    /// What may wait to be sent.
+    /// The requests that wait to be sent.
     pub queue: Queue,
-    /// What no output will ever accept.
+    /// Records that no output will ever accept.
     pub dead_letter: DeadLetter,
     /// Bounds.
     pub limits: PipelineLimits,
-    /// Where the pipeline is written down.
+    /// The position of the pipeline in the configuration.
     pub position: Position,
 }
 
-/// What it means, wherever it is written down.
+/// Compares the meaning, not the position.
 impl PartialEq for Pipeline {
     fn eq(&self, other: &Pipeline) -> bool {
         let Pipeline {
@@ -65,71 +64,73 @@ impl PartialEq for Pipeline {
 section! {
     /// A pipeline reads records from its inputs, runs one query on them and sends the result to its outputs.
     pub(crate) struct PipelineFile {
-        /// Where records come from, if it is one input.
+        /// The input, if there is only one.
         input: Option<Input> = Input, unset("`inputs` is given", "{type: stdin}");
-        /// Where records come from. `input` takes one alone.
+        /// The inputs. For a single one, use `input`.
         inputs: Option<Vec<Input>> = List<Input, 1>, unset("`input` is given", "[{type: stdin}]");
-        /// Types of keys, where the query leaves them open or you mean another one.
+        /// Types of keys for which the query implies none, or not the one you want.
         columns: BTreeMap<String, ColumnType> = Map<ColumnName, ColumnType>, default("{}", "{status: int64}");
         /// One SELECT over the table `logs`. Names are exact, case included; `"a.b"` is the key `a.b`, and
         /// `a->>'b'` reaches into an object. A computed output needs a name (`AS`).
         transform: Sql = Sql, default("SELECT * FROM logs", "SELECT * FROM logs WHERE level <> 'debug'");
-        /// Where records go, if it is one output.
+        /// The output, if there is only one.
         output: Option<Output> = Output, unset("`outputs` is given", "{type: stdout}");
-        /// Where records go. `output` takes one alone.
+        /// The outputs. For a single one, use `output`.
         outputs: Option<Vec<Output>> = List<Output, 1>, unset("`output` is given", "[{type: stdout}]");
-        /// How records are put together.
+        /// The size of batches.
         batch: Batch = Batch, nested();
-        /// What may wait to be sent.
+        /// The requests that wait to be sent.
         queue: Queue = Queue, nested();
         /// Records that a server will never accept, or that the agent cannot process.
         dead_letter: DeadLetter = DeadLetter, nested();
-        /// Bounds.
+        /// Limits of the pipeline.
         limits: PipelineLimits = PipelineLimits, nested();
     }
 }
 
 section! {
-    /// Records are read, scanned and encoded in batches: one is full, or old enough, then it goes on.
+    /// Records are read, scanned and encoded in batches. A batch is processed when it is full or its first record has waited
+    /// long enough.
     pub struct Batch {
-        /// Bytes of records in a batch, at most.
+        /// The maximum size of a batch.
         max_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("1MiB");
-        /// How long the first record of a batch waits for more.
+        /// How long the first record of a batch waits for others.
         max_wait: Duration = Time<1, { 60 * SECOND }>, default("1s");
     }
 }
 
 section! {
-    /// Encoded requests that wait for, or are with, an output. When it is full, reading pauses and the
-    /// data stays in the files.
+    /// Encoded requests that wait for an output or are being sent. When the queue is full, reading pauses and the data stays in
+    /// the files.
     pub struct Queue {
-        /// Bytes in flight of one pipeline, at most: requests as they go over the wire, and what was read and is
-        /// not encoded yet.
+        /// The maximum number of bytes in flight in one pipeline: encoded requests, compressed as they are sent, and data that
+        /// was read and is not encoded yet.
         max_bytes: u64 = Size<{ 64 * KIB }, { 4 * GIB }>, default("8MiB");
     }
 }
 
 section! {
-    /// Single records that a server refuses while it accepts others are set aside in the file
+    /// Single records that a server refuses while it accepts others are stored in the file
     /// `dead-letter/PIPELINE.ndjson` of the data directory. `tailrace replay` sends them again. Records that make the
-    /// agent panic or die are set aside there, too.
+    /// agent panic or die are stored there, too.
     pub struct DeadLetter {
-        /// The size of the file, at most.
+        /// The maximum size of the file.
         max_bytes: u64 = Size<{ 64 * KIB }, { 16 * GIB }>, default("64MiB");
-        /// What becomes of such records when the file is full.
+        /// What happens to such records when the file is full.
         on_full: OnFull = OnFull, default("hold");
     }
 }
 
 section! {
-    /// Bounds of one pipeline.
+    /// Limits of one pipeline.
     pub struct PipelineLimits {
-        /// Bytes of one file that may be read but not yet delivered: what is sent again, at most, after a crash.
+        /// The maximum number of bytes of one file that are read but not yet delivered. This many are sent again, at most, after a
+        /// crash.
         replay: u64 = Size<{ MIB }, { 16 * GIB }>, default("16MiB");
-        /// Bytes that deleted files may hold on the disk until they are read. Beyond it the path that holds most
-        /// gives up its oldest file, which is counted as lost (`held`) and named in the log.
+        /// The maximum disk space of deleted files that are kept until they are read. Beyond it, the path with the most such
+        /// bytes gives up its oldest file, which is counted as lost (`held`) and named in the log.
         held_bytes: u64 = Size<{ MIB }, { 1024 * GIB }>, default("1GiB");
-        /// Columns that `*` may make out of JSON keys, beside those of LogRecord fields. Further keys stay together in one map, and are counted.
+        /// The maximum number of columns that `*` makes of JSON keys, not counting LogRecord fields. Further keys stay together in one map, and are counted.
         columns: usize = Integer<1, 10_000>, default("512");
     }
 }
@@ -137,11 +138,11 @@ section! {
 section_defaults!(Batch, Queue, DeadLetter, PipelineLimits);
 
 choice! {
-    /// What becomes of records that cannot be set aside.
+    /// What happens to records for which the dead-letter file has no space.
     pub enum OnFull {
-        /// They wait for space; reading pauses at `limits.replay`.
+        /// They wait until there is space; reading pauses at `limits.replay`.
         Hold = "hold",
-        /// They are dropped, and counted.
+        /// They are dropped and counted.
         Drop = "drop",
     }
 }
@@ -149,9 +150,9 @@ choice! {
 choice! {
     /// The type of a column.
     pub enum ColumnType {
-        /// Text. Numbers, booleans and nested values keep the way they are written.
+        /// Text. Numbers, booleans and nested values stay as they are written.
         String = "string",
-        /// A whole number of 64 bits.
+        /// A 64-bit integer.
         Int64 = "int64",
         /// A number.
         Float64 = "float64",
@@ -159,54 +160,6 @@ choice! {
         Boolean = "boolean",
         /// A point in time, in nanoseconds.
         Timestamp = "timestamp",
-    }
-}
-
-/// Names of pipelines and outputs: they become metric labels and parts of keys.
-pub(crate) struct Name;
-
-impl Key for Name {
-    const WHAT: &'static str = "name";
-
-    fn check(key: &str) -> Result<String, (String, Option<String>)> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if (1..=NAME_CHARS_MAX).contains(&key.len()) && key.chars().all(fits) {
-            return Ok(key.to_owned());
-        }
-        let hint = format!("1 to {NAME_CHARS_MAX} of a-z, 0-9, `_` and `-`");
-        Err((format!("`{key}` cannot be a name"), Some(hint)))
-    }
-}
-
-const NAME_CHARS_MAX: usize = 64;
-
-impl Kind for Name {
-    type Value = String;
-
-    fn shape() -> Shape {
-        Shape::Text("name")
-    }
-
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
-        let resolved = reader.scalar(node, "a name")?;
-        if resolved.is_hidden {
-            // It is a label of metrics and the key of progress: shown, and the same on every machine.
-            let message = format!(
-                "{}: a name cannot come from `{}`",
-                reader.path(),
-                resolved.shown
-            );
-            let hint = "write the name itself: metrics and progress are kept under it".to_owned();
-            reader.report(node.diagnostic(message).with_hint(hint));
-            return None;
-        }
-        match Name::check(&resolved.text) {
-            Ok(name) => Some(name),
-            Err((what, hint)) => {
-                reader.refuse(node, Some(&resolved), what, hint);
-                None
-            }
-        }
     }
 }
 

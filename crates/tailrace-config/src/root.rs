@@ -1,4 +1,4 @@
-//! The whole configuration: what stands at the top of the file, and what must hold between pipelines.
+//! The whole configuration: the top-level options, and what must hold between pipelines.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::pipeline::{Name, Pipeline};
+use crate::name::Name;
+use crate::pipeline::Pipeline;
 use tailrace_schema::kind::{
     Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
 };
@@ -22,18 +23,18 @@ section! {
         version: u64 = Version, default("1");
         /// The directory in which progress is kept. Nothing else is written.
         data_dir: PathBuf = FilePath, default("/var/lib/tailrace");
-        /// The pipelines, by name. They are independent of one another.
+        /// The pipelines, by name. They are independent of each other.
         pipelines: BTreeMap<String, Pipeline> = Map<Name, Pipeline>, required("{app: {input: {type: stdin}, output: {type: stdout}}}");
         /// Health and metrics over HTTP.
         admin: Admin = Admin, nested();
-        /// Resource attributes of everything that is sent, by name. One whose value is an expansion
-        /// that came out empty is left out.
+        /// Resource attributes of all records, by name. An attribute whose value is an expansion
+        /// that is empty is left out.
         resource: BTreeMap<String, String> = Map<AttributeName, AnyText>, default("{}", "{service.namespace: shop, k8s.cluster.name: '${K8S_CLUSTER_NAME:-}'}");
-        /// The end of the process.
+        /// The shutdown of the process.
         shutdown: Shutdown = Shutdown, nested();
-        /// Bounds of the process.
+        /// Limits of the process.
         limits: Limits = Limits, nested();
-        /// Threads that scan and encode.
+        /// The number of threads that scan and encode.
         workers: Option<usize> = Integer<1, 256>, unset("as many as memory and the CPU quota allow", "2");
     }
 }
@@ -45,40 +46,40 @@ section! {
     pub struct Admin {
         /// The address to listen on.
         listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");
-        /// What a request from another machine has to send, as `Authorization: Bearer`, for the ledger, the status and
-        /// `POST /-/reload`: 16 characters or more, from a file such as `${file:/run/secrets/admin-token}`. Probes and
-        /// metrics need none, nor does this machine.
-        token: Option<Secret> = BearerToken, unset("other machines get probes and metrics alone", "at-least-16-characters");
+        /// The token that requests from other machines must send as `Authorization: Bearer` for the ledger, the status and
+        /// `POST /-/reload`: 16 characters or more, for example from a file, `${file:/run/secrets/admin-token}`. Probes,
+        /// metrics and requests from this machine need none.
+        token: Option<Secret> = BearerToken, unset("other machines get only probes and metrics", "at-least-16-characters");
     }
 }
 
 section! {
     /// What happens on SIGTERM and SIGINT. A second signal ends the process at once.
     pub struct Shutdown {
-        /// How long what was read may take to be delivered. What is left is sent after the next start.
+        /// How long the agent waits for what it has read to be delivered. The rest is sent after the next start.
         grace: Duration = Time<0, { HOUR }>, default("30s");
     }
 }
 
 section! {
-    /// Bounds of the whole process.
+    /// Limits of the whole process.
     pub struct Limits {
-        /// What workers, batches, unfinished records and requests in flight may take together, beside the 40 MiB that the
-        /// process takes before it reads. Workers and buffers are measured out of it; a configuration that cannot fit is
-        /// refused with the sum, which is at least 32 MiB.
+        /// The memory for workers, batches, unfinished records and requests in flight, in addition to the 40 MiB that the
+        /// process takes before it reads. It determines the number of workers and the size of buffers. A configuration that
+        /// needs more is refused, with the sum that it needs, which is at least 32 MiB.
         memory: Option<u64> = Size<MIB, { 1024 * GIB }>, unset("64MiB, or half the cgroup limit where that is less", "128MiB");
     }
 }
 
 section_defaults!(Admin, Shutdown, Limits);
 
-/// Each pipeline has buffers and threads of its own.
+/// The most pipelines: each has its own buffers and threads.
 const PIPELINES_MAX: usize = 1000;
 
 /// The version of the format that this build reads.
 const VERSION: u64 = 1;
 
-/// What opens the admin endpoint.
+/// The token of the admin endpoint.
 struct BearerToken;
 
 /// A shorter one can be guessed.
@@ -145,7 +146,7 @@ impl Key for AttributeName {
     }
 }
 
-/// Reads and checks the merged tree of all files.
+/// Reads the merged tree of all files. What must hold between pipelines is checked afterwards.
 pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
     let config: Config = reader.section(node, &[])?;
     let pipelines = node.nearest(&["pipelines"]);
@@ -165,12 +166,11 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
         reader.report(pipelines.diagnostic(message).with_hint(hint.to_owned()));
         return None;
     }
-    let is_sound = exclusive_inputs(&config, reader) & crate::memory::check(&config, node, reader);
-    is_sound.then_some(config)
+    Some(config)
 }
 
-/// Two readers of one pipe would each get half of it.
-fn exclusive_inputs(config: &Config, reader: &mut Reader<'_>) -> bool {
+/// Refuses a config in which two inputs read the same pipe: each would get only a part of it. Returns whether it is sound.
+pub(crate) fn exclusive_inputs(config: &Config, reader: &mut Reader<'_>) -> bool {
     let inputs = config
         .pipelines
         .values()

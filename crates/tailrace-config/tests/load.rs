@@ -289,7 +289,7 @@ pipelines:
         .collect();
     assert_eq!(resource, [("b", "/d"), ("c", "")]);
     let output = otlp(&config.pipelines["p"].outputs[0]);
-    assert_eq!((output.concurrency, output.attributes.file_path), (3, true));
+    assert_eq!((output.concurrency, output.attributes.file_path), (2, true));
     assert_eq!(output.headers["authorization"].expose(), "Bearer $x");
     assert_eq!(output.headers.len(), 1);
 }

@@ -179,7 +179,8 @@ fn pipelines_and_files_have_a_greatest_number() {
         format!("  p{n}: {{input: {{type: file, include: [/x]}}, output: {{type: discard}}}}\n")
     };
     let pipelines = |count| (0..count).map(pipeline).collect::<String>();
-    let config = answer(format!("pipelines:\n{}", pipelines(1000)).as_bytes()).unwrap();
+    let roomy = format!("limits: {{memory: 1GiB}}\npipelines:\n{}", pipelines(1000));
+    let config = answer(roomy.as_bytes()).unwrap();
     assert_eq!(config.pipelines.len(), 1000);
     let refused = answer(format!("pipelines:\n{}", pipelines(1001)).as_bytes()).unwrap_err();
     assert_eq!(refused[0].message, "1001 pipelines, more than 1000");

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 
-use crate::DIR_MODE;
-
+/// Mode of the directories of the agent.
+pub const DIR_MODE: u32 = 0o700;
 /// Write permission of group and others.
 const SHARED: u32 = 0o022;
 /// Write permission of others.
@@ -26,25 +26,27 @@ pub enum Access {
     EverybodyByMount,
 }
 
-/// Who may write to a directory.
+/// Returns who may write to a directory.
 ///
 /// # Errors
 /// There is no such directory.
 pub fn access(path: &Path) -> io::Result<Access> {
     let is_open = fs::metadata(path)?.mode() & OTHERS != 0;
-    Ok(match is_open {
-        false => Access::Limited,
-        true if is_mount_root(path) => Access::EverybodyByMount,
-        true => Access::Everybody,
+    Ok(if !is_open {
+        Access::Limited
+    } else if is_mount_root(path) {
+        Access::EverybodyByMount
+    } else {
+        Access::Everybody
     })
 }
 
-/// Whether a mode lets group or others write.
+/// Returns whether a mode lets group or others write.
 pub(crate) fn is_shared(mode: u32) -> bool {
     mode & SHARED != 0
 }
 
-/// Where the kernel does not say it (before 5.8), another device than that of the directory above.
+/// Returns whether a directory is the root of a mount. Kernels before 5.8 do not say so; then a device that differs from that of the directory above counts.
 fn is_mount_root(path: &Path) -> bool {
     let attribute = StatxAttributes::MOUNT_ROOT;
     let found = statx(CWD, path, AtFlags::empty(), StatxFlags::TYPE);
@@ -60,11 +62,11 @@ fn is_mount_root(path: &Path) -> bool {
     }
 }
 
-/// Makes a directory of the agent with those above it, mode [`DIR_MODE`]. Of one that is there and belongs to this user,
+/// Creates a directory of the agent, and those above it, with mode [`DIR_MODE`]. If it exists and belongs to this user,
 /// group and others lose the permission to write.
 ///
 /// # Errors
-/// It cannot be made, or something else stands there.
+/// It cannot be created, or the path is not a directory.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)

@@ -1,10 +1,10 @@
-//! Opens and makes the files that the agent keeps for itself: checkpoint, lock, queue, marks, dead letters.
+//! Opens and creates the files that the agent keeps for itself: checkpoint, lock, queue, marks, dead letters.
 //!
-//! Takes paths, gives open files. Never follows a link in the last part of a path, never waits for the other end of a
-//! pipe, and never opens a device: a file of the agent is a regular file. Where others may write to its directory, it
-//! must also belong to this user, to root or to the owner of the directory, and have one name if it is written to. What is
-//! made is made with a fixed mode, [`FILE_MODE`] or [`DIR_MODE`], whatever the umask allows beyond it. Files that others provide
-//! may be links, and are read up to a bound.
+//! It never follows a link in the last part of a path, never waits for the other end of a pipe, and never opens a device:
+//! a file of the agent is a regular file. If others may write to its directory, it must also belong to this user, to root
+//! or to the owner of the directory, and have only one name if it is written to. Files and directories are created with a
+//! fixed mode, [`FILE_MODE`] or [`DIR_MODE`], even if the umask allows more. Files that others provide may be links, and
+//! are read up to a bound.
 
 mod dir;
 
@@ -15,12 +15,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-pub use dir::{Access, access, create_dir};
+pub use dir::{Access, DIR_MODE, access, create_dir};
 
 /// Mode of the files of the agent.
 pub const FILE_MODE: u32 = 0o600;
-/// Mode of the directories of the agent.
-pub const DIR_MODE: u32 = 0o700;
 
 /// Opens a file of the agent as `options` say; one that is made has [`FILE_MODE`]. `options` must not truncate: what
 /// stands at the path is checked only once it is open.
@@ -96,9 +94,10 @@ pub fn read_provided(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(refused(format!("it is larger than {bytes_max} bytes"))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > bytes_max {
+        Err(refused(format!("it is larger than {bytes_max} bytes")))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -14,7 +14,7 @@ use tailrace_model::json::{Unescaped, Value, unescape, unescape_bytes};
 pub(crate) struct Keys {
     /// The unescaped keys, one behind the other.
     text: Vec<u8>,
-    /// Where each of them lies in `text`, with what tells most keys apart at a glance.
+    /// Where each of them lies in `text`, with a prefix that distinguishes most keys.
     spans: Vec<(Span, u32)>,
     /// Of objects with many keys: (object, hash) to an index of `spans`.
     index: HashMap<(u32, u64), u32>,

@@ -307,9 +307,10 @@ impl Lift {
     }
 
     fn take_if(&mut self, is_field: bool, found: &Found<'_>, stats: &mut Stats) {
-        match is_field {
-            true => self.take(found),
-            false => stats.unparsable_fields += 1,
+        if is_field {
+            self.take(found);
+        } else {
+            stats.unparsable_fields += 1;
         }
     }
 

@@ -72,9 +72,10 @@ pub(crate) fn inline_integer(view: u128) -> Option<i64> {
 #[inline]
 pub(crate) fn inline_float(view: u128) -> Option<f64> {
     let (text, len) = (view >> 32, view_len(view));
-    match text as u8 == b'-' {
-        true => unsigned_float(text >> 8, len.wrapping_sub(1)).map(|number| -number),
-        false => unsigned_float(text, len),
+    if text as u8 == b'-' {
+        unsigned_float(text >> 8, len.wrapping_sub(1)).map(|number| -number)
+    } else {
+        unsigned_float(text, len)
     }
 }
 

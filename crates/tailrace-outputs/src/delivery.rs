@@ -1,6 +1,6 @@
-//! The delivery loop, the same for every output: takes requests from a queue, sends what the [`Scheduler`]
-//! says, and resolves each request with what became of it. It never skips one, gives up only what it
-//! was told to, and reads no clock but tokio's, so that paused-time tests hold.
+//! The delivery loop, which all outputs share. It takes requests from a queue, sends what the [`Scheduler`] selects and
+//! resolves each request with its outcome. It never skips a request, gives one up only where the configuration says so,
+//! and reads no clock but tokio's, so that tests can pause the time.
 
 mod backoff;
 mod compression;
@@ -8,12 +8,12 @@ mod dead_letter;
 mod observer;
 mod outcome;
 mod payload;
+mod policy;
 mod request;
 mod scheduler;
+mod transport;
 mod waiting;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,99 +25,27 @@ use tailrace_otlp::Compression;
 
 pub use compression::CompressionSearch;
 pub use dead_letter::{
-    CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, read_dead_letters, write_dead_letters,
+    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, read_dead_letters,
+    write_dead_letters,
 };
 pub use observer::Observer;
-pub use outcome::{Answered, Doubt, Outcome, RetryCause};
+pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
 pub use payload::Payload;
+pub use policy::{DriveConfig, OnRefused, RetryPolicy};
 pub use request::Request;
+pub use transport::{Attempt, Transport};
 
-use scheduler::{Effect, Piece, Refusal, Scheduler, Step};
+use scheduler::{Delivery, Effect, Refusal, Scheduler, Step};
 use waiting::Waiting;
 
-/// A request that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// How many of its records were rejected (partial success).
-    pub rejected: u64,
-    /// What the server said about it, rejections or a warning.
-    pub message: Option<String>,
-    /// What the server answered in place of an OTLP response. A partial success may have gone unseen.
-    pub oddity: Option<String>,
-    /// How many attempts it took, the last one included; a part that was cut off begins anew.
-    pub attempts: u64,
-    /// The compression in which it was accepted.
-    pub compression: Compression,
-    /// What the accepted attempt sent, in bytes.
-    pub wire_bytes: u64,
-}
-
-/// How an output is driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriveConfig {
-    /// Requests under way at once, at most.
-    pub concurrency: usize,
-    /// What becomes of requests while everything is refused.
-    pub on_refused: OnRefused,
-}
-
-choice! {
-    /// What becomes of records that a server refuses, where nothing shows that they are at fault.
-    pub enum OnRefused {
-        /// They wait until it accepts them. The files hold the data.
-        Hold = "hold",
-        /// They are dropped, and counted.
-        Drop = "drop",
-    }
-}
-
-/// When to try again.
-#[derive(Clone, Debug)]
-pub struct RetryPolicy {
-    /// The shortest delay before another attempt.
-    pub min: Duration,
-    /// The longest delay; not shorter than the shortest, which is not zero.
-    pub max: Duration,
-    /// The longest wait a server may ask for.
-    pub after_max: Duration,
-    /// The time between two probes while holding.
-    pub hold: Duration,
-}
-
-impl RetryPolicy {
-    /// Pauses between these.
-    pub const fn between(min: Duration, max: Duration) -> RetryPolicy {
-        RetryPolicy {
-            min,
-            max,
-            after_max: Duration::from_secs(300),
-            hold: Duration::from_secs(30),
-        }
-    }
-}
-
-/// One attempt on its way.
-pub type Attempt<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
-
-/// How one payload is sent once, and what all payloads sent so share.
-pub trait Transport: Send + Sync {
-    /// Sends the payload once, as it is.
-    fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a>;
-
-    /// Which compression the other side takes.
-    fn compression(&self) -> &CompressionSearch;
-
-    /// When to try again.
-    fn retry_policy(&self) -> &RetryPolicy;
-}
-
-/// Delivers all requests of a queue; ends when the queue is closed and every request is resolved.
-/// Dropping the future stops it: what is under way is dropped unresolved, and whether it arrives is
+/// Delivers all requests of a queue. Ends when the queue is closed and every request is resolved.
+///
+/// Dropping the future stops the delivery: requests in flight are dropped unresolved, and whether they arrive is
 /// unknown.
 ///
 /// # Panics
 ///
-/// Where an attempt panicked.
+/// If an attempt panicked.
 pub async fn drive<R: Request>(
     transport: Arc<dyn Transport>,
     mut requests: UnboundedReceiver<R>,
@@ -141,22 +69,22 @@ pub async fn drive<R: Request>(
         observer,
         reason: String::new(),
         waiting: Waiting::new(),
-        told_at: None,
+        reported_at: None,
         held: false,
     };
     let mut closed = false;
     while !(closed && drive.scheduler.is_empty() && drive.waiting.len() == 0) {
         let now = Instant::now();
-        drive.set_aside(now);
+        drive.retry_dead_letters(now);
         let due = drive.waiting.due();
         match drive.scheduler.next(now, !requests.is_empty()) {
-            Step::Send(piece) => drive.send(piece),
+            Step::Send(delivery) => drive.send(delivery),
             Step::Take => match requests.recv().await {
                 Some(request) => drive.scheduler.push(request, now),
                 None => closed = true,
             },
             Step::Pause(delay) => drive.pause(delay),
-            Step::GiveUp(piece) => piece.request.give_up(&drive.reason),
+            Step::GiveUp(delivery) => delivery.request.give_up(&drive.reason),
             Step::Wait { until, take } => {
                 tokio::select! {
                     Some(answer) = drive.on_wire.join_next() => drive.answered(answer),
@@ -170,44 +98,44 @@ pub async fn drive<R: Request>(
                 }
             }
         }
-        drive.look_at_scheduler();
+        drive.report_release();
     }
 }
 
-/// What is known of one output.
+/// The state of one output's delivery loop.
 struct Drive<'a, R> {
     transport: Arc<dyn Transport>,
     scheduler: Scheduler<R>,
     on_wire: JoinSet<Answer<R>>,
     observer: &'a dyn Observer,
-    /// What the last refusal said.
+    /// The reason of the last refusal.
     reason: String,
-    /// What is to be set aside and cannot be yet.
+    /// Rejected records that cannot be dead-lettered yet.
     waiting: Waiting<R>,
-    /// When the observer was told last that there is such.
-    told_at: Option<Instant>,
-    /// The observer was told that the output holds.
+    /// When these were last reported to the observer.
+    reported_at: Option<Instant>,
+    /// The observer knows that the output holds.
     held: bool,
 }
 
-/// One attempt, made.
+/// A finished attempt.
 struct Answer<R> {
-    piece: Piece<R>,
+    delivery: Delivery<R>,
     compression: Compression,
     wire_bytes: u64,
     answered: Answered,
 }
 
 impl<R: Request> Drive<'_, R> {
-    fn send(&mut self, piece: Piece<R>) {
-        let compression = self.transport.compression().compression(&piece.round);
-        let payload = match piece.request.payload() {
+    fn send(&mut self, delivery: Delivery<R>) {
+        let compression = self.transport.compression().compression(&delivery.round);
+        let payload = match delivery.request.payload() {
             payload if payload.compression == compression => payload.clone(),
-            _ => piece.request.recompress(compression),
+            _ => delivery.request.recompress(compression),
         };
         debug_assert_eq!(
             payload.compression, compression,
-            "recode gives what was asked for"
+            "a request is recompressed as asked"
         );
         let wire_bytes = payload.bytes.len() as u64;
         self.observer.sending(wire_bytes, compression);
@@ -215,7 +143,7 @@ impl<R: Request> Drive<'_, R> {
         self.on_wire.spawn(async move {
             let answered = transport.attempt(&payload).await;
             Answer {
-                piece,
+                delivery,
                 compression,
                 wire_bytes,
                 answered,
@@ -233,7 +161,7 @@ impl<R: Request> Drive<'_, R> {
         };
         let now = Instant::now();
         let Answer {
-            mut piece,
+            mut delivery,
             compression,
             wire_bytes,
             answered,
@@ -250,12 +178,12 @@ impl<R: Request> Drive<'_, R> {
                     rejected,
                     message,
                     oddity,
-                    attempts: piece.attempts,
+                    attempts: delivery.attempts,
                     compression,
                     wire_bytes,
                 };
                 self.observer.delivered(&delivered);
-                self.scheduler.accepted(piece).deliver(&delivered);
+                self.scheduler.accepted(delivery).deliver(&delivered);
                 return;
             }
             Outcome::Retry {
@@ -263,14 +191,14 @@ impl<R: Request> Drive<'_, R> {
                 reason,
                 after,
             } => {
-                let delay = self.scheduler.retry(piece, cause, after, now);
+                let delay = self.scheduler.retry(delivery, cause, after, now);
                 self.observer.retrying(cause, &reason, delay);
                 return;
             }
             Outcome::TooLarge { reason } => {
-                let bytes = piece.request.payload().uncompressed_bytes;
-                match self.scheduler.too_large(piece, now) {
-                    Some(single) => piece = single,
+                let bytes = delivery.request.payload().uncompressed_bytes;
+                match self.scheduler.too_large(delivery, now) {
+                    Some(single) => delivery = single,
                     None => return self.observer.cut(bytes, &reason),
                 }
                 (Refusal::Request, reason)
@@ -279,40 +207,41 @@ impl<R: Request> Drive<'_, R> {
             Outcome::Hold { reason } => (Refusal::Other, reason),
         };
         let search = self.transport.compression();
-        if let Some(next) = search.refused(&mut piece.round, compression, doubt) {
+        if let Some(next) = search.refused(&mut delivery.round, compression, doubt) {
             self.observer.recompressing(compression, next, &reason);
-            piece.attempts += 1;
-            return self.send(piece);
+            delivery.attempts += 1;
+            return self.send(delivery);
         }
         self.reason = reason;
-        let effect = self.scheduler.refused(piece, refusal, now);
+        let effect = self.scheduler.refused(delivery, refusal, now);
         self.apply(effect, now);
     }
 
     fn apply(&mut self, effect: Effect<R>, now: Instant) {
         match effect {
             Effect::Kept => {}
-            Effect::Reject(mut piece) => {
-                if let Err(problem) = piece.request.reject(&self.reason) {
-                    self.waiting.push(piece.request, self.reason.clone(), now);
-                    self.tell_waiting(&problem, now);
+            Effect::Reject(mut delivery) => {
+                if let Err(problem) = delivery.request.reject(&self.reason) {
+                    self.waiting
+                        .push(delivery.request, self.reason.clone(), now);
+                    self.report_waiting(&problem, now);
                 }
             }
         }
     }
 
-    /// Tries again to set aside what waits for it.
-    fn set_aside(&mut self, now: Instant) {
+    /// Tries again to dead-letter the records that wait for it.
+    fn retry_dead_letters(&mut self, now: Instant) {
         if let Some(problem) = self.waiting.retry(now) {
-            self.tell_waiting(&problem, now);
+            self.report_waiting(&problem, now);
         }
     }
 
-    fn tell_waiting(&mut self, problem: &str, now: Instant) {
+    fn report_waiting(&mut self, problem: &str, now: Instant) {
         self.held = true;
-        let is_due = |told_at: Instant| now >= told_at + self.transport.retry_policy().hold;
-        if self.told_at.is_none_or(is_due) {
-            self.told_at = Some(now);
+        let is_due = |reported_at: Instant| now >= reported_at + self.transport.retry_policy().hold;
+        if self.reported_at.is_none_or(is_due) {
+            self.reported_at = Some(now);
             self.observer.waiting(problem, self.waiting.len());
         }
     }
@@ -322,10 +251,10 @@ impl<R: Request> Drive<'_, R> {
         self.observer.holding(&self.reason, delay);
     }
 
-    fn look_at_scheduler(&mut self) {
+    fn report_release(&mut self) {
         if self.held && self.scheduler.is_open() && self.waiting.len() == 0 {
             self.held = false;
-            self.told_at = None;
+            self.reported_at = None;
             self.observer.released();
         }
     }

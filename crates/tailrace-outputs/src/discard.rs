@@ -21,7 +21,7 @@ pub(crate) const TYPE: OutputType = OutputType {
 };
 
 section! {
-    /// Drops records; they count as delivered. For measurements.
+    /// Drops records and counts them as delivered. For measurements.
     pub struct DiscardOutput {}
 }
 

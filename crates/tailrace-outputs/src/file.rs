@@ -28,7 +28,7 @@ pub(crate) const TYPE: OutputType = OutputType {
 section! {
     /// Appends records to a file, one JSON object per line.
     pub struct FileOutput {
-        /// The file. It is created where it does not exist, with mode 0640, and its directories with mode 0750.
+        /// The file. If it does not exist, it is created with mode 0640, and its directories with mode 0750.
         path: PathBuf = FilePath, required("/var/tmp/records.ndjson");
     }
 }
@@ -145,10 +145,7 @@ fn write_whole(
     let metadata = file.metadata()?;
     let before = metadata.len();
     let regular = metadata.is_file();
-    let written = write(file, bytes).and_then(|()| match regular {
-        true => file.sync_data(),
-        false => Ok(()),
-    });
+    let written = write(file, bytes).and_then(|()| if regular { file.sync_data() } else { Ok(()) });
     if written.is_err() && regular && file.metadata()?.len() > before {
         file.set_len(before)?;
     }

@@ -1,4 +1,4 @@
-//! The HTTP output: lines of JSON, or one JSON array, to any server that takes them.
+//! The HTTP output: sends lines of JSON, or one JSON array, to any server.
 
 mod json_array;
 
@@ -41,32 +41,32 @@ pub(crate) const TYPE: OutputType = OutputType {
 };
 
 section! {
-    /// Sends records as JSON to any HTTP server, again and again until it accepts. Any 2xx accepts a request, unless the
-    /// answer is a web page; 408, 429, 502, 503 and 504 are tried again; records are looked for in requests that are
-    /// refused with 400, 413 or 422, and everything else is waited out.
+    /// Sends records as JSON to any HTTP server, and retries until the server accepts them. Any 2xx accepts a request, unless
+    /// the answer is a web page. A request is retried after 408, 429, 502, 503 and 504, and bisected after 400, 413 and 422 to
+    /// find the bad records. After any other status the output holds until the server accepts again.
     pub struct HttpOutput {
-        /// The URL that requests go to, taken as it is. `https://` means TLS.
+        /// The URL that requests are sent to, used as is. `https://` means TLS.
         endpoint: String = Endpoint, required("https://logs.example.com/ingest");
-        /// The method of requests.
+        /// The HTTP method of requests.
         method: Method = RequestMethod, default("POST");
-        /// What a request looks like.
+        /// The format of requests.
         encoding: HttpEncoding = HttpEncoding, default("ndjson");
-        /// How requests are compressed. A server that does not know a compression may store what it cannot read, so
-        /// nothing is compressed unless you say so.
+        /// How requests are compressed. A server that does not know a compression may store bytes that it cannot read, so
+        /// there is none by default.
         compression: HttpCompression = HttpCompression, default("none");
         /// Headers of every request. Values are never shown.
         headers: BTreeMap<String, Secret> = Map<HeaderName, SecretText>, default("{}", "{authorization: 'Bearer secret'}");
         /// How long one attempt may take.
         timeout: Duration = Time<{ SECOND / 10 }, { HOUR }>, default("10s");
-        /// Requests in flight at once, at most. With 1, requests arrive in the order in which they were made.
+        /// The maximum number of requests in flight. With 1, requests arrive in the order in which they were made.
         concurrency: usize = Integer<1, 256>, default("4");
-        /// The size of a request before compression, at most. A single larger record still goes out alone.
+        /// The maximum size of a request before compression. A larger record is sent alone.
         max_request_bytes: u64 = Size<{ 16 * KIB }, { 64 * MIB }>, default("1MiB");
-        /// What becomes of records while the server refuses everything, such as after its credentials were revoked.
+        /// What happens to records while the server refuses everything, for example after the credentials were revoked.
         on_refused: OnRefused = OnRefused, default("hold");
-        /// How long a connection is used. A new one looks the server's name up again, so that load spreads.
+        /// How long a connection is used. A new connection resolves the server's name again, so that load spreads.
         max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
-        /// Pauses between attempts. There is no last attempt: the files hold the data.
+        /// Pauses between attempts. Retries never end: the data stays in the files.
         retry: Retry = Retry, nested();
         /// Certificates.
         tls: Tls = Tls, nested();
@@ -74,7 +74,7 @@ section! {
 }
 
 choice! {
-    /// What a request looks like.
+    /// The format of requests.
     pub enum HttpEncoding {
         /// One JSON object per line, as `application/x-ndjson`.
         Ndjson = "ndjson",
@@ -86,7 +86,7 @@ choice! {
 choice! {
     /// How requests are compressed.
     pub enum HttpCompression {
-        /// Not at all.
+        /// No compression.
         None = "none",
         /// gzip, always.
         Gzip = "gzip",

@@ -5,6 +5,7 @@ mod classify;
 mod config;
 mod environment;
 mod grpc;
+mod read;
 pub mod rpc;
 
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(crate) const TYPE: OutputType = OutputType {
     info: &<OtlpOutput as Section>::INFO,
     example: include_str!("otlp/example.yaml"),
     read: |node, reader, common| {
-        let output = config::read(node, reader, common)?;
+        let output = read::read(node, reader, common)?;
         Some(Arc::new(output))
     },
 };

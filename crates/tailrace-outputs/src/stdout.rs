@@ -115,7 +115,7 @@ mod tests {
     use super::{WRITTEN, Writer};
     use crate::delivery::{Outcome, Payload, RetryCause, Transport};
 
-    /// Fails as it is told, then keeps what it is given.
+    /// Fails as scripted, then keeps what is written to it.
     #[derive(Clone, Default)]
     struct Pipe {
         failures: Arc<Mutex<Vec<io::ErrorKind>>>,

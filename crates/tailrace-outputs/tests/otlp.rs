@@ -130,9 +130,9 @@ fn bodies(collector: &Collector) -> Vec<String> {
     records.into_iter().map(|record| text(record.log)).collect()
 }
 
-fn encodings(collector: &Collector) -> Vec<String> {
+fn compressions(collector: &Collector) -> Vec<String> {
     let requests = collector.requests();
-    requests.into_iter().map(|r| r.encoding).collect()
+    requests.into_iter().map(|r| r.compression).collect()
 }
 
 fn retry_of(outcome: Outcome) -> (RetryCause, String, Option<Duration>) {
@@ -175,7 +175,7 @@ async fn a_request_arrives_whole_in_each_encoding() {
             assert_eq!(bodies(&collector)[99], "a-99");
             let requests = collector.requests();
             let request = &requests[0];
-            assert_eq!(request.encoding, name, "{protocol:?}");
+            assert_eq!(request.compression, name, "{protocol:?}");
             assert_eq!(request.wire_bytes as u64, delivered.wire_bytes);
             assert_eq!(request.header("authorization"), Some("Bearer x"));
             let agent = request.header("user-agent").unwrap();
@@ -543,13 +543,13 @@ async fn an_encoding_the_server_does_not_know_is_found_out_once() {
     ];
     for (protocol, refusal) in cases {
         let collector = Collector::start();
-        collector.refuse_encoding("zstd", refusal.clone());
+        collector.refuse_compression("zstd", refusal.clone());
         let otlp = otlp(&collector, protocol);
         let delivered = deliver(&otlp, payload("a", 3)).await;
         assert_eq!(delivered.compression, Compression::Gzip);
         assert_eq!(otlp.compression().preferred(), Compression::Gzip);
         deliver(&otlp, payload("b", 1)).await;
-        assert_eq!(encodings(&collector), ["zstd", "gzip", "gzip"]);
+        assert_eq!(compressions(&collector), ["zstd", "gzip", "gzip"]);
         assert_eq!(bodies(&collector).len(), 4);
     }
 }
@@ -561,30 +561,30 @@ async fn a_server_that_takes_nothing_compressed_is_served() {
         (Protocol::Grpc, Answer::grpc(12, "unknown")),
     ] {
         let collector = Collector::start();
-        for encoding in ["zstd", "gzip"] {
-            collector.refuse_encoding(encoding, refusal.clone());
+        for compression in ["zstd", "gzip"] {
+            collector.refuse_compression(compression, refusal.clone());
         }
         let otlp = otlp(&collector, protocol);
         deliver(&otlp, payload("a", 1)).await;
-        assert_eq!(encodings(&collector), ["zstd", "gzip", "identity"]);
+        assert_eq!(compressions(&collector), ["zstd", "gzip", "identity"]);
         assert_eq!(otlp.compression().preferred(), Compression::None);
     }
 }
 
 #[tokio::test]
-async fn after_a_success_only_a_named_encoding_is_given_up() {
+async fn after_a_success_only_a_named_compression_is_given_up() {
     let collector = Collector::start();
     let otlp = otlp(&collector, Protocol::HttpProtobuf);
     deliver(&otlp, payload("a", 1)).await;
     collector.script([Answer::status(400), Answer::status(500)]);
     deliver(&otlp, payload("b", 1)).await;
-    assert_eq!(encodings(&collector), ["zstd"; 4]);
-    collector.refuse_encoding(
+    assert_eq!(compressions(&collector), ["zstd"; 4]);
+    collector.refuse_compression(
         "zstd",
         Answer::status(400).message("cannot decompress zstd"),
     );
     deliver(&otlp, payload("c", 1)).await;
-    assert_eq!(encodings(&collector)[4..], ["zstd", "gzip"]);
+    assert_eq!(compressions(&collector)[4..], ["zstd", "gzip"]);
     assert_eq!(bodies(&collector), ["a-0", "b-0", "c-0"]);
 }
 
@@ -592,9 +592,9 @@ async fn after_a_success_only_a_named_encoding_is_given_up() {
 async fn deliveries_side_by_side_arrive_once_each() {
     for protocol in BOTH {
         let collector = Collector::start();
-        collector.refuse_encoding("zstd", Answer::status(415));
+        collector.refuse_compression("zstd", Answer::status(415));
         if protocol == Protocol::Grpc {
-            collector.refuse_encoding("zstd", Answer::grpc(12, ""));
+            collector.refuse_compression("zstd", Answer::grpc(12, ""));
         }
         collector.script((0..20).map(|_| match protocol {
             Protocol::HttpProtobuf => Answer::status(503),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailrace_frame::Stream;
-use tailrace_outputs::delivery::{CrashedRecord, DeadLetter};
+use tailrace_outputs::delivery::{CrashedRecord, DeadLetterEntry};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::error;
 
@@ -126,24 +126,24 @@ impl CrashedBatch {
     }
 
     /// The dead-letter entry of a record.
-    fn entry(&self, crashed: &Crashed) -> DeadLetter {
+    fn entry(&self, crashed: &Crashed) -> DeadLetterEntry {
         let place = self
             .ticket
             .as_ref()
             .and_then(|ticket| ticket.place(crashed.record));
         let (path, bytes) = place.unzip();
-        DeadLetter {
+        DeadLetterEntry {
             output: self.driver.name.clone(),
             reason: crashed.reason.clone(),
             path: path.unwrap_or_default().display().to_string(),
             bytes,
             crashed: Some(crashed.line.clone()),
-            ..DeadLetter::default()
+            ..DeadLetterEntry::default()
         }
     }
 
     async fn set_aside(mut self) {
-        let entries: Vec<DeadLetter> = self
+        let entries: Vec<DeadLetterEntry> = self
             .records
             .iter()
             .map(|record| self.entry(record))
@@ -189,7 +189,7 @@ impl CrashedBatch {
 
     /// Says what the first record is, at a limited rate; of records at which the process died, each. So many are in the
     /// file, the others were dropped.
-    fn log(&self, entries: &[DeadLetter], in_file: usize) {
+    fn log(&self, entries: &[DeadLetterEntry], in_file: usize) {
         let panics = self
             .records
             .iter()

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use tailrace_config::{Config, Pipeline};
 use tailrace_otlp::Compression;
 use tailrace_outputs::delivery::{
-    DeadLetter, DeadLetters, Outcome, Payload, Transport, read_dead_letters, write_dead_letters,
+    DeadLetterEntry, DeadLetterFile, Outcome, Payload, Transport, read_dead_letters,
+    write_dead_letters,
 };
 use tokio::runtime::Runtime;
 use tracing::warn;
@@ -115,7 +116,7 @@ fn replay_file(
             }
             done = letters.len();
         }
-        let back = DeadLetters::new(path, u64::MAX);
+        let back = DeadLetterFile::new(path, u64::MAX);
         for letter in &kept {
             let added = back.add(letter);
             added.map_err(|error| failed(io::Error::other(error)))?;
@@ -132,7 +133,7 @@ fn replay_file(
 type Target = (Arc<dyn Transport>, &'static str);
 
 /// Sends one record once, uncompressed, which every server takes.
-async fn send(outputs: &HashMap<String, Target>, letter: &DeadLetter) -> Result<(), String> {
+async fn send(outputs: &HashMap<String, Target>, letter: &DeadLetterEntry) -> Result<(), String> {
     let name = &letter.output;
     let Some((transport, encoding)) = outputs.get(name) else {
         return Err(format!("the pipeline has no output `{name}`"));

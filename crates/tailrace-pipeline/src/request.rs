@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailrace_otlp::Compression;
-use tailrace_outputs::delivery::{DeadLetter, Delivered, Payload, Request};
+use tailrace_outputs::delivery::{DeadLetterEntry, Delivered, Payload, Request};
 use tracing::{error, warn};
 
 use crate::delivery::{Fate, Ticket};
@@ -103,10 +103,10 @@ impl Part {
     }
 
     /// The letter of this part, a single record.
-    fn letter(&self, reason: &str) -> DeadLetter {
+    fn letter(&self, reason: &str) -> DeadLetterEntry {
         let place = self.ticket(|ticket| ticket.place(self.record(self.rows.start)));
         let (path, bytes) = place.flatten().unzip();
-        DeadLetter {
+        DeadLetterEntry {
             time: String::new(),
             output: self.whole.driver.name.clone(),
             reason: reason.to_owned(),

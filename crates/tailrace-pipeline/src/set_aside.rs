@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tailrace_config::{self as config, OnFull};
-use tailrace_outputs::delivery::{DeadLetter, DeadLetterError, DeadLetters};
+use tailrace_outputs::delivery::{DeadLetterEntry, DeadLetterError, DeadLetterFile};
 
 /// Sets records aside.
 #[derive(Debug)]
 pub(crate) struct SetAside {
-    file: DeadLetters,
+    file: DeadLetterFile,
     on_full: OnFull,
 }
 
@@ -45,7 +45,7 @@ impl SetAside {
     pub(crate) fn new(data_dir: &Path, pipeline: &str, config: &config::DeadLetter) -> Self {
         let path = dead_letter_path(data_dir, pipeline);
         Self {
-            file: DeadLetters::new(path, config.max_bytes),
+            file: DeadLetterFile::new(path, config.max_bytes),
             on_full: config.on_full,
         }
     }
@@ -55,7 +55,7 @@ impl SetAside {
     /// # Errors
     ///
     /// Why it has to wait.
-    pub(crate) fn add(&self, letter: DeadLetter) -> Result<Place, DeadLetterError> {
+    pub(crate) fn add(&self, letter: DeadLetterEntry) -> Result<Place, DeadLetterError> {
         let added = self.add_all(std::slice::from_ref(&letter));
         match added.error {
             Some(error) => Err(error),
@@ -65,15 +65,15 @@ impl SetAside {
     }
 
     /// Sets records aside; the time is filled in. It writes, and syncs once.
-    pub(crate) fn add_all(&self, letters: &[DeadLetter]) -> Added {
+    pub(crate) fn add_all(&self, letters: &[DeadLetterEntry]) -> Added {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
         let time = rfc3339(now);
-        let timed = |letter: &DeadLetter| DeadLetter {
+        let timed = |letter: &DeadLetterEntry| DeadLetterEntry {
             time: time.clone(),
             ..letter.clone()
         };
-        let letters: Vec<DeadLetter> = letters.iter().map(timed).collect();
+        let letters: Vec<DeadLetterEntry> = letters.iter().map(timed).collect();
         let (added, error) = match self.file.add_all(&letters) {
             Ok(()) => (letters.len(), None),
             Err((added, error)) => (added, Some(error)),

@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         (unique, self.asked)
     }
 
-    /// Complains. Of more complaints than anybody reads the last are left out; one more than that tells that there are.
+    /// Records a diagnostic. Beyond [`DIAGNOSTICS_MAX`] only one more is kept, which shows that there were more.
     pub fn report(&mut self, diagnostic: Diagnostic) {
         if !self.is_full() {
             self.diagnostics.push(diagnostic);

@@ -26,7 +26,7 @@ use state::{Counts, Shared};
 use crate::TestTls;
 
 /// A test that waits longer than this for something to arrive has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
@@ -97,12 +97,12 @@ impl Collector {
         self.shared.lock().otherwise = answer;
     }
 
-    /// Answers `answer` to every request in this encoding (`zstd`, `gzip`, `identity`) without using
+    /// Answers `answer` to every request in this compression (`zstd`, `gzip`, `identity`) without using
     /// up the script.
-    pub fn refuse_encoding(&self, encoding: &str, answer: Answer) {
+    pub fn refuse_compression(&self, compression: &str, answer: Answer) {
         let mut state = self.shared.lock();
-        state.refused.retain(|(refused, _)| refused != encoding);
-        state.refused.push((encoding.to_owned(), answer));
+        state.refused.retain(|(refused, _)| refused != compression);
+        state.refused.push((compression.to_owned(), answer));
     }
 
     /// Answers `answer` to every request whose records are such, without using up the script.
@@ -118,8 +118,8 @@ impl Collector {
         self.shared.lock().conditional.clear();
     }
 
-    /// Treats all encodings alike again.
-    pub fn accept_all_encodings(&self) {
+    /// Treats all compressions alike again.
+    pub fn accept_all_compressions(&self) {
         self.shared.lock().refused.clear();
     }
 
@@ -164,7 +164,7 @@ impl Collector {
     pub fn stop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // A runtime may not end inside another one, and the port is free only once it has.
-            std::thread::spawn(move || runtime.shutdown_timeout(PATIENCE))
+            std::thread::spawn(move || runtime.shutdown_timeout(TIMEOUT))
                 .join()
                 .unwrap();
             // Whoever connects is refused; but nobody else gets the port, and the records with it.
@@ -229,7 +229,7 @@ impl Drop for Collector {
     }
 }
 
-/// Waits, on the collector's own clock, until `of` gives `count`; the counts at the end of patience
+/// Waits, on the collector's own clock, until `of` gives `count`; the counts after the timeout
 /// are the error.
 async fn wait(
     mut counts: tokio::sync::watch::Receiver<Counts>,
@@ -237,7 +237,7 @@ async fn wait(
     of: fn(&Counts) -> usize,
 ) -> Result<(), Counts> {
     let reached = counts.wait_for(|counts| of(counts) >= count);
-    let in_time = tokio::time::timeout(PATIENCE, reached).await.is_ok();
+    let in_time = tokio::time::timeout(TIMEOUT, reached).await.is_ok();
     if in_time {
         Ok(())
     } else {
@@ -248,7 +248,7 @@ async fn wait(
 #[track_caller]
 fn report(what: &str, count: usize, waited: Result<(), Counts>) {
     if let Err(counts) = waited {
-        panic!("{count} {what} did not arrive within {PATIENCE:?}: {counts:?}");
+        panic!("{count} {what} did not arrive within {TIMEOUT:?}: {counts:?}");
     }
 }
 
@@ -287,11 +287,11 @@ mod tests {
     }
 
     /// Posts `body` and reads until the server closes.
-    fn post(collector: &Collector, path: &str, encoding: &str, body: &[u8]) -> String {
+    fn post(collector: &Collector, path: &str, compression: &str, body: &[u8]) -> String {
         let mut stream = TcpStream::connect(collector.address()).unwrap();
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-             content-encoding: {encoding}\r\ncontent-length: {}\r\n\r\n",
+             content-encoding: {compression}\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -326,7 +326,7 @@ mod tests {
         collector.wait_records(6);
         let requests: Vec<_> = collector.records().iter().map(|r| r.request).collect();
         assert_eq!(requests, [1, 1, 4, 4, 4, 4]);
-        assert_eq!(collector.requests()[4].encoding, "zstd");
+        assert_eq!(collector.requests()[4].compression, "zstd");
         assert_eq!(collector.requests()[4].wire_bytes, zstd.len());
     }
 
@@ -337,7 +337,7 @@ mod tests {
         assert!(wrong.starts_with("HTTP/1.1 404"), "{wrong}");
         let bad = post(&collector, "/v1/logs", "gzip", b"not gzip");
         assert!(bad.starts_with("HTTP/1.1 400"), "{bad}");
-        collector.refuse_encoding("identity", Answer::status(415));
+        collector.refuse_compression("identity", Answer::status(415));
         let refused = post(&collector, "/v1/logs", "identity", &request(1));
         assert!(refused.starts_with("HTTP/1.1 415"), "{refused}");
         assert!(collector.records().is_empty());

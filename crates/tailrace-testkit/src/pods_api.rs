@@ -106,7 +106,7 @@ impl PodsApi {
     }
 }
 
-/// A pod of one running container, as the API server tells of it.
+/// A pod of one running container, as the API server reports it.
 pub fn pod(namespace: &str, name: &str, uid: &str, container: &str, metadata: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
@@ -179,7 +179,7 @@ fn answer(path: &str, shared: &Shared, out: &mut TcpStream) -> std::io::Result<(
     respond(out, "200 OK", &list)
 }
 
-/// The only thing it tells of.
+/// The only resource that it serves.
 const PODS: &str = "/api/v1/pods";
 
 /// What the API server says when it says no.
@@ -242,8 +242,8 @@ mod tests {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         // A watch would never end.
-        let patience = std::time::Duration::from_secs(10);
-        stream.set_read_timeout(Some(patience)).unwrap();
+        let timeout = std::time::Duration::from_secs(10);
+        stream.set_read_timeout(Some(timeout)).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -45,7 +45,7 @@ pub struct ProtoDuration {
     pub nanos: i32,
 }
 
-/// A detail that tells the client to wait `delay` before it tries again.
+/// A detail that asks the client to wait `delay` before it retries.
 pub fn retry_info(delay: std::time::Duration) -> Any {
     use prost::Message;
 

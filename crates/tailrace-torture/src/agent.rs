@@ -168,14 +168,14 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// SIGTERM; `None` when it has not ended after `patience` and was killed.
-    pub(crate) fn terminate(&mut self, patience: Duration) -> Option<ExitStatus> {
+    /// SIGTERM; `None` when it has not ended after `timeout` and was killed.
+    pub(crate) fn terminate(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let pid = i32::try_from(self.child.id())
             .ok()
             .and_then(Pid::from_raw)?;
         // Fails only when it has ended already.
         let _ = kill_process(pid, Signal::TERM);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while Instant::now() < deadline {
             if let Some(status) = self.ended() {
                 return Some(status);
@@ -319,9 +319,9 @@ fn otelcol_config(setup: &Setup<'_>) -> String {
 
 /// A plain HTTP GET; its body.
 pub(crate) fn get(address: SocketAddr, path: &str) -> io::Result<String> {
-    let patience = Duration::from_secs(1);
-    let mut stream = TcpStream::connect_timeout(&address, patience)?;
-    stream.set_read_timeout(Some(patience))?;
+    let timeout = Duration::from_secs(1);
+    let mut stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"

@@ -1,4 +1,4 @@
-//! What the agent set aside: the records of `data_dir/dead-letter/PIPELINE.ndjson`, one a line, each as a request or as
+//! What the agent dead-lettered: the records of `data_dir/dead-letter/PIPELINE.ndjson`, one a line, each as a request or as
 //! it was read, in base64. Reads files; a line that is no such thing holds no record.
 
 use std::path::Path;

@@ -34,8 +34,11 @@ impl Counted {
 
 /// Of one content of a file, records `content` of a stream, those that its truncation can have hidden: the last ones,
 /// behind all that arrived. Whoever reads a later record has seen the earlier ones, and can count them.
-pub(crate) fn hidden(content: Range<u64>, is_settled: impl Fn(u64) -> bool) -> Range<u64> {
-    let last = content.clone().rev().find(|sequence| is_settled(*sequence));
+pub(crate) fn hidden(content: Range<u64>, is_resolved: impl Fn(u64) -> bool) -> Range<u64> {
+    let last = content
+        .clone()
+        .rev()
+        .find(|sequence| is_resolved(*sequence));
     last.map_or(content.start, |last| last + 1)..content.end
 }
 
@@ -46,12 +49,12 @@ mod tests {
     #[test]
     fn a_truncation_hides_only_what_was_written_last() {
         let arrived = [10, 11, 13];
-        let is_settled = |sequence| arrived.contains(&sequence);
-        assert_eq!(hidden(10..16, is_settled), 14..16);
-        assert_eq!(hidden(10..14, is_settled), 14..14);
+        let is_resolved = |sequence| arrived.contains(&sequence);
+        assert_eq!(hidden(10..16, is_resolved), 14..16);
+        assert_eq!(hidden(10..14, is_resolved), 14..14);
         // Nobody looked at it.
-        assert_eq!(hidden(20..22, is_settled), 20..22);
-        assert_eq!(hidden(22..22, is_settled), 22..22);
+        assert_eq!(hidden(20..22, is_resolved), 20..22);
+        assert_eq!(hidden(22..22, is_resolved), 22..22);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //!   arrived. Not the agent's fault; that it counts them is: what its counters do not
 //!   cover is **unexplained**.
 //! * **rejected**: named by the collector in a partial success.
-//! * **set aside**: in the agent's dead-letter file.
+//! * **dead-lettered**: in the agent's dead-letter file.
 //! * **repeated**: arrived again without need. After an answer that may not have reached the agent (a
 //!   half response, a closed listener, a reply later than its timeout) a repeat is right, and
 //!   is counted apart as **excused**.

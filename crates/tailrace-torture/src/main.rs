@@ -1,5 +1,5 @@
 //! The command behind `cargo xtask torture`: takes a plan from the command line, runs it, prints the
-//! verdict. Its exit code tells whether every promise was kept.
+//! verdict. Its exit code says whether every promise was kept.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -21,7 +21,7 @@ struct Row {
     has_inotify: bool,
 }
 
-/// Runs every row with every agent, `time` each, and gives the table. `tell` hears what each run found.
+/// Runs every row with every agent, `time` each, and gives the table. `report` receives the outcome of each run.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn matrix(
     agents: &[(&str, Agent)],
     seed: u64,
     time: Duration,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> io::Result<String> {
     let mut text = String::from("| fault | agent |");
     for rotation in Rotation::ALL {
@@ -55,7 +55,7 @@ pub fn matrix(
                 ..Plan::new(agent.clone(), seed)
             };
             let outcome = run(&plan)?;
-            tell(&format!("== {}, {name}\n{outcome}", row.name));
+            report(&format!("== {}, {name}\n{outcome}", row.name));
             let _ = writeln!(text, "| {} | {name} |{}", row.name, cells(&outcome));
         }
     }

@@ -32,7 +32,7 @@ enum Content {
     Broken,
     /// No JSON: escape sequences, NUL bytes, quotes and bytes that are no UTF-8.
     Text,
-    /// No JSON, and not longer than it must be to be told from others.
+    /// Not JSON, and just long enough to be identified.
     Short,
 }
 

@@ -158,7 +158,7 @@ const STUCK: Duration = Duration::from_secs(15);
 /// The same for an agent that holds: longer than its pause between two probes.
 const STUCK_HOLDING: Duration = Duration::from_secs(45);
 /// Longer than the grace period.
-const END_PATIENCE: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Everything that runs.
 pub(crate) struct Harness<'a> {
@@ -221,11 +221,12 @@ impl<'a> Harness<'a> {
             None => Home::Ours(tempfile::tempdir()?),
         };
         let mut notes = Vec::new();
-        let disk = match plan.disk.is_empty() {
-            true => None,
-            false => Disk::mount(&dir.path().join("data"))
+        let disk = if plan.disk.is_empty() {
+            None
+        } else {
+            Disk::mount(&dir.path().join("data"))
                 .map_err(|why| notes.push(format!("skipped: faults of the disk: {why}")))
-                .ok(),
+                .ok()
         };
         let files = u32::try_from(plan.files).unwrap_or(u32::MAX);
         let mut end = 0;
@@ -287,7 +288,7 @@ impl<'a> Harness<'a> {
 
     /// What is compressed before an agent first ran is none of its affair: it has to have begun.
     fn await_agent(&mut self) {
-        let due = Instant::now() + END_PATIENCE;
+        let due = Instant::now() + END_TIMEOUT;
         while self.plan.agent.kind == Kind::Tailrace
             && self.program.checkpoint_age().is_none()
             && self.process.ended().is_none()
@@ -380,9 +381,10 @@ impl<'a> Harness<'a> {
                 self.restart_due = None;
             }
         } else if let Some(status) = self.process.ended() {
-            let excuse = match self.is_disk_fit() {
-                false => " (disk broken)",
-                true => "",
+            let excuse = if self.is_disk_fit() {
+                ""
+            } else {
+                " (disk broken)"
             };
             let count = self
                 .own_ends
@@ -445,7 +447,7 @@ impl<'a> Harness<'a> {
                 }
             }
             How::Terminate => {
-                let code = self.process.terminate(END_PATIENCE);
+                let code = self.process.terminate(END_TIMEOUT);
                 let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
                 *self.codes.entry(code).or_default() += 1;
             }
@@ -509,8 +511,8 @@ impl<'a> Harness<'a> {
             self.tick()?;
             let wait = Instant::now() + Duration::from_millis(100);
             self.sink.wait(wait, |state| state.arrived > arrived + 1000);
-            let set_aside = dead_letters::read(&self.dir.path().join("data/dead-letter"));
-            self.sink.lock().set_aside(&set_aside);
+            let dead_lettered = dead_letters::read(&self.dir.path().join("data/dead-letter"));
+            self.sink.lock().dead_letter(&dead_lettered);
             let now = self.sink.lock().arrived;
             if now > arrived {
                 (arrived, last_new) = (now, Instant::now());
@@ -518,12 +520,12 @@ impl<'a> Harness<'a> {
         }
         self.drained = began.elapsed();
         // Counters are brought up to date once a second.
-        let settled = Instant::now() + Duration::from_millis(1500);
-        self.sink.wait(settled, |_| false);
+        let deadline = Instant::now() + Duration::from_millis(1500);
+        self.sink.wait(deadline, |_| false);
         self.scrape();
         let last = self.present.clone();
         if self.plan.agent.kind == Kind::Tailrace && self.restart_due.is_none() {
-            let code = self.process.terminate(END_PATIENCE);
+            let code = self.process.terminate(END_TIMEOUT);
             let code = code.map_or("ignored SIGTERM".to_owned(), |code| code.to_string());
             if code != "exit status: 0" {
                 self.own_ends.insert(format!("{code} at the end"), 1);
@@ -545,10 +547,10 @@ impl<'a> Harness<'a> {
     /// Records that were written and have not arrived.
     pub(crate) fn missing(&self) -> u64 {
         let state = self.sink.lock();
-        let settled: u64 = state.streams.iter().map(|tally| tally.settled).sum();
+        let resolved: u64 = state.streams.iter().map(|tally| tally.resolved).sum();
         let written = self.truths.iter().flat_map(|truth| &truth.written);
         let written: u64 = written.map(|written| written.load(Ordering::Relaxed)).sum();
-        written.saturating_sub(settled)
+        written.saturating_sub(resolved)
     }
 
     fn is_complete(&self) -> bool {

@@ -243,9 +243,10 @@ fn poison(plan: Plan) -> io::Result<Outcome> {
     let mut outcome = harness.finish()?;
     let poison = plan.records_max / POISON_EVERY;
     let sum = |of: fn(&GroupVerdict) -> u64| outcome.groups.iter().map(of).sum::<u64>();
-    let (lost, set_aside) = (sum(|group| group.lost), sum(|group| group.set_aside));
-    let note =
-        format!("{poison} records are poison: {set_aside} set aside, {lost} in all did not arrive");
+    let (lost, dead_lettered) = (sum(|group| group.lost), sum(|group| group.dead_lettered));
+    let note = format!(
+        "{poison} records are poison: {dead_lettered} dead-lettered, {lost} in all did not arrive"
+    );
     outcome.notes.push(note);
     Ok(outcome)
 }
@@ -264,9 +265,9 @@ fn crash(plan: Plan) -> io::Result<Outcome> {
     let mut harness = Harness::start(&plan)?;
     harness.until_written()?;
     let mut outcome = harness.finish()?;
-    let set_aside: u64 = outcome.groups.iter().map(|group| group.set_aside).sum();
-    if set_aside != 2 {
-        let what = format!("2 records end the agent, and {set_aside} were set aside");
+    let dead_lettered: u64 = outcome.groups.iter().map(|group| group.dead_lettered).sum();
+    if dead_lettered != 2 {
+        let what = format!("2 records end the agent, and {dead_lettered} were dead-lettered");
         outcome.broken.push(what);
     }
     Ok(outcome)
@@ -305,9 +306,10 @@ impl Group {
         let text = |error: io::Error| error.to_string();
         let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers");
         let is_v2 = std::fs::read_to_string(v2).is_ok_and(|text| text.contains("memory"));
-        let (root, limit) = match is_v2 {
-            true => ("/sys/fs/cgroup", "memory.max"),
-            false => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        let (root, limit) = if is_v2 {
+            ("/sys/fs/cgroup", "memory.max")
+        } else {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
         };
         let dir = Path::new(root).join(name);
         std::fs::create_dir(&dir).map_err(text)?;
@@ -318,9 +320,10 @@ impl Group {
 
     /// The highest use, page cache included, and how often the kernel killed.
     fn facts(&self) -> String {
-        let (peak, events) = match self.is_v2 {
-            true => ("memory.peak", "memory.events"),
-            false => ("memory.max_usage_in_bytes", "memory.oom_control"),
+        let (peak, events) = if self.is_v2 {
+            ("memory.peak", "memory.events")
+        } else {
+            ("memory.max_usage_in_bytes", "memory.oom_control")
         };
         let read = |name| std::fs::read_to_string(self.dir.join(name)).unwrap_or_default();
         let kills = read(events);

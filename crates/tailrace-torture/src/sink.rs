@@ -46,7 +46,7 @@ pub(crate) struct State {
 
 /// The streams of one directory and pipeline.
 pub(crate) struct Group {
-    /// The directory's name, by which a torn record is told where it came from.
+    /// The directory's name, which shows where a torn record came from.
     pub(crate) name: String,
     /// The first stream that is not of this group or one before it.
     pub(crate) end: u32,
@@ -58,16 +58,16 @@ pub(crate) struct Tally {
     pub(crate) arrived: Bits,
     pub(crate) rejected: Bits,
     /// In the agent's dead-letter file.
-    pub(crate) set_aside: Bits,
+    pub(crate) dead_lettered: Bits,
     /// Accepted by an answer that the agent may not have seen.
     doubtful: Bits,
-    /// How many have arrived, were rejected or set aside.
-    pub(crate) settled: u64,
+    /// How many have arrived, were rejected or dead-lettered.
+    pub(crate) resolved: u64,
     pub(crate) repeated: u64,
     pub(crate) excused: u64,
     /// Records that arrived for the first time after a later one.
     pub(crate) disorder: u64,
-    /// All records below this one are settled.
+    /// All records below this one are resolved.
     pub(crate) low: u64,
     high: u64,
 }
@@ -150,14 +150,14 @@ impl State {
     }
 
     /// The agent has put these in its dead-letter file.
-    pub(crate) fn set_aside(&mut self, records: &[Identity]) {
+    pub(crate) fn dead_letter(&mut self, records: &[Identity]) {
         for of in records {
             let Some(tally) = self.streams.get_mut(of.stream as usize) else {
                 continue;
             };
-            if !tally.is_settled(of.sequence) {
-                tally.set_aside.set(of.sequence);
-                tally.settle();
+            if !tally.is_resolved(of.sequence) {
+                tally.dead_lettered.set(of.sequence);
+                tally.resolve();
             }
         }
     }
@@ -178,9 +178,10 @@ impl State {
         self.torn[group] += 1;
         if self.samples.len() < SAMPLES_MAX {
             let text: String = text.chars().take(300).collect();
-            let marked = match record::is_marked(record) {
-                true => ", marked as truncated",
-                false => "",
+            let marked = if record::is_marked(record) {
+                ", marked as truncated"
+            } else {
+                ""
             };
             self.samples.push(format!("{path}{marked}: {text}"));
         }
@@ -208,23 +209,23 @@ impl State {
             tally.disorder += 1;
         }
         tally.high = tally.high.max(of.sequence);
-        if !tally.rejected.get(of.sequence) && !tally.set_aside.get(of.sequence) {
-            tally.settle();
+        if !tally.rejected.get(of.sequence) && !tally.dead_lettered.get(of.sequence) {
+            tally.resolve();
         }
     }
 }
 
 impl Tally {
-    /// One more record is settled.
-    fn settle(&mut self) {
-        self.settled += 1;
-        while self.is_settled(self.low) {
+    /// One more record is resolved.
+    fn resolve(&mut self) {
+        self.resolved += 1;
+        while self.is_resolved(self.low) {
             self.low += 1;
         }
     }
 
-    pub(crate) fn is_settled(&self, sequence: u64) -> bool {
-        [&self.arrived, &self.rejected, &self.set_aside]
+    pub(crate) fn is_resolved(&self, sequence: u64) -> bool {
+        [&self.arrived, &self.rejected, &self.dead_lettered]
             .iter()
             .any(|bits| bits.get(sequence))
     }
@@ -262,9 +263,9 @@ impl Judge for Sink {
                 Ok(of) if index < taken => state.arrived(of),
                 Ok(of) => {
                     let tally = &mut state.streams[of.stream as usize];
-                    if !tally.is_settled(of.sequence) {
+                    if !tally.is_resolved(of.sequence) {
                         tally.rejected.set(of.sequence);
-                        tally.settle();
+                        tally.resolve();
                     }
                 }
                 Err(text) => state.torn(record, text),
@@ -381,7 +382,7 @@ mod tests {
         sink.accept(&records(&[broken.to_owned(), line(9, 0)]));
         let state = sink.lock();
         let tally = &state.streams[1];
-        assert_eq!((tally.low, tally.settled), (4, 4));
+        assert_eq!((tally.low, tally.resolved), (4, 4));
         assert_eq!((tally.repeated, tally.excused, tally.disorder), (1, 0, 1));
         assert_eq!(state.repeated_bytes, [0, record::line(1, 3).len() as u64]);
         assert_eq!(state.torn, [2, 0]);
@@ -435,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_records_are_settled_and_refused_ones_are_not() {
+    fn rejected_records_are_resolved_and_refused_ones_are_not() {
         let sink = sink(Fault::Partial);
         sink.accept(&lines(&[0, 1]));
         assert!(sink.refuses().is_none());
@@ -444,11 +445,11 @@ mod tests {
         let mut state = sink.lock();
         let tally = &state.streams[1];
         assert!(tally.rejected.get(1) && !tally.arrived.get(1) && tally.arrived.get(0));
-        assert_eq!((tally.low, tally.settled), (2, 2));
+        assert_eq!((tally.low, tally.resolved), (2, 2));
         state.mood.fault = Fault::None;
         state.mood.poison = Some(|of| of.sequence == 5);
         drop(state);
         sink.accept(&lines(&[4, 5]));
-        assert_eq!(sink.lock().streams[1].settled, 2);
+        assert_eq!(sink.lock().streams[1].resolved, 2);
     }
 }

@@ -46,9 +46,10 @@ const LIFE_MAX_MS: u64 = 4000;
 impl Next {
     /// Draws it. `arrived` counts the records that have arrived by now.
     pub(crate) fn draw(rng: &mut Rng, terminate_percent: u64, arrived: u64) -> Next {
-        let how = match rng.chance(terminate_percent) {
-            true => How::Terminate,
-            false => How::Kill,
+        let how = if rng.chance(terminate_percent) {
+            How::Terminate
+        } else {
+            How::Kill
         };
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);

@@ -1,5 +1,5 @@
 //! One log file under torture: a thread that writes records, rotates, and deletes what has arrived.
-//! Tells what it wrote and what it destroyed; it never reads what the agent does.
+//! It reports what it wrote and what it destroyed, and never reads what the agent does.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -241,14 +241,14 @@ impl FileWriter {
         self.publish();
     }
 
-    /// Records that were written and not settled. What was destroyed never is: those who destroy
+    /// Records that were written and not resolved. What was destroyed never is: those who destroy
     /// do not wait.
     fn backlog(&self) -> u64 {
         if self.truth.rotation.destroys() {
             return 0;
         }
-        let settled = self.sink.lock().streams[self.truth.stream as usize].settled;
-        self.next[0].saturating_sub(settled)
+        let resolved = self.sink.lock().streams[self.truth.stream as usize].resolved;
+        self.next[0].saturating_sub(resolved)
     }
 
     fn burst(&mut self, records: u64) {

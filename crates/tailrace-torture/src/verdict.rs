@@ -29,7 +29,7 @@ pub struct GroupVerdict {
     /// Records the collector rejected.
     pub rejected: u64,
     /// Records in the agent's dead-letter file.
-    pub set_aside: u64,
+    pub dead_lettered: u64,
     /// Records that arrived again without need.
     pub repeated: u64,
     /// Records that arrived again after an answer that may have been lost.
@@ -79,7 +79,7 @@ impl Truth {
         let tally = &state.streams[self.stream as usize + which];
         let written = self.written[which].load(Ordering::Acquire);
         (tally.low..written)
-            .filter(|seq| !tally.is_settled(*seq))
+            .filter(|seq| !tally.is_resolved(*seq))
             .map(move |seq| (seq, destroyed.iter().any(|range| range.contains(&seq))))
     }
 
@@ -90,7 +90,7 @@ impl Truth {
             _ => Vec::new(),
         };
         let tally = &state.streams[self.stream as usize + which];
-        let hidden = move |content| hidden(content, |seq| tally.is_settled(seq));
+        let hidden = move |content| hidden(content, |seq| tally.is_resolved(seq));
         contents.into_iter().flat_map(hidden)
     }
 
@@ -177,7 +177,7 @@ impl GroupVerdict {
             lost: 0,
             destroyed: 0,
             rejected: 0,
-            set_aside: 0,
+            dead_lettered: 0,
             repeated: 0,
             excused: 0,
             torn: 0,
@@ -204,8 +204,9 @@ impl GroupVerdict {
             self.disorder += tally.disorder;
             let is_rejected = |seq: &u64| tally.rejected.get(*seq) && !tally.arrived.get(*seq);
             self.rejected += (0..written).filter(is_rejected).count() as u64;
-            let is_set_aside = |seq: &u64| tally.set_aside.get(*seq) && !tally.arrived.get(*seq);
-            self.set_aside += (0..written).filter(is_set_aside).count() as u64;
+            let is_dead_lettered =
+                |seq: &u64| tally.dead_lettered.get(*seq) && !tally.arrived.get(*seq);
+            self.dead_lettered += (0..written).filter(is_dead_lettered).count() as u64;
             for (seq, gone) in truth.missing(state, which) {
                 missing.bytes += line_bytes(stream, seq);
                 if gone {
@@ -335,7 +336,7 @@ impl Outcome {
         }
         let has_failpoints = !harness.plan.environment.is_empty();
         let is_excused = |end: &str, count: u32| {
-            // An abort at one record, until that is set aside.
+            // An abort at one record, until that is dead-lettered.
             end.contains("(disk broken)") || has_failpoints && end.contains("SIGABRT") && count <= 3
         };
         let ends = harness.own_ends.iter();

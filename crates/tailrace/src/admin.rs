@@ -27,12 +27,13 @@ use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
 use tracing::info;
 
-pub(crate) use access::Token;
 use pace::Pace;
 
+use crate::admin_client::{LEDGER_PATH, STATUS_PATH};
 use crate::ledger;
 use crate::printed::redacted;
-use crate::reload::{self, Status, Trigger};
+use crate::reload::{Status, Trigger, pull};
+use crate::token::Token;
 
 /// A running endpoint; it ends when this is dropped, behind the answers that are on their way.
 #[derive(Debug)]
@@ -54,9 +55,6 @@ pub(crate) struct Shared {
     data_dir: PathBuf,
     reload: SyncSender<Trigger>,
 }
-
-/// Where the agent says what it is and which config it has.
-pub(crate) const STATUS_PATH: &str = "/api/v1/status";
 
 impl Shared {
     pub(crate) fn new(
@@ -102,7 +100,7 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/healthz", get(healthz))
-        .route(ledger::PATH, get(ledger))
+        .route(LEDGER_PATH, get(ledger))
         .route(STATUS_PATH, get(status))
         .route("/-/reload", post(reload))
         .fallback(async || StatusCode::NOT_FOUND)
@@ -206,7 +204,7 @@ async fn status(State(shared): State<Shared>) -> impl IntoResponse {
 /// Reloads the config, and answers when that is done.
 async fn reload(State(shared): State<Shared>) -> Response {
     let (answer, answered) = oneshot::channel();
-    let is_taken = reload::pull(&shared.reload, Trigger::Asked(answer));
+    let is_taken = pull(&shared.reload, Trigger::Asked(answer));
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
     match answered.await {
         Ok(Ok(done)) => {
@@ -293,9 +291,10 @@ fn health(shared: &Shared) -> Response {
             "reason": redacted(&format!("the checkpoint cannot be written: {error}")),
         }));
     }
-    let status = match troubles.is_empty() {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let status = if troubles.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     let body = serde_json::json!({"healthy": troubles.is_empty(), "troubles": troubles});
     json(status, &body)

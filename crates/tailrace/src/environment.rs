@@ -1,7 +1,7 @@
-//! What only this machine can tell of a config: whether `run` would start here, and read what it is to read.
+//! Checks of a config that depend on this machine: whether `run` would start here and could read its inputs.
 //!
-//! Takes a config and its plans, gives what is wrong, where it is written down and what to do next. Leaves nothing
-//! behind, and disturbs no agent that runs.
+//! [`check`] returns what is wrong, where the config says it and what to do next. It leaves nothing behind on the disk and
+//! does not disturb a running agent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -14,12 +14,11 @@ use tailrace_config::{Config, Diagnostic, Places, Position};
 use tailrace_files::Access;
 use tailrace_pipeline::PipelinePlan;
 
-use crate::admin::STATUS_PATH;
-use crate::ledger::fetch;
+use crate::admin_client::{STATUS_PATH, fetch};
 use crate::printed::redacted;
 
 /// How long whoever holds the admin port may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything that would keep `run` from starting here, or what it could not read.
 ///
@@ -96,7 +95,7 @@ fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
 
 /// Whether the agent of this data directory has the port: it gives it back when it is started again.
 async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
-    let asked = tokio::time::timeout(PATIENCE, fetch(address, STATUS_PATH)).await;
+    let asked = tokio::time::timeout(TIMEOUT, fetch(address, STATUS_PATH)).await;
     let Ok(Ok(body)) = asked else {
         return false;
     };

@@ -12,8 +12,8 @@ use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::load::load;
 use crate::printed;
-use crate::run::load;
 
 /// Arguments of `tailrace explain`.
 #[derive(Debug, clap::Args)]
@@ -235,9 +235,12 @@ fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write)
 
 /// The texts of which a record must hold one, as they would stand in it.
 fn texts(needles: &Needles) -> String {
-    let text = |needle: &tailrace_sql::Needle| match needle.quoted {
-        true => format!("\"{}\"", needle.text),
-        false => needle.text.clone(),
+    let text = |needle: &tailrace_sql::Needle| {
+        if needle.quoted {
+            format!("\"{}\"", needle.text)
+        } else {
+            needle.text.clone()
+        }
     };
     let texts: Vec<String> = needles.any.iter().map(text).collect();
     texts.join(" or ")

@@ -1,31 +1,23 @@
 //! `tailrace ledger` and `/api/v1/ledger`: what became of every byte and record of a running agent.
 //!
-//! Takes ledgers, gives JSON; takes that JSON from a running agent's admin endpoint, gives tables. Never counts.
+//! [`report`] turns ledgers into JSON for the admin endpoint, and [`run`] prints this JSON as tables. Nothing is counted here.
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
-use hyper::body::Bytes;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 use tailrace_pipeline::{PipelineLedger, SourceLag};
 
+use crate::admin_client::{LEDGER_PATH, ask};
 use crate::cli::Failure;
 use crate::printed;
 
-/// Where the admin endpoint serves it.
-pub(crate) const PATH: &str = "/api/v1/ledger";
 /// How many sources of a pipeline are listed: those furthest behind.
 pub(crate) const SOURCES_MAX: usize = 10;
-/// An agent on this machine that does not answer by then does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A longer answer comes from no agent.
-const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Arguments of `tailrace ledger`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +36,7 @@ pub(crate) struct Args {
 ///
 /// The agent cannot be reached or does not answer as one.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let body = ask(args.admin, PATH).with_context(|| {
+    let body = ask(args.admin, LEDGER_PATH).with_context(|| {
         format!(
             "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
             args.admin, args.admin
@@ -59,56 +51,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     print(&report, out).context("standard output")?;
     Ok(())
-}
-
-/// What a running agent answers, or that it does not.
-///
-/// # Errors
-///
-/// It cannot be reached in time, or refuses.
-pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("no runtime")?;
-    let asked = async { tokio::time::timeout(PATIENCE, fetch(admin, path)).await };
-    runtime
-        .block_on(asked)
-        .map_err(|_| anyhow!("no answer within {} s", PATIENCE.as_secs()))
-        .and_then(|fetched| fetched)
-}
-
-/// What an admin endpoint answers.
-pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
-    let stream = tokio::net::TcpStream::connect(admin).await?;
-    let io = hyper_util::rt::TokioIo::new(stream);
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
-    let request = http::Request::get(path)
-        .header(http::header::HOST, admin.to_string())
-        .body(Empty::<Bytes>::new())?;
-    let answer = async {
-        let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            bail!("it answered {}", response.status());
-        }
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-        match body.collect().await {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => bail!(
-                "its answer is longer than {} MiB: is that a Tailrace agent?",
-                ANSWER_BYTES_MAX >> 20
-            ),
-            Err(error) => Err(anyhow!(error)),
-        }
-    };
-    tokio::pin!(answer);
-    tokio::select! {
-        answer = &mut answer => answer,
-        ended = connection => {
-            ended?;
-            answer.await
-        }
-    }
 }
 
 /// The ledgers of all pipelines, and the sources of each that are furthest behind.
@@ -279,49 +221,4 @@ fn number(value: &Value) -> u64 {
 
 fn text(value: &Value) -> String {
     printed::shown(value.as_str().unwrap_or("?"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-
-    use super::*;
-
-    /// What a client is told by a server that answers with this head, and then with as many bytes as are taken.
-    fn asked(head: &'static str) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a client");
-            let _ = stream.read(&mut [0; 4096]);
-            let mut sent = stream.write_all(head.as_bytes());
-            let chunk = format!("10000\r\n{}\r\n", " ".repeat(65_536));
-            let mut bytes = 0;
-            while sent.is_ok() {
-                sent = stream.write_all(chunk.as_bytes());
-                bytes += chunk.len();
-            }
-            bytes
-        });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        let error = runtime
-            .block_on(fetch(address, PATH))
-            .expect_err("no answer");
-        drop(runtime);
-        let bytes = server.join().expect("the server ends");
-        assert!(bytes < 64 * ANSWER_BYTES_MAX, "{bytes}");
-        error.to_string()
-    }
-
-    #[test]
-    fn an_answer_without_an_end_is_given_up() {
-        let body = asked("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
-        assert!(body.contains("longer than 4 MiB"), "{body}");
-        // Headers are bounded by the client.
-        asked("HTTP/1.1 200 OK\r\nx: ");
-    }
 }

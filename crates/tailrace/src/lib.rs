@@ -3,7 +3,7 @@
 //! Takes arguments, environment and signals; gives an exit code. Never parses a log byte: what a
 //! pipeline does with one is in `tailrace-pipeline` and below.
 
-pub mod cli;
+pub mod commands;
 
 pub mod blackhole;
 mod demo;
@@ -19,8 +19,12 @@ mod run;
 mod validate;
 
 mod admin;
+mod admin_client;
+pub mod cli;
+mod load;
 pub mod logging;
 mod printed;
 mod resource;
 mod sizing;
 pub mod sysinfo;
+mod token;

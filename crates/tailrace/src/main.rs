@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailrace::cli::{Cli, Failure};
+use tailrace::cli::Failure;
+use tailrace::commands::Cli;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

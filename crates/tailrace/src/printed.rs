@@ -181,7 +181,7 @@ impl<W: Write> Write for Printer<W> {
 
 impl<W: Write> Drop for Printer<W> {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // There is nobody left to report it to.
         let _ = self.flush();
     }
 }

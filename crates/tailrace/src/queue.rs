@@ -11,6 +11,7 @@ use tailrace_config::Input;
 use tailrace_inputs::{SegmentState, check_queue};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::load::load;
 use crate::printed;
 
 /// Arguments of `tailrace queue`.
@@ -36,7 +37,7 @@ enum Command {
 /// A bad config, a queue that cannot be read, or a damaged segment.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let Command::Check { config } = &args.command;
-    let (config, _) = crate::run::load(config)?;
+    let (config, _) = load(config)?;
     let (mut queues, mut damaged) = (0, 0);
     for (name, pipeline) in &config.pipelines {
         let has_queue = |input: &Input| input.disk_queue_bytes_max().is_some();
@@ -52,13 +53,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     match damaged {
         0 => Ok(()),
         _ => Err(anyhow!(
-            "{damaged} segments are damaged: their records cannot be delivered; the agent sets them aside and goes on"
+            "{damaged} segments are damaged: their records cannot be delivered; the agent quarantines them and continues"
         )
         .into()),
     }
 }
 
-/// Lists one queue; gives how many of its segments are damaged, set aside or not.
+/// Lists the segments of one queue. Returns how many are damaged, quarantined or not.
 fn check(pipeline: &str, dir: &Path, out: &mut dyn Write) -> anyhow::Result<u64> {
     let segments = check_queue(dir).context("a queue cannot be checked")?;
     let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 
+use crate::admin_client::ask;
 use crate::cli::Failure;
-use crate::ledger::ask;
 
 /// Arguments of `tailrace ready`.
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,10 @@
 
 mod files;
 mod status;
+mod trigger;
 mod watch;
 
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
 use prometheus_client::registry::Registry;
@@ -18,43 +19,14 @@ use tailrace_pipeline::{Reload, Reloaded};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
-use crate::admin::Token;
 use crate::cli::ConfigArgs;
+use crate::load::prepare;
 use crate::printed;
-use crate::run;
+use crate::token::Token;
 
 pub(crate) use files::Files;
 pub(crate) use status::Status;
-
-/// Why to look at the config again.
-pub(crate) enum Trigger {
-    /// SIGHUP.
-    Signal,
-    /// A file may have changed.
-    Files,
-    /// Somebody asked, and waits for the answer.
-    Asked(oneshot::Sender<Answer>),
-}
-
-/// What came of a reload: the pipelines, or the error in words.
-pub(crate) type Answer = Result<Reloaded, String>;
-
-/// Triggers that may wait; further ones are covered by them.
-const TRIGGERS_MAX: usize = 16;
-
-/// Where triggers come in.
-pub(crate) fn triggers() -> (SyncSender<Trigger>, Receiver<Trigger>) {
-    mpsc::sync_channel(TRIGGERS_MAX)
-}
-
-/// Asks for a reload. False if that makes no sense any more.
-pub(crate) fn pull(triggers: &SyncSender<Trigger>, trigger: Trigger) -> bool {
-    match triggers.try_send(trigger) {
-        // One that waits will see all that this one would.
-        Ok(()) | Err(TrySendError::Full(Trigger::Signal | Trigger::Files)) => true,
-        Err(TrySendError::Full(Trigger::Asked(_)) | TrySendError::Disconnected(_)) => false,
-    }
-}
+pub(crate) use trigger::{Answer, Trigger, pull, triggers};
 
 /// What a reloader begins with.
 pub(crate) struct Start {
@@ -88,9 +60,10 @@ pub(crate) fn start(
     registry: &mut Registry,
 ) -> anyhow::Result<Status> {
     let status = Status::register(registry, start.files.hash());
-    let watch = match start.watch {
-        true => Some(watch::start(sender).context("no thread to watch the config")?),
-        false => None,
+    let watch = if start.watch {
+        Some(watch::start(sender).context("no thread to watch the config")?)
+    } else {
+        None
     };
     if let Some(watch) = &watch {
         watch.follow(&start.files.dirs());
@@ -141,7 +114,7 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Answer {
-        let result = self.go_over().map_err(|diagnostics| told(&diagnostics));
+        let result = self.go_over().map_err(|diagnostics| report(&diagnostics));
         match &result {
             Ok((reloaded, needs_restart)) => {
                 info!(
@@ -178,7 +151,7 @@ impl Reloader {
         if let Some(watch) = &self.watch {
             watch.follow(&self.start.files.dirs());
         }
-        let (config, plans) = run::prepare(args, config?)?;
+        let (config, plans) = prepare(args, config?)?;
         let (answer, answered) = oneshot::channel();
         let reload = Reload {
             plans,
@@ -214,8 +187,8 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     .collect()
 }
 
-/// All that is wrong, without the lines: they may hold more than everybody may see.
-fn told(diagnostics: &[Diagnostic]) -> String {
+/// The diagnostics as text, without excerpts of the config: these may contain what not everybody may see.
+fn report(diagnostics: &[Diagnostic]) -> String {
     let plain = |diagnostic: &Diagnostic| {
         let plain = Diagnostic {
             snippet: None,

@@ -5,8 +5,8 @@ use std::io::Write;
 use anyhow::{Context, anyhow};
 
 use crate::cli::{ConfigArgs, Failure};
+use crate::load::load;
 use crate::printed;
-use crate::run::load;
 
 /// Arguments of `tailrace replay`.
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,7 @@ use std::sync::mpsc::SyncSender;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use tailrace_config::{Config, Diagnostic, Places};
-use tailrace_pipeline::{Agent, PipelinePlan};
+use tailrace_pipeline::Agent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info;
@@ -13,9 +12,10 @@ use tracing::info;
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
-use crate::printed;
+use crate::load::prepare;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
+use crate::token::Token;
 
 /// Arguments of `tailrace run`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     watch: bool,
 }
 
-/// Runs the agent until it is told to stop.
+/// Runs the agent until it receives SIGTERM or SIGINT.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "running"
     );
     let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
-    let token = admin::Token::new(config.admin.token.clone());
+    let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
         args: args.config.clone(),
@@ -82,54 +82,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             gone_bytes: summary.undelivered_gone_bytes,
         }),
     }
-}
-
-/// Loads the config and prepares its pipelines.
-///
-/// # Errors
-///
-/// Everything that is wrong with it.
-pub(crate) fn load(args: &ConfigArgs) -> Result<(Config, Vec<PipelinePlan>), Failure> {
-    let (config, plans, _) = load_with_places(args)?;
-    Ok((config, plans))
-}
-
-/// The same, and where options of the whole agent are written down.
-///
-/// # Errors
-///
-/// Everything that is wrong with it.
-pub(crate) fn load_with_places(
-    args: &ConfigArgs,
-) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
-    let env = |name: &str| std::env::var(name).ok();
-    let loaded = tailrace_config::load_with_files(&args.config, &env);
-    printed::hide(&loaded.redactor);
-    let (config, plans) = prepare(args, loaded.config?)?;
-    let mut places = loaded.places;
-    if args.data_dir.is_some() {
-        places.data_dir = None;
-    }
-    Ok((config, plans, places))
-}
-
-/// Prepares the pipelines of a config that was read.
-///
-/// # Errors
-///
-/// Everything that is wrong with their queries.
-pub(crate) fn prepare(
-    args: &ConfigArgs,
-    mut config: Config,
-) -> Result<(Config, Vec<PipelinePlan>), Vec<Diagnostic>> {
-    let env = |name: &str| std::env::var(name).ok();
-    if let Some(data_dir) = &args.data_dir {
-        config.data_dir.clone_from(data_dir);
-    }
-    let resource = crate::resource::with_environment(&config.resource, &env);
-    config.resource = resource;
-    let plans = tailrace_pipeline::prepare(&config)?;
-    Ok((config, plans))
 }
 
 /// Ready at the first SIGTERM or SIGINT from now on; the second one ends the process at once. SIGHUP pulls the

@@ -1,7 +1,7 @@
 //! What this process uses and what it may use: CPU time, memory, cgroup limits.
 //!
 //! Reads `/proc` and `/sys/fs/cgroup`, gives numbers; what the system does not
-//! tell is `None`, never an error and never a guess. The parsers are pure.
+//! say is `None`, never an error and never a guess. The parsers are pure.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn cgroup() -> Cgroup {
     Cgroup::read(Path::new("/"))
 }
 
-/// The kernel tells CPU time in ticks of this length on every architecture we
+/// The kernel reports CPU time in ticks of this length on every architecture we
 /// build for (`USER_HZ` is 100, whatever the kernel's own tick).
 const TICK: Duration = Duration::from_millis(10);
 

@@ -11,8 +11,8 @@ use tailrace_pipeline::{PipelinePlan, Sampled};
 
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
+use crate::load::load_with_places;
 use crate::printed;
-use crate::run::load_with_places;
 
 /// Arguments of `tailrace validate`.
 #[derive(Debug, clap::Args)]

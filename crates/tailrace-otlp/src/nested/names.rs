@@ -89,9 +89,10 @@ impl Names {
             object
         });
         let text = walk.between(key.start, key.end);
-        let span = match key.escaped {
-            true => keys.insert_escaped(object, text),
-            false => keys.insert_text(object, text),
+        let span = if key.escaped {
+            keys.insert_escaped(object, text)
+        } else {
+            keys.insert_text(object, text)
         };
         span.map(Name::Kept)
     }

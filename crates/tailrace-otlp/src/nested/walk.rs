@@ -202,9 +202,10 @@ impl<'t> Walk<'t> {
             .bytes()
             .any(|byte| matches!(byte, b'.' | b'e' | b'E' | b'N' | b'I'));
         // Beyond i64 (or f64) as text: never rounded.
-        let flat = match is_integer {
-            true => integer(text).map(Flat::Int),
-            false => Some(Flat::of_number(text)),
+        let flat = if is_integer {
+            integer(text).map(Flat::Int)
+        } else {
+            Some(Flat::of_number(text))
         };
         Some(match flat {
             Some(Flat::Int(number)) => Scalar::Int(number),

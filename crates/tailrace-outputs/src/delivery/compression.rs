@@ -1,10 +1,9 @@
-//! Which compression an endpoint takes (D12). Shared by all deliveries to one endpoint; takes what became
-//! of requests, gives the compression of the next one; it never compresses.
+//! The search for a compression that an endpoint accepts (D12). All deliveries to one endpoint share it. From the outcomes
+//! of requests it selects the compression of the next one; it never compresses.
 //!
-//! Until one request was accepted, a refusal that may be about the compression makes the same request go
-//! out in the next of zstd, gzip, identity; the first accepted one is remembered. If all are refused,
-//! the compression is not the cause. After a success only an answer that names the compression reopens the
-//! search.
+//! Until one request was accepted, a refusal that may be about the compression causes the same request to be sent again in
+//! the next of zstd, gzip and identity. The first accepted one is remembered. If all are refused, the compression is not
+//! the cause. After a success only an answer that names the compression restarts the search.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +15,7 @@ const CANDIDATES: [Compression; 3] = [Compression::Zstd, Compression::Gzip, Comp
 /// What is known about one endpoint.
 #[derive(Debug)]
 pub struct CompressionSearch {
-    /// `None` when the configuration names the compression: nothing is searched.
+    /// `None` if the configuration names the compression: there is no search.
     state: Option<Mutex<State>>,
     fixed: Compression,
 }
@@ -24,10 +23,10 @@ pub struct CompressionSearch {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Searching,
-    Settled(Compression),
+    Found(Compression),
 }
 
-/// The search of one request from one wait to the next: in which compressions it was refused.
+/// The compressions in which one request was refused since it last waited.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     refused: Vec<Compression>,
@@ -61,28 +60,28 @@ impl CompressionSearch {
         }
     }
 
-    /// The compression for the next attempt of a request: what the endpoint is known to take, else the
-    /// first candidate it has not refused.
+    /// The compression for the next attempt of a request: the one that the endpoint is known to accept, else the
+    /// first candidate that it has not refused.
     pub(crate) fn compression(&self, round: &Round) -> Compression {
         let Some(state) = self.lock() else {
             return self.fixed;
         };
         match *state {
-            State::Settled(compression) => compression,
+            State::Found(compression) => compression,
             State::Searching => round.candidate().unwrap_or(CANDIDATES[0]),
         }
     }
 
-    /// A request was accepted in `encoding`.
+    /// Records that a request was accepted in `compression`.
     pub(crate) fn accepted(&self, compression: Compression) {
         if let Some(mut state) = self.lock()
             && matches!(*state, State::Searching)
         {
-            *state = State::Settled(compression);
+            *state = State::Found(compression);
         }
     }
 
-    /// A request was refused in `encoding`: gives the compression to try it in at once, or `None` if the
+    /// Records that a request was refused in `compression`. Returns the compression to retry it in at once, or `None` if the
     /// compression is not the cause.
     pub(crate) fn refused(
         &self,
@@ -93,14 +92,14 @@ impl CompressionSearch {
         let mut state = self.lock()?;
         round.refused.push(compression);
         match (*state, doubt) {
-            // Another request found out while this one was on its way.
-            (State::Settled(settled), _) if !round.refused.contains(&settled) => Some(settled),
-            (State::Settled(_), Doubt::Named) => {
+            // Another request found it while this one was in flight.
+            (State::Found(found), _) if !round.refused.contains(&found) => Some(found),
+            (State::Found(_), Doubt::Named) => {
                 *state = State::Searching;
                 round.candidate()
             }
             (State::Searching, Doubt::Possible | Doubt::Named) => round.candidate(),
-            (State::Settled(_), Doubt::Possible) | (_, Doubt::None) => None,
+            (State::Found(_), Doubt::Possible) | (_, Doubt::None) => None,
         }
     }
 
@@ -124,7 +123,7 @@ mod tests {
     use Compression::{Gzip, None as Uncompressed, Zstd};
 
     #[test]
-    fn the_first_accepted_encoding_is_remembered() {
+    fn the_first_accepted_compression_is_remembered() {
         let search = CompressionSearch::auto();
         let mut round = search.round();
         assert_eq!(search.compression(&round), Zstd);
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn if_all_are_refused_the_encoding_is_not_the_cause() {
+    fn if_all_are_refused_the_compression_is_not_the_cause() {
         let search = CompressionSearch::auto();
         let mut round = search.round();
         assert_eq!(
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_success_only_a_named_encoding_reopens() {
+    fn after_a_success_only_a_named_compression_reopens() {
         let search = CompressionSearch::auto();
         search.accepted(Zstd);
         let mut round = search.round();
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_under_way_learns_from_another_one() {
+    fn a_request_in_flight_learns_from_another_one() {
         let search = CompressionSearch::auto();
         let mut round = search.round();
         assert_eq!(
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_encoding_is_kept() {
+    fn a_configured_compression_is_kept() {
         let search = CompressionSearch::fixed(Gzip);
         assert_eq!(
             search.refused(&mut search.round(), Gzip, Doubt::Named),

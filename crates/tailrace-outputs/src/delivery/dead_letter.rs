@@ -1,12 +1,12 @@
-//! The dead-letter file: what a server will never accept, set aside so that it can be looked at, and
-//! sent again when the server has changed its mind. One JSON object a line, with the request of the
-//! one record in base64, uncompressed, and the name of its encoding, so that it can be sent exactly as it was.
+//! The dead-letter file: records that a server will never accept, stored for inspection and for `tailrace replay`. Each
+//! line is a JSON object. It has the request of one record in base64, uncompressed, and the name of the request's
+//! encoding, so that the same bytes can be sent again.
 //!
-//! A record that could not be processed, because it made the agent panic or die, has no request: its entry holds the
-//! record itself as `crashed`. It cannot be sent again, only looked at.
+//! A record that made the agent panic or die has no request. Its entry has the record itself as `crashed`, which can be
+//! inspected but not sent.
 //!
-//! A record is in the file, synced, before [`DeadLetters::add`] returns. A line that a crash cut off is
-//! closed before the next one is added, and passed over by readers. It never decides what is bad.
+//! An entry is on disk, synced, before [`DeadLetterFile::add`] returns. If a crash left an incomplete line, it is ended
+//! before the next entry is added, and readers skip it. This module never decides which records are bad.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -17,10 +17,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// One record that was set aside.
+/// One dead-lettered record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeadLetter {
-    /// When it was set aside, RFC 3339 in UTC.
+pub struct DeadLetterEntry {
+    /// When it was added, RFC 3339 in UTC.
     pub time: String,
     /// The output that could not deliver it.
     pub output: String,
@@ -30,13 +30,13 @@ pub struct DeadLetter {
     pub request: String,
     /// Where it was read; empty if that is no file.
     pub path: String,
-    /// The bytes of the file that it was read from: first, and behind the last.
+    /// The bytes of the file that it was read from: the first, and one past the last.
     pub bytes: Option<(u64, u64)>,
-    /// The encoding of `payload`, such as `otlp`; empty where there is `crashed`.
+    /// The encoding of `payload`, such as `otlp`; empty if `crashed` is set.
     #[serde(default = "otlp")]
     pub encoding: String,
-    /// A request of this record alone, as its output sends it (in OTLP with its resource and scope); empty where there is
-    /// `crashed`. Files of earlier versions call it `otlp`.
+    /// A request of this record alone, as its output sends it (in OTLP with its resource and scope); empty if `crashed` is
+    /// set. Files of earlier versions call it `otlp`.
     #[serde(
         with = "in_base64",
         default,
@@ -49,7 +49,7 @@ pub struct DeadLetter {
     pub crashed: Option<CrashedRecord>,
 }
 
-/// What earlier versions wrote was OTLP.
+/// The encoding of entries without one: earlier versions wrote only OTLP.
 fn otlp() -> String {
     "otlp".to_owned()
 }
@@ -68,10 +68,10 @@ pub struct CrashedRecord {
     pub stream: Option<String>,
 }
 
-/// Why a record could not be set aside.
+/// Why a record could not be added to the file.
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
-    /// The file has reached its greatest size.
+    /// The file has reached its maximum size.
     #[error(
         "the dead-letter file {} is full ({bytes_max} bytes): send its records again with \
          `tailrace replay`, move it away, or raise dead_letter.max_bytes",
@@ -80,7 +80,7 @@ pub enum DeadLetterError {
     Full {
         /// The file.
         path: PathBuf,
-        /// Its greatest size.
+        /// Its maximum size, in bytes.
         bytes_max: u64,
     },
     /// The file cannot be written.
@@ -95,16 +95,16 @@ pub enum DeadLetterError {
 
 /// The dead-letter file of one pipeline, shared by its outputs.
 #[derive(Debug)]
-pub struct DeadLetters {
+pub struct DeadLetterFile {
     path: PathBuf,
     bytes_max: u64,
     lock: Mutex<()>,
 }
 
-impl DeadLetters {
-    /// The file at `path`, made with its directory when a record is added; no longer than `bytes_max`.
-    pub fn new(path: impl Into<PathBuf>, bytes_max: u64) -> DeadLetters {
-        DeadLetters {
+impl DeadLetterFile {
+    /// The file at `path`, of at most `bytes_max` bytes. It is created, with its directory, when the first record is added.
+    pub fn new(path: impl Into<PathBuf>, bytes_max: u64) -> DeadLetterFile {
+        DeadLetterFile {
             path: path.into(),
             bytes_max,
             lock: Mutex::new(()),
@@ -116,8 +116,8 @@ impl DeadLetters {
     /// # Errors
     ///
     /// The file is full or cannot be written; nothing was added then.
-    pub fn add(&self, letter: &DeadLetter) -> Result<(), DeadLetterError> {
-        let added = self.add_all(std::slice::from_ref(letter));
+    pub fn add(&self, entry: &DeadLetterEntry) -> Result<(), DeadLetterError> {
+        let added = self.add_all(std::slice::from_ref(entry));
         added.map_err(|(_, error)| error)
     }
 
@@ -125,14 +125,14 @@ impl DeadLetters {
     ///
     /// # Errors
     ///
-    /// The file is full or cannot be written; so many of the first records were added.
-    pub fn add_all(&self, letters: &[DeadLetter]) -> Result<(), (usize, DeadLetterError)> {
+    /// The file is full or cannot be written. The number is that of the records that were added, from the first on.
+    pub fn add_all(&self, entries: &[DeadLetterEntry]) -> Result<(), (usize, DeadLetterError)> {
         let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = self.append(letters).map_err(|source| {
+        let added = self.append(entries).map_err(|source| {
             let path = self.path.clone();
             (0, DeadLetterError::Write { path, source })
         })?;
-        if added == letters.len() {
+        if added == entries.len() {
             return Ok(());
         }
         let full = DeadLetterError::Full {
@@ -142,8 +142,8 @@ impl DeadLetters {
         Err((added, full))
     }
 
-    /// Adds as many of the first records as there is room for, and gives how many that are.
-    fn append(&self, letters: &[DeadLetter]) -> io::Result<usize> {
+    /// Adds records until the file is full. Returns how many were added.
+    fn append(&self, entries: &[DeadLetterEntry]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         tailrace_files::create_dir(folder)?;
         let is_new = !self.path.exists();
@@ -161,9 +161,9 @@ impl DeadLetters {
             }
         }
         let mut added = 0;
-        for letter in letters {
+        for entry in entries {
             let end = lines.len();
-            serde_json::to_writer(&mut lines, letter)?;
+            serde_json::to_writer(&mut lines, entry)?;
             lines.push(b'\n');
             if before + lines.len() as u64 > self.bytes_max {
                 lines.truncate(end);
@@ -176,7 +176,7 @@ impl DeadLetters {
         }
         let written = file.write_all(&lines).and_then(|()| file.sync_data());
         if written.is_err() {
-            // Half a line helps nobody; if even this fails, readers pass over it.
+            // Half a line is useless. If truncation fails as well, readers skip it.
             let _ = file.set_len(before);
         }
         written?;
@@ -187,35 +187,38 @@ impl DeadLetters {
     }
 }
 
-/// The records of a dead-letter file in order, and the lines that are none; nothing if there is no file.
+/// Reads the entries of a dead-letter file, in order. A line that is not an entry is returned as `Err` with its bytes. A file that does not exist has no entries.
 ///
 /// # Errors
 ///
 /// The file cannot be read.
-pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetter, Vec<u8>>>> {
+pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetterEntry, Vec<u8>>>> {
     let file = match tailrace_files::open(path, OpenOptions::new().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut letters = Vec::new();
+    let mut entries = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
         let line = line?;
         if !line.is_empty() {
-            letters.push(serde_json::from_slice(&line).map_err(|_| line));
+            entries.push(serde_json::from_slice(&line).map_err(|_| line));
         }
     }
-    Ok(letters)
+    Ok(entries)
 }
 
-/// Puts these in place of the file's content, whole or not at all; removes the file if there are none.
+/// Atomically replaces the content of the file by these entries; removes the file if there are none.
 ///
 /// # Errors
 ///
-/// The file cannot be written; it is as it was then.
-pub fn write_dead_letters(path: &Path, letters: &[Result<DeadLetter, Vec<u8>>]) -> io::Result<()> {
+/// The file cannot be written. It is unchanged then.
+pub fn write_dead_letters(
+    path: &Path,
+    entries: &[Result<DeadLetterEntry, Vec<u8>>],
+) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    if letters.is_empty() {
+    if entries.is_empty() {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => return Ok(()),
@@ -223,9 +226,9 @@ pub fn write_dead_letters(path: &Path, letters: &[Result<DeadLetter, Vec<u8>>]) 
     }
     let temporary = path.with_extension("tmp");
     let mut file = tailrace_files::create(&temporary)?;
-    for letter in letters {
-        match letter {
-            Ok(letter) => serde_json::to_writer(&mut file, letter)?,
+    for entry in entries {
+        match entry {
+            Ok(entry) => serde_json::to_writer(&mut file, entry)?,
             Err(line) => file.write_all(line)?,
         }
         file.write_all(b"\n")?;
@@ -257,17 +260,17 @@ mod tests {
     use std::io::Write;
 
     use super::{
-        CrashedRecord, DeadLetter, DeadLetterError, DeadLetters, OpenOptions, read_dead_letters,
-        write_dead_letters,
+        CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, OpenOptions,
+        read_dead_letters, write_dead_letters,
     };
 
-    fn letter(reason: &str) -> DeadLetter {
-        DeadLetter {
+    fn entry(reason: &str) -> DeadLetterEntry {
+        DeadLetterEntry {
             reason: reason.to_owned(),
             bytes: Some((3, 9)),
             encoding: "otlp".to_owned(),
             payload: vec![0, 255, 10],
-            ..DeadLetter::default()
+            ..DeadLetterEntry::default()
         }
     }
 
@@ -276,16 +279,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dead-letter/app.ndjson");
         assert_eq!(read_dead_letters(&path).unwrap(), []);
-        let letters = DeadLetters::new(&path, 1 << 20);
-        letters.add(&letter("a \"quoted\"\nreason")).unwrap();
+        let dead_letters = DeadLetterFile::new(&path, 1 << 20);
+        dead_letters.add(&entry("a \"quoted\"\nreason")).unwrap();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"time\":\"20").unwrap();
-        letters.add(&letter("b")).unwrap();
+        dead_letters.add(&entry("b")).unwrap();
         let read = read_dead_letters(&path).unwrap();
         let expected = [
-            Ok(letter("a \"quoted\"\nreason")),
+            Ok(entry("a \"quoted\"\nreason")),
             Err(b"{\"time\":\"20".to_vec()),
-            Ok(letter("b")),
+            Ok(entry("b")),
         ];
         assert_eq!(read, expected);
         write_dead_letters(&path, &read[1..]).unwrap();
@@ -300,7 +303,7 @@ mod tests {
         let path = folder.path().join("app.ndjson");
         let line = r#"{"time":"","output":"","reason":"x","request":"","path":"","bytes":[3,9],"otlp":"AP8K"}"#;
         std::fs::write(&path, format!("{line}\n")).unwrap();
-        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(letter("x"))]);
+        assert_eq!(read_dead_letters(&path).unwrap(), [Ok(entry("x"))]);
     }
 
     #[test]
@@ -312,13 +315,13 @@ mod tests {
             stream: Some("stderr".to_owned()),
             ..CrashedRecord::default()
         };
-        let entry = DeadLetter {
+        let entry = DeadLetterEntry {
             encoding: String::new(),
             payload: Vec::new(),
             crashed: Some(crashed),
-            ..letter("a panic")
+            ..entry("a panic")
         };
-        DeadLetters::new(&path, 1 << 20).add(&entry).unwrap();
+        DeadLetterFile::new(&path, 1 << 20).add(&entry).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains("payload"), "{text}");
         assert_eq!(read_dead_letters(&path).unwrap(), [Ok(entry)]);
@@ -328,25 +331,25 @@ mod tests {
     fn of_several_records_as_many_are_added_as_there_is_room_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.ndjson");
-        let all = ["a", "b", "c", "d", "e", "f"].map(letter);
-        let letters = DeadLetters::new(&path, 500);
-        let (added, error) = letters.add_all(&all).unwrap_err();
+        let all = ["a", "b", "c", "d", "e", "f"].map(entry);
+        let file = DeadLetterFile::new(&path, 500);
+        let (added, error) = file.add_all(&all).unwrap_err();
         assert!(matches!(error, DeadLetterError::Full { .. }), "{error}");
         assert!((1..6).contains(&added));
         let expect: Vec<_> = all[..added].iter().cloned().map(Ok).collect();
         assert_eq!(read_dead_letters(&path).unwrap(), expect);
-        assert_eq!(letters.add_all(&all[added..]).unwrap_err().0, 0);
-        assert!(letters.add_all(&[]).is_ok());
+        assert_eq!(file.add_all(&all[added..]).unwrap_err().0, 0);
+        assert!(file.add_all(&[]).is_ok());
     }
 
     #[test]
     fn the_size_is_never_exceeded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.ndjson");
-        let letters = DeadLetters::new(&path, 500);
+        let file = DeadLetterFile::new(&path, 500);
         let mut count = 0;
         let error = loop {
-            match letters.add(&letter("no")) {
+            match file.add(&entry("no")) {
                 Ok(()) => count += 1,
                 Err(error) => break error,
             }

@@ -1,15 +1,15 @@
-//! Who is told what happens while requests are on their way: metrics, own logs, health. The calls come
+//! The observer of an output: the delivery loop reports its steps to it, for metrics, own logs and health. The calls come
 //! from the sending task and must not block.
 
 use std::time::Duration;
 
 use tailrace_otlp::Compression;
 
-use super::{Delivered, RetryCause};
+use super::outcome::{Delivered, RetryCause};
 
-/// Told of each step of an output. Every method does nothing unless it is overridden.
+/// Receives a report of each step of an output. Every method does nothing unless it is overridden.
 pub trait Observer: Send + Sync {
-    /// An attempt begins; `bytes` go over the wire in `encoding`.
+    /// An attempt begins: `bytes` go over the wire, compressed with `compression`.
     fn sending(&self, bytes: u64, compression: Compression) {
         let _ = (bytes, compression);
     }
@@ -25,20 +25,20 @@ pub trait Observer: Send + Sync {
         let _ = (reason, delay);
     }
 
-    /// So many records that the other side will never take cannot be set aside, and wait until they can be.
+    /// `records` rejected records cannot be written to the dead-letter file because of `problem`, and wait.
     fn waiting(&self, problem: &str, records: usize) {
         let _ = (problem, records);
     }
 
-    /// What was refused before is accepted, rejected or given up.
+    /// The output no longer holds: what was refused before is accepted, rejected or given up.
     fn released(&self) {}
 
-    /// A request was too large and goes out again in two halves.
+    /// A request was too large and is sent again in two halves.
     fn cut(&self, bytes: u64, reason: &str) {
         let _ = (bytes, reason);
     }
 
-    /// The request was refused as `from` and goes out again at once as `to`.
+    /// The request was refused in the compression `from` and is sent again at once in `to`.
     fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
         let _ = (from, to, reason);
     }
@@ -49,5 +49,5 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Nobody listens.
+/// An observer that ignores every report.
 impl Observer for () {}

@@ -1,22 +1,24 @@
-//! What became of one attempt. Every attempt has exactly one [`Outcome`]; there is no undecided state.
+//! The outcome of one attempt. Every attempt has exactly one [`Outcome`]; there is no undecided state.
 
 use std::time::Duration;
+
+use tailrace_otlp::Compression;
 
 /// The outcome of one attempt to send one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// The other side has it.
+    /// The other side accepted it.
     Delivered {
         /// How many of its records were rejected for good (partial success). Never more than the
         /// request has. They must not be sent again (OTLP specification, Partial Success).
         rejected: u64,
-        /// What the server said about it: the reason of the rejections, or a warning.
+        /// The message of the server: the reason for the rejections, or a warning.
         message: Option<String>,
     },
     /// The other side may accept the same request later.
     Retry {
-        /// The kind of trouble, a closed set for metrics.
+        /// The kind of failure: a closed set, for metrics.
         cause: RetryCause,
         /// What happened, for people.
         reason: String,
@@ -28,14 +30,14 @@ pub enum Outcome {
         /// What happened, for people.
         reason: String,
     },
-    /// The other side says that the request is wrong. That may be so, or not: see the evidence that is
-    /// asked for before a record is rejected.
+    /// The other side says that the request is wrong. The scheduler requires evidence for that before it rejects a
+    /// record.
     Refused {
         /// What happened and what to look at, for people.
         reason: String,
     },
-    /// The other side refuses, and blames something else than the request, or the answer cannot be
-    /// understood. Nobody knows whether the request, the configuration or the server is at fault, so
+    /// The other side refuses and blames something other than the request, or the answer cannot be
+    /// understood. It is unknown whether the request, the configuration or the server is at fault, so
     /// nothing is skipped.
     Hold {
         /// What happened and what to look at, for people.
@@ -44,7 +46,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// No complete answer came in this time.
+    /// The outcome of an attempt without a complete answer within `timeout`.
     pub(crate) fn timeout(timeout: Duration) -> Outcome {
         Outcome::Retry {
             cause: RetryCause::Timeout,
@@ -54,7 +56,24 @@ impl Outcome {
     }
 }
 
-/// Why an attempt is to be repeated.
+/// A request that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// How many of its records were rejected (partial success).
+    pub rejected: u64,
+    /// The message of the server about rejections, or a warning.
+    pub message: Option<String>,
+    /// What the server answered instead of an OTLP response. A partial success may have gone unnoticed.
+    pub oddity: Option<String>,
+    /// How many attempts it took, including the last one. The count of a part starts at zero when it is cut off.
+    pub attempts: u64,
+    /// The compression in which it was accepted.
+    pub compression: Compression,
+    /// What the accepted attempt sent, in bytes.
+    pub wire_bytes: u64,
+}
+
+/// Why an attempt is to be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryCause {
     /// The server asked for less: 429, or RESOURCE_EXHAUSTED with a time to wait.
@@ -72,7 +91,7 @@ pub enum RetryCause {
 }
 
 impl RetryCause {
-    /// Every cause, for metrics that want each label from the start.
+    /// Every cause, for metrics that have each label from the start.
     pub const ALL: [RetryCause; 6] = [
         RetryCause::Throttled,
         RetryCause::Unavailable,
@@ -95,14 +114,14 @@ impl RetryCause {
     }
 }
 
-/// An outcome, and whether the compression of the request may be why it is a refused.
+/// An outcome, and whether the compression of the request may be the cause of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The outcome.
     pub outcome: Outcome,
-    /// Whether the compression may be why.
+    /// Whether the compression may be the cause.
     pub doubt: Doubt,
-    /// What came with an acceptance in place of an OTLP response, for people.
+    /// What the server sent with an acceptance instead of an OTLP response, for people.
     pub oddity: Option<String>,
 }
 
@@ -111,7 +130,7 @@ pub struct Answered {
 pub enum Doubt {
     /// Not at all.
     None,
-    /// Such an answer is what servers give to an compression they do not know, among other things.
+    /// Servers give such an answer to a compression that they do not know, among other things.
     Possible,
     /// The answer says so: 415, or a message that names the compression.
     Named,

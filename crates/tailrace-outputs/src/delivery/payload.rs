@@ -1,4 +1,4 @@
-//! What is sent: the bytes of one request and how they are compressed. It never looks inside them.
+//! The bytes of one request and their compression. This module never looks inside them.
 
 use bytes::Bytes;
 use tailrace_otlp::Compression;

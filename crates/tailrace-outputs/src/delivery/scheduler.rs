@@ -1,30 +1,29 @@
-//! Which request goes out next, and what a refusal means (D12). All requests of one output pass it.
-//! Pure: it takes outcomes and the time, gives the next step; it never sends and never sleeps.
+//! The scheduler of one output: it decides which request is sent next and what a refusal means (D12). It is pure: from
+//! outcomes and the time it computes the next step. It never sends and never sleeps.
 //!
-//! *Open.* Up to `concurrency` requests are under way; one that is to be repeated keeps its place.
+//! *Open.* Up to `concurrency` requests are in flight. A request that is to be retried keeps its place.
 //!
-//! *Holding.* A refusal says that something is wrong, and not what: the request, the configuration
+//! *Holding.* A refusal says that something is wrong, but not what: the request, the configuration
 //! or the server. From then on one request at a time is on the wire. The refused ones are *suspects*.
-//! As long as there are any, every answer is read in the light of the one before it:
+//! As long as there are any, every answer is interpreted together with the one before it:
 //!
-//! - *Accepted* is the evidence that the server takes requests as they are. The next suspect goes out
-//!   at once.
+//! - *Accepted* is the evidence that the server accepts requests at all. The next suspect is sent at once.
 //! - *Refused directly after another was accepted* is the fault of the request itself. It is cut in
-//!   halves, which become suspects. A single record is rejected, if three answers in a row were:
+//!   halves, which become suspects. A single record is rejected if three answers in a row were:
 //!   refused (it), accepted (another one), refused (it); or refused (two records), accepted (the one), refused (the
 //!   other).
-//! - *Refused without such evidence* says nothing, so something that is accepted is searched for: another
-//!   request first, and where there is none (or two were refused as well) parts of what was refused, cut
-//!   smaller and smaller (`hold.rs`). The search is short: after [`SEARCH`] refusals in a row, or when
-//!   nothing is left to try, the scheduler waits, `RetryPolicy::hold` from one probe to the next, for as long as it
-//!   takes. So an outage costs a few small requests, and rejects nothing, for nothing is accepted in it.
+//! - *Refused without such evidence* says nothing, so the scheduler searches for something that is accepted: another
+//!   request first, and if there is none (or two were refused as well) smaller and smaller parts of the refused
+//!   ones (`hold.rs`). The search is short: after [`SEARCH`] refusals in a row, or when
+//!   nothing is left to try, the scheduler waits `RetryPolicy::hold` from one probe to the next, for as long as the
+//!   refusals last. So an outage costs a few small requests and rejects nothing, because nothing is accepted in it.
 //!
-//! An answer that blames the configuration or the server (401, 404, 500, a web page) needs the
-//! same evidence [`STRIKES`] times, a hold apart, before its single record is rejected: a server that answers
-//! so now and then must not cost records. Other requests flow meanwhile. It starts a search only if
-//! something was accepted before, in this process.
+//! An answer that blames the configuration or the server (401, 404, 500, a web page) requires the
+//! same evidence [`STRIKES`] times, at intervals of `RetryPolicy::hold`, before its single record is rejected: a server that
+//! answers so occasionally must not cost records. Other requests continue meanwhile. Such an answer starts a search only
+//! if something was accepted before, in this process.
 //!
-//! *Too large* is no refusal: the request is cut in halves, and for [`LIMIT_MEMORY`] larger ones are cut
+//! *Too large* is not a refusal: the request is cut in halves, and for [`LIMIT_MEMORY`] larger requests are cut
 //! before they are sent.
 
 mod hold;
@@ -34,33 +33,33 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::Request;
 use crate::delivery::backoff::Backoff;
 use crate::delivery::compression::Round;
 use crate::delivery::outcome::RetryCause;
-use crate::delivery::{OnRefused, RetryPolicy};
+use crate::delivery::policy::{OnRefused, RetryPolicy};
+use crate::delivery::request::Request;
 
-/// How often a single record must be refused on evidence, if the answer blames something else.
+/// How often a single record must be refused on evidence if the answer blames something else.
 const STRIKES: u32 = 5;
-/// How many refusals in a row a search may cost.
+/// The most refusals in a row that a search may cost.
 const SEARCH: u32 = 32;
 /// The same, if the answers blame something else and nothing was ever accepted.
 const SEARCH_BLIND: u32 = 3;
 /// How long a size that was too large is remembered.
 const LIMIT_MEMORY: Duration = Duration::from_secs(3600);
-/// Requests are never cut below this before they were refused, in bytes before compression.
+/// Requests that were not refused yet are not cut below this size, in bytes before compression.
 const LIMIT_BYTES_MIN: u64 = 16 * 1024;
 
-/// A request, or a part of one, that is under transport.
-pub(crate) struct Piece<R> {
+/// A request in flight, or a part of one, from the queue to its outcome.
+pub(crate) struct Delivery<R> {
     pub(crate) request: R,
-    /// In which compressions it was refused since it last waited.
+    /// The compressions in which it was refused since it last waited.
     pub(crate) round: Round,
     /// How often it was sent.
     pub(crate) attempts: u64,
     id: u64,
     backoff: Backoff,
-    /// It is not sent before.
+    /// The earliest time at which it may be sent.
     not_before: Option<Instant>,
     suspect: bool,
     /// Sent while holding, alone on the wire.
@@ -72,11 +71,11 @@ pub(crate) struct Piece<R> {
     own_refusal: Option<u64>,
     /// The answer in which it was refused last; or what it was cut from, if the other half was accepted right after.
     refused_at: Option<u64>,
-    /// It is a half: the other one, and the answer in which the whole was refused.
+    /// If it is a half: the id of the other half, and the answer in which the whole was refused.
     half: Option<(u64, u64)>,
 }
 
-/// Why a request was not taken.
+/// What a refusal blames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The answer blames the request.
@@ -85,29 +84,29 @@ pub(crate) enum Refusal {
     Other,
 }
 
-/// What to do now.
+/// The next step of the delivery loop.
 pub(crate) enum Step<R> {
     /// Send it.
-    Send(Piece<R>),
+    Send(Delivery<R>),
     /// Take the next request from the queue, which is not empty.
     Take,
     /// Wait for an answer, for this moment, or, if `take`, for the next request.
     Wait { until: Option<Instant>, take: bool },
     /// A pause begins that only another request can shorten.
     Pause(Duration),
-    /// Give it up: nothing is waited for.
-    GiveUp(Piece<R>),
+    /// Give it up: the configuration says not to wait.
+    GiveUp(Delivery<R>),
 }
 
-/// What a refusal leads to.
+/// The consequence of a refusal.
 pub(crate) enum Effect<R> {
-    /// It, or its parts, are kept and sent again.
+    /// The delivery, or its parts, are kept and sent again.
     Kept,
-    /// A single record is to be rejected.
-    Reject(Piece<R>),
+    /// The single record is to be rejected.
+    Reject(Delivery<R>),
 }
 
-/// All requests of one output that are under transport.
+/// All requests of one output that are in flight.
 pub(crate) struct Scheduler<R> {
     policy: RetryPolicy,
     concurrency: usize,
@@ -115,10 +114,10 @@ pub(crate) struct Scheduler<R> {
     backoff: Backoff,
     round: Round,
     /// Not on the wire; those taken first are at the front.
-    pieces: VecDeque<Piece<R>>,
+    deliveries: VecDeque<Delivery<R>>,
     on_wire: usize,
     hold: Option<Hold>,
-    /// What is larger is too large, in bytes before compression, and until when we think so.
+    /// The size above which requests are too large, in bytes before compression, and until when this is assumed.
     limit: Option<(u64, Instant)>,
     ids: u64,
     /// Number of answers so far.
@@ -127,24 +126,25 @@ pub(crate) struct Scheduler<R> {
     last_accepted: Option<u64>,
     /// Refusals since then that no evidence explains.
     unexplained: u32,
-    /// How many of them there were when a suspect was cut last, after a search.
+    /// `unexplained` when a suspect was last cut after a search.
     cut_at: u32,
     /// Requests taken from the queue that were refused since then.
     requests_refused: u32,
-    /// The last refusal was that of a single record, which is kept.
+    /// The last refusal was that of a single record, which is still here.
     single_refused: bool,
-    /// Whom it blamed.
+    /// What it blamed.
     blamed: Refusal,
 }
 
+/// The state while the output holds.
 struct Hold {
     /// The last probe was accepted.
     evidence: bool,
-    /// The next probe is one that is no suspect.
+    /// The next probe is a delivery that is not a suspect.
     others_turn: bool,
     /// Nothing is sent before.
     until: Option<Instant>,
-    /// But for another request: the suspects wait only for want of one.
+    /// While waiting, another request may be sent: only the suspects wait.
     alone: bool,
 }
 
@@ -163,7 +163,7 @@ impl<R: Request> Scheduler<R> {
             on_refused,
             backoff,
             round,
-            pieces: VecDeque::new(),
+            deliveries: VecDeque::new(),
             on_wire: 0,
             hold: None,
             limit: None,
@@ -178,21 +178,21 @@ impl<R: Request> Scheduler<R> {
         }
     }
 
-    /// Whether nothing is under transport.
+    /// Returns whether nothing is in flight.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && self.on_wire == 0
+        self.deliveries.is_empty() && self.on_wire == 0
     }
 
-    /// Takes a request from the queue; one that is known to be too large is cut.
+    /// Adds a request from the queue. One that is known to be too large is cut.
     pub(crate) fn push(&mut self, request: R, now: Instant) {
         self.limit = self.limit.filter(|(_, until)| now < *until);
         for part in self.within_limit(request) {
-            let piece = self.piece(part, false);
-            self.pieces.push_back(piece);
+            let delivery = self.delivery(part, false);
+            self.deliveries.push_back(delivery);
         }
     }
 
-    /// The request in parts that may not be too large.
+    /// Cuts the request into parts within the known limit.
     fn within_limit(&self, request: R) -> Vec<R> {
         let limit = self.limit.map_or(u64::MAX, |(limit, _)| limit);
         let (mut uncut, mut parts) = (vec![request], Vec::new());
@@ -208,9 +208,9 @@ impl<R: Request> Scheduler<R> {
         parts
     }
 
-    fn piece(&mut self, request: R, suspect: bool) -> Piece<R> {
+    fn delivery(&mut self, request: R, suspect: bool) -> Delivery<R> {
         self.ids += 1;
-        Piece {
+        Delivery {
             request,
             round: self.round.clone(),
             attempts: 0,
@@ -227,7 +227,7 @@ impl<R: Request> Scheduler<R> {
         }
     }
 
-    /// The next step; `queued` says whether the queue holds a request.
+    /// Returns the next step. `queued` says whether the queue has a request.
     pub(crate) fn next(&mut self, now: Instant, queued: bool) -> Step<R> {
         if self.is_open() {
             self.hold = None;
@@ -256,111 +256,123 @@ impl<R: Request> Scheduler<R> {
 
     fn next_open(&mut self, now: Instant, queued: bool) -> Step<R> {
         if self.on_wire < self.concurrency {
-            let under_way = self.pieces.iter().take(self.concurrency);
-            if let Some(at) = under_way.into_iter().position(|piece| piece.is_due(now)) {
+            let first = self.deliveries.iter().take(self.concurrency);
+            if let Some(at) = first.into_iter().position(|delivery| delivery.is_due(now)) {
                 return self.send(at);
             }
         }
-        let take = self.on_wire + self.pieces.len() < self.concurrency;
-        match take && queued {
-            true => Step::Take,
-            false => Step::Wait {
-                until: self.next_due(now),
-                take,
-            },
+        let take = self.on_wire + self.deliveries.len() < self.concurrency;
+        if take && queued {
+            return Step::Take;
+        }
+        Step::Wait {
+            until: self.next_due(now),
+            take,
         }
     }
 
     /// Puts both halves of a request to the front; `refused_at` is the answer in which it was refused itself.
     fn cut(&mut self, request: R, suspect: bool, refused_at: Option<u64>) {
         let (first, second) = request.halves();
-        let (first, second) = (self.piece(first, suspect), self.piece(second, suspect));
+        let (first, second) = (
+            self.delivery(first, suspect),
+            self.delivery(second, suspect),
+        );
         let of = |other: u64| refused_at.map(|at| (other, at));
         let (half_of_first, half_of_second) = (of(second.id), of(first.id));
-        self.pieces.push_front(Piece {
+        self.deliveries.push_front(Delivery {
             half: half_of_second,
             ..second
         });
-        self.pieces.push_front(Piece {
+        self.deliveries.push_front(Delivery {
             half: half_of_first,
             ..first
         });
     }
 
-    fn remove(&mut self, at: usize) -> Piece<R> {
-        self.pieces.remove(at).expect("a piece at this place")
+    fn remove(&mut self, at: usize) -> Delivery<R> {
+        self.deliveries
+            .remove(at)
+            .expect("a delivery at this index")
     }
 
     fn send(&mut self, at: usize) -> Step<R> {
-        let mut piece = self.remove(at);
-        piece.not_before = None;
-        piece.probe = self.hold.is_some();
-        piece.attempts += 1;
+        let mut delivery = self.remove(at);
+        delivery.not_before = None;
+        delivery.probe = self.hold.is_some();
+        delivery.attempts += 1;
         if let Some(hold) = &mut self.hold {
-            hold.others_turn = piece.suspect;
+            hold.others_turn = delivery.suspect;
             (hold.until, hold.alone) = (None, false);
         }
         self.on_wire += 1;
-        Step::Send(piece)
+        Step::Send(delivery)
     }
 
-    /// When the next of those that are not due yet is.
+    /// The earliest time at which a delivery that waits becomes due.
     fn next_due(&self, now: Instant) -> Option<Instant> {
-        let moments = self.pieces.iter().filter_map(|piece| piece.not_before);
+        let moments = self
+            .deliveries
+            .iter()
+            .filter_map(|delivery| delivery.not_before);
         moments.filter(|moment| *moment > now).min()
     }
 
-    /// A piece was accepted.
-    pub(crate) fn accepted(&mut self, piece: Piece<R>) -> R {
+    /// Records that a delivery was accepted, and returns its request.
+    pub(crate) fn accepted(&mut self, delivery: Delivery<R>) -> R {
         self.answer();
         self.last_accepted = Some(self.answers);
         (self.unexplained, self.cut_at, self.requests_refused) = (0, 0, 0);
         if let Some(hold) = &mut self.hold
-            && piece.probe
+            && delivery.probe
         {
             (hold.evidence, hold.until) = (true, None);
             // The whole was refused, and this half is not at fault: the other one is. Of a part of a half that says
             // nothing.
             let before = self.answers - 1;
-            for other in &mut self.pieces {
-                if other.half == Some((piece.id, before)) {
+            for other in &mut self.deliveries {
+                if other.half == Some((delivery.id, before)) {
                     other.refused_at = Some(before);
                 }
             }
         }
-        piece.request
+        delivery.request
     }
 
-    /// A piece is to be sent again; gives the time until then.
+    /// Puts a delivery back for a retry. Returns the delay until then.
     pub(crate) fn retry(
         &mut self,
-        mut piece: Piece<R>,
+        mut delivery: Delivery<R>,
         cause: RetryCause,
         after: Option<Duration>,
         now: Instant,
     ) -> Duration {
         self.answer();
         let after = after.map(|after| after.min(self.policy.after_max));
-        let delay = piece.backoff.next(after);
-        piece.not_before = Some(now + delay);
+        let delay = delivery.backoff.next(after);
+        delivery.not_before = Some(now + delay);
         if let Some(hold) = &mut self.hold {
-            // Who is down may come back as another one; who is busy is still there.
+            // A server that was down may come back as a different one; a busy one is still there.
             if cause != RetryCause::Throttled {
                 hold.evidence = false;
             }
-            (hold.until, hold.alone) = (piece.not_before, false);
+            (hold.until, hold.alone) = (delivery.not_before, false);
         }
         // Back to its place, so that the order stays.
-        let at = self.pieces.iter().position(|other| other.id > piece.id);
-        self.pieces.insert(at.unwrap_or(self.pieces.len()), piece);
+        let at = self
+            .deliveries
+            .iter()
+            .position(|other| other.id > delivery.id);
+        self.deliveries
+            .insert(at.unwrap_or(self.deliveries.len()), delivery);
         delay
     }
 
-    /// A piece is too large; gives it back if it is a single record, which is a refusal.
-    pub(crate) fn too_large(&mut self, piece: Piece<R>, now: Instant) -> Option<Piece<R>> {
-        let payload = piece.request.payload();
+    /// Cuts a delivery that is too large. Returns it if it is a single record: then the answer is a refusal.
+    pub(crate) fn too_large(&mut self, delivery: Delivery<R>, now: Instant) -> Option<Delivery<R>> {
+        let payload = delivery.request.payload();
         if payload.records < 2 {
-            return Some(piece);
+            return Some(delivery);
         }
         let limit = (payload.uncompressed_bytes / 2).max(LIMIT_BYTES_MIN);
         let known = self.limit.map_or(u64::MAX, |(known, _)| known);
@@ -369,78 +381,78 @@ impl<R: Request> Scheduler<R> {
         if let Some(hold) = &mut self.hold {
             hold.evidence = false;
         }
-        self.cut(piece.request, piece.suspect, None);
-        for piece in std::mem::take(&mut self.pieces) {
-            if piece.suspect || piece.not_before.is_some() {
-                self.pieces.push_back(piece);
+        self.cut(delivery.request, delivery.suspect, None);
+        for delivery in std::mem::take(&mut self.deliveries) {
+            if delivery.suspect || delivery.not_before.is_some() {
+                self.deliveries.push_back(delivery);
                 continue;
             }
-            for part in self.within_limit(piece.request) {
-                let part = self.piece(part, false);
-                self.pieces.push_back(part);
+            for part in self.within_limit(delivery.request) {
+                let part = self.delivery(part, false);
+                self.deliveries.push_back(part);
             }
         }
         None
     }
 
-    /// A piece was refused.
+    /// Records that a delivery was refused, and decides what that means.
     pub(crate) fn refused(
         &mut self,
-        mut piece: Piece<R>,
+        mut delivery: Delivery<R>,
         refusal: Refusal,
         now: Instant,
     ) -> Effect<R> {
         self.answer();
-        let primed = piece.refused_at == self.answers.checked_sub(2);
-        piece.refused_at = Some(self.answers);
-        piece.own_refusal = Some(self.answers);
-        piece.round = self.round.clone();
-        piece.backoff.reset();
+        let primed = delivery.refused_at == self.answers.checked_sub(2);
+        delivery.refused_at = Some(self.answers);
+        delivery.own_refusal = Some(self.answers);
+        delivery.round = self.round.clone();
+        delivery.backoff.reset();
         let hold = self.hold.get_or_insert(Hold {
             evidence: false,
             others_turn: true,
             until: None,
             alone: false,
         });
-        let on_evidence = piece.probe && std::mem::take(&mut hold.evidence);
+        let on_evidence = delivery.probe && std::mem::take(&mut hold.evidence);
         hold.evidence = false;
-        self.requests_refused += u32::from(!piece.suspect);
-        (piece.suspect, piece.spare) = (true, false);
-        let is_single = piece.request.payload().records < 2;
+        self.requests_refused += u32::from(!delivery.suspect);
+        (delivery.suspect, delivery.spare) = (true, false);
+        let is_single = delivery.request.payload().records < 2;
         (self.single_refused, self.blamed) = (is_single, refusal);
         match (on_evidence, is_single) {
             (true, false) => {
                 hold.others_turn = false;
-                self.cut(piece.request, true, piece.refused_at);
+                self.cut(delivery.request, true, delivery.refused_at);
             }
-            (true, true) if primed => return self.at_fault(piece, refusal, now),
+            (true, true) if primed => return self.at_fault(delivery, refusal, now),
             // Again directly after the next evidence.
-            (true, true) => self.pieces.push_front(piece),
+            (true, true) => self.deliveries.push_front(delivery),
             (false, _) => {
                 self.unexplained += 1;
-                self.pieces.push_back(piece);
+                self.deliveries.push_back(delivery);
             }
         }
         Effect::Kept
     }
 
-    /// The single record itself is refused, others are not.
-    fn at_fault(&mut self, mut piece: Piece<R>, refusal: Refusal, now: Instant) -> Effect<R> {
-        piece.strikes += 1;
+    /// The single record itself is refused while others are accepted.
+    fn at_fault(&mut self, mut delivery: Delivery<R>, refusal: Refusal, now: Instant) -> Effect<R> {
+        delivery.strikes += 1;
         self.single_refused = false;
-        if refusal == Refusal::Request || piece.strikes >= STRIKES {
-            return Effect::Reject(piece);
+        if refusal == Refusal::Request || delivery.strikes >= STRIKES {
+            return Effect::Reject(delivery);
         }
-        // It needs the same evidence again, a hold apart.
-        piece.not_before = Some(now + self.backoff.spread(self.policy.hold));
-        self.pieces.push_back(piece);
+        // The same evidence is required again, after `RetryPolicy::hold`.
+        delivery.not_before = Some(now + self.backoff.spread(self.policy.hold));
+        self.deliveries.push_back(delivery);
         Effect::Kept
     }
 
-    /// Whether nothing is suspected.
+    /// Returns whether nothing is suspected.
     pub(crate) fn is_open(&self) -> bool {
-        let is_suspect = |piece: &Piece<R>| piece.suspect;
-        self.hold.is_none() || (self.on_wire == 0 && !self.pieces.iter().any(is_suspect))
+        let is_suspect = |delivery: &Delivery<R>| delivery.suspect;
+        self.hold.is_none() || (self.on_wire == 0 && !self.deliveries.iter().any(is_suspect))
     }
 
     fn answer(&mut self) {
@@ -449,13 +461,13 @@ impl<R: Request> Scheduler<R> {
     }
 }
 
-impl<R: Request> Piece<R> {
+impl<R: Request> Delivery<R> {
     fn is_refused_record(&self) -> bool {
         self.own_refusal.is_some() && self.request.payload().records < 2
     }
 }
 
-impl<R> Piece<R> {
+impl<R> Delivery<R> {
     fn is_due(&self, now: Instant) -> bool {
         self.not_before.is_none_or(|at| at <= now)
     }

@@ -204,7 +204,7 @@ impl Request for Numbers {
     }
 }
 
-/// Writes down what it is told.
+/// Records what is reported to it.
 #[derive(Default)]
 struct Diary(Mutex<Vec<String>>);
 

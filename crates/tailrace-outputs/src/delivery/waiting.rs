@@ -1,27 +1,26 @@
-//! Single records that the other side will never take, and that cannot be set aside yet: the dead-letter file is full, or
-//! its disk is.
+//! Rejected records that wait for the dead-letter file, because it or its disk is full.
 //!
-//! Takes them one by one, and tries again until each is set aside. They are not sent again: what is known of them needs no
-//! more evidence, and there may be nothing left to compare them with. So they hold nobody up, and all of them are gone
-//! soon after there is room.
+//! Writing them is retried until it succeeds. They are not sent again: the evidence against them is complete, and there may
+//! be no other request left to compare them with. So they do not delay other records, and all of them are written soon
+//! after there is space.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::Request;
+use crate::delivery::request::Request;
 
-/// How often it is tried.
+/// The time between two attempts.
 const EVERY: Duration = Duration::from_secs(1);
-/// How many fail before it is left for the next time; then it is the turn of others, which may be smaller.
+/// An attempt ends after this many failures. The next one begins with other records, which may be smaller.
 const FAILURES_MAX: usize = 4;
-/// How many are set aside, each synced to disk, before something else gets its turn.
+/// The most records written in one attempt. Each is synced to disk, and the delivery loop waits.
 const RECORDS_MAX: usize = 64;
 
-/// Records to be set aside.
+/// Records that wait for the dead-letter file.
 pub(super) struct Waiting<R> {
-    /// Each with what the other side said of it.
+    /// Each with the reason of its rejection.
     records: VecDeque<(R, String)>,
     due: Option<Instant>,
 }
@@ -38,18 +37,18 @@ impl<R: Request> Waiting<R> {
         self.records.len()
     }
 
-    /// When it is to be tried again; `None` if there is nothing to try.
+    /// The time of the next attempt; `None` if nothing waits.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// One more, which could not be set aside just now.
+    /// Adds a record that could not be written just now.
     pub(super) fn push(&mut self, record: R, reason: String, now: Instant) {
         self.records.push_back((record, reason));
         self.due.get_or_insert(now + EVERY);
     }
 
-    /// Tries, if it is time to. Gives why it failed, if it did.
+    /// Makes an attempt if one is due. Returns the last failure, if there was one.
     pub(super) fn retry(&mut self, now: Instant) -> Option<String> {
         if self.due.is_none_or(|due| now < due) {
             return None;
@@ -66,10 +65,12 @@ impl<R: Request> Waiting<R> {
                 break;
             }
         }
-        self.due = match self.records.is_empty() {
-            true => None,
-            false if failures > 0 => Some(now + EVERY),
-            false => Some(now),
+        self.due = if self.records.is_empty() {
+            None
+        } else if failures > 0 {
+            Some(now + EVERY)
+        } else {
+            Some(now)
         };
         problem
     }

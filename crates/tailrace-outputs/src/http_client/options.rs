@@ -1,4 +1,4 @@
-//! Options that every output over HTTP has, and what must hold between them.
+//! Options that every output over HTTP has, and the checks between them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,11 +20,11 @@ section! {
 }
 
 section! {
-    /// Certificates, as PEM files. Without them the server is checked against the system's authorities.
+    /// Certificates, as PEM files. By default, the server's certificate is checked against the system's authorities.
     pub struct Tls {
         /// Authorities that may sign the server's certificate, instead of the system's.
         ca_file: Option<PathBuf> = FilePath, unset("the system's authorities", "/etc/tailrace/ca.pem");
-        /// The client's certificate, for servers that ask for one. Together with `key_file`.
+        /// The client's certificate, for servers that require one. It needs `key_file`.
         cert_file: Option<PathBuf> = FilePath, unset("no client certificate", "/etc/tailrace/client.pem");
         /// The key of the client's certificate.
         key_file: Option<PathBuf> = FilePath, unset("no client certificate", "/etc/tailrace/client.key");
@@ -36,21 +36,21 @@ section! {
 section_defaults!(Retry, Tls);
 
 impl Retry {
-    /// When to try again, as these options say.
+    /// The retry policy of these options.
     pub(crate) fn policy(&self) -> RetryPolicy {
         RetryPolicy::between(self.initial, self.max)
     }
 }
 
 impl Tls {
-    /// The files that it names.
+    /// The files that these options name.
     pub(crate) fn files(&self) -> Vec<&PathBuf> {
         let files = [&self.ca_file, &self.cert_file, &self.key_file];
         files.into_iter().flatten().collect()
     }
 }
 
-/// Whether the options go together; complains if not.
+/// Checks that the options are consistent. Returns whether they are, and reports each fault.
 pub(crate) fn check(
     retry: &Retry,
     tls: &Tls,

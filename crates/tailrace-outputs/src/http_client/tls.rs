@@ -84,9 +84,10 @@ fn machine_roots() -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     // One odd certificate in the machine's store does not spoil the others.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    match roots.is_empty() {
-        true => Err(Kind::NoRoots.into()),
-        false => Ok(roots),
+    if roots.is_empty() {
+        Err(Kind::NoRoots.into())
+    } else {
+        Ok(roots)
     }
 }
 
@@ -101,9 +102,10 @@ fn certificates(field: &'static str, path: &Path) -> Result<Vec<CertificateDer<'
     };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates = certificates.map_err(|source| pem(Some(source)))?;
-    match certificates.is_empty() {
-        true => Err(pem(None).into()),
-        false => Ok(certificates),
+    if certificates.is_empty() {
+        Err(pem(None).into())
+    } else {
+        Ok(certificates)
     }
 }
 

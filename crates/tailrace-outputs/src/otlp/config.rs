@@ -1,4 +1,4 @@
-//! What an OTLP output can be told: its options, their reading, and what must hold between them.
+//! The options of an OTLP output.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +7,21 @@ use tailrace_schema::Secret;
 use tailrace_schema::kind::{
     Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, SecretText, Size, Text, Time,
 };
-use tailrace_schema::node::Node;
-use tailrace_schema::reader::Reader;
 
-use super::environment;
 use crate::delivery::OnRefused;
 use crate::http_client::endpoint::{BaseEndpoint, Endpoint};
 use crate::http_client::headers::HeaderName;
-use crate::http_client::options::{self, Retry, Tls};
+use crate::http_client::options::{Retry, Tls};
 
 section! {
-    /// Sends to an OTLP server over HTTP or gRPC, again and again until it accepts. Options left out
-    /// are taken from the `OTEL_EXPORTER_OTLP_*` environment variables where those are set.
+    /// Sends records to an OTLP server over HTTP or gRPC, and retries until the server accepts them. Options that are not set
+    /// are read from the `OTEL_EXPORTER_OTLP_*` environment variables.
     pub struct OtlpOutput {
         /// The base URL of the server; `/v1/logs` is added for HTTP. `https://` means TLS.
         endpoint: Option<String> = BaseEndpoint, unset("http://localhost:4318, for gRPC http://localhost:4317", "https://otel.example.com:4318");
-        /// The URL that logs are sent to, taken as it is. Instead of `endpoint`.
+        /// The URL that logs are sent to, used as is. An alternative to `endpoint`.
         logs_endpoint: Option<String> = Endpoint, unset("made from `endpoint`", "https://otel.example.com/ingest/logs");
-        /// How requests travel.
+        /// The transport protocol.
         protocol: Protocol = Protocol, default("http/protobuf");
         /// How requests are compressed.
         compression: RequestCompression = RequestCompression, default("auto");
@@ -32,26 +29,26 @@ section! {
         headers: BTreeMap<String, Secret> = Map<HeaderName, SecretText>, default("{}", "{authorization: 'Bearer secret'}");
         /// How long one attempt may take.
         timeout: Duration = Time<{ SECOND / 10 }, { HOUR }>, default("10s");
-        /// Requests in flight at once, at most.
+        /// The maximum number of requests in flight.
         concurrency: usize = Integer<1, 256>, default("4");
-        /// The size of a request before compression, at most. A single larger record still goes out alone.
+        /// The maximum size of a request before compression. A larger record is sent alone.
         max_request_bytes: u64 = Size<{ 64 * KIB }, { 64 * MIB }>, default("3584KiB");
-        /// What becomes of records while the server refuses everything, such as after its credentials were revoked.
+        /// What happens to records while the server refuses everything, for example after the credentials were revoked.
         on_refused: OnRefused = OnRefused, default("hold");
-        /// How long a connection is used. A new one looks the server's name up again, so that load spreads.
+        /// How long a connection is used. A new connection resolves the server's name again, so that load spreads.
         max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
-        /// Pauses between attempts. There is no last attempt: the files hold the data.
+        /// Pauses between attempts. Retries never end: the data stays in the files.
         retry: Retry = Retry, nested();
         /// Certificates.
         tls: Tls = Tls, nested();
-        /// Which columns become fields of the LogRecord. What is left out is found by the usual names.
+        /// Which columns become fields of the LogRecord. Fields that are not set are found by the usual names.
         fields: Fields = Fields, nested();
         /// Facts about the source that become attributes of every record.
         attributes: Attributes = Attributes, nested();
     }
 }
 
-/// What OTLP says where nothing is set.
+/// The default of the OTLP specification.
 pub(super) const fn default_endpoint(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::HttpProtobuf => "http://localhost:4318",
@@ -81,7 +78,7 @@ impl OtlpOutput {
 
 section! {
     /// Columns of the query's result that become fields of the LogRecord, by name. A column that
-    /// becomes a field is not an attribute any more.
+    /// becomes a field is no longer an attribute.
     pub struct Fields {
         /// The time of the record.
         timestamp: Option<String> = Text, unset("`timestamp`, `@timestamp`, `time`, `ts` or `t`", "ts");
@@ -111,8 +108,8 @@ section! {
         file_name: bool = Boolean, default("true");
         /// `log.file.path`: the whole path.
         file_path: bool = Boolean, default("false");
-        /// `log.record.uid`: a hash of the file's identity, the record's place in it and its bytes. What is sent again
-        /// after a crash has the same one, so that a backend can drop duplicates.
+        /// `log.record.uid`: a hash of the file's identity, the record's position in it and its bytes. A record that is
+        /// sent again after a crash has the same one, so that a backend can drop duplicates.
         record_uid: bool = Boolean, default("false");
     }
 }
@@ -120,7 +117,7 @@ section! {
 section_defaults!(OtlpOutput, Fields, Attributes);
 
 choice! {
-    /// How OTLP travels.
+    /// The transport protocol of OTLP.
     pub enum Protocol {
         /// Protobuf over HTTP/1.1 or HTTP/2, usually port 4318.
         HttpProtobuf = "http/protobuf",
@@ -132,63 +129,13 @@ choice! {
 choice! {
     /// How requests are compressed.
     pub enum RequestCompression {
-        /// zstd, and gzip or nothing where the server refuses that.
+        /// zstd; gzip or no compression if the server refuses it.
         Auto = "auto",
         /// zstd, always.
         Zstd = "zstd",
         /// gzip, always.
         Gzip = "gzip",
-        /// Not at all.
+        /// No compression.
         None = "none",
     }
-}
-
-/// Reads the options of one output, and those that only the environment has.
-pub(super) fn read(node: &Node, reader: &mut Reader<'_>, common: &[&str]) -> Option<OtlpOutput> {
-    let completed = environment::complete(node, reader);
-    let mut output: OtlpOutput = reader.section(&completed, common)?;
-    environment::drop_tls_without_use(&mut output, node);
-    let sound = check(&output, node, reader);
-    if output.endpoint.is_none() && output.logs_endpoint.is_none() {
-        output.endpoint = Some(default_endpoint(output.protocol).to_owned());
-    }
-    sound.then_some(output)
-}
-
-/// What options of one output must be together.
-fn check(output: &OtlpOutput, node: &Node, reader: &mut Reader<'_>) -> bool {
-    let mut complaints = Vec::new();
-    let mut complain = |path: &[&str], what: String, hint: Option<String>| {
-        let key = path.join(".");
-        let message = format!("{}: {what}", reader.path_of(&key));
-        complaints.push(node.nearest(path).diagnostic(message).with_hint(hint));
-    };
-    if output.endpoint.is_some() && output.logs_endpoint.is_some() {
-        let hint =
-            "`endpoint` is a base URL, `logs_endpoint` is taken as it is; keep one".to_owned();
-        complain(
-            &["logs_endpoint"],
-            "`endpoint` is given too".to_owned(),
-            Some(hint),
-        );
-    }
-    if output.protocol == Protocol::Grpc && has_path(&output.url()) {
-        let option = match output.logs_endpoint {
-            Some(_) => "logs_endpoint",
-            None => "endpoint",
-        };
-        let what = "with `protocol: grpc` it is scheme, host and port only, without a path";
-        complain(&[option], what.to_owned(), None);
-    }
-    let sound = complaints.is_empty();
-    complaints
-        .into_iter()
-        .for_each(|complaint| reader.report(complaint));
-    sound & options::check(&output.retry, &output.tls, &output.url(), node, reader)
-}
-
-/// Whether there is anything behind host and port.
-fn has_path(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.trim_end_matches('/').contains(['/', '?'])
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use tailrace_config as config;
 use tailrace_inputs::{FileId, FingerprintKey, HandedOver};
-use tailrace_outputs::delivery::{DeadLetter, read_dead_letters};
+use tailrace_outputs::delivery::{DeadLetterEntry, read_dead_letters};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -218,7 +218,7 @@ impl Bench {
         text.lines().map(number).collect()
     }
 
-    fn dead_letters(&self) -> Vec<DeadLetter> {
+    fn dead_letters(&self) -> Vec<DeadLetterEntry> {
         let entries = read_dead_letters(&dead_letter_file(self.dir.path())).unwrap();
         entries.into_iter().map(Result::unwrap).collect()
     }

@@ -1,4 +1,4 @@
-//! The process behind `cargo xtask bench --kubernetes` that an agent on a node talks to: tells of pods, takes records.
+//! The process behind `cargo xtask bench --kubernetes` that an agent on a node talks to: serves pods and receives records.
 //!
 //! Takes the pods from a file, a JSON list of `{"pod": ..., "attributes": {...}}`. Writes a kubeconfig, prints where
 //! records are taken; then, as lines of JSON, when all have arrived, and the totals when its standard input ends.

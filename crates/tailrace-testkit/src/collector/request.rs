@@ -1,4 +1,4 @@
-//! One request as the collector saw it: headers, encoding and the decoded records. Takes complete
+//! One request as the collector saw it: headers, compression and the decoded records. Takes complete
 //! bytes, gives data or the reason why they are no OTLP; it never answers.
 
 use std::io::Read;
@@ -36,7 +36,7 @@ pub struct Request {
     /// Names in lower case, in the order of arrival.
     pub headers: Vec<(String, String)>,
     /// `zstd`, `gzip` or `identity`, as the headers say.
-    pub encoding: String,
+    pub compression: String,
     /// The size of the encoded body, without gRPC's five bytes.
     pub wire_bytes: usize,
     /// How many log records it holds; 0 when it does not decode.
@@ -80,18 +80,19 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
         .collect();
     let find = |name: &str| headers.iter().find(|(key, _)| key == name);
     let grpc = find("content-type").is_some_and(|(_, value)| value.starts_with("application/grpc"));
-    let (protocol, encoding_header) = match grpc {
-        true => (Protocol::Grpc, "grpc-encoding"),
-        false => (Protocol::Http, "content-encoding"),
+    let (protocol, compression_header) = if grpc {
+        (Protocol::Grpc, "grpc-encoding")
+    } else {
+        (Protocol::Http, "content-encoding")
     };
-    let encoding = find(encoding_header).map_or("identity", |(_, value)| value.as_str());
+    let compression = find(compression_header).map_or("identity", |(_, value)| value.as_str());
 
     let content = match protocol {
-        Protocol::Http => Ok((encoding, body.clone())),
-        Protocol::Grpc => unframe(encoding, body),
+        Protocol::Http => Ok((compression, body.clone())),
+        Protocol::Grpc => unframe(compression, body),
     };
     let wire_bytes = content.as_ref().map_or(body.len(), |(_, body)| body.len());
-    let decoded = content.and_then(|(encoding, body)| decode(encoding, &body));
+    let decoded = content.and_then(|(compression, body)| decode(compression, &body));
     let (records, error) = match decoded {
         Ok(request) => (flatten(request), None),
         Err(error) => (Vec::new(), Some(error)),
@@ -100,7 +101,7 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
         protocol,
         path: parts.uri.path().to_owned(),
         version: format!("{:?}", parts.version),
-        encoding: encoding.to_owned(),
+        compression: compression.to_owned(),
         headers,
         wire_bytes,
         records: records.len(),
@@ -111,7 +112,7 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
 }
 
 /// Takes the five bytes before a gRPC message off: a flag (compressed) and the length.
-fn unframe<'a>(encoding: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), String> {
+fn unframe<'a>(compression: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), String> {
     let (head, _) = body
         .split_first_chunk::<5>()
         .ok_or("a gRPC body shorter than its frame")?;
@@ -122,13 +123,13 @@ fn unframe<'a>(encoding: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), Stri
             body.len()
         ));
     }
-    let encoding = match (head[0], encoding) {
+    let compression = match (head[0], compression) {
         (0, _) => "identity",
         (1, "identity") => return Err("compressed flag without grpc-encoding".to_owned()),
-        (1, encoding) => encoding,
+        (1, compression) => compression,
         (flag, _) => return Err(format!("compressed flag {flag}")),
     };
-    Ok((encoding, body.slice(5..)))
+    Ok((compression, body.slice(5..)))
 }
 
 /// The records of an uncompressed request.
@@ -140,15 +141,15 @@ pub fn records_of(body: &[u8]) -> Result<Vec<Record>, String> {
     decode("identity", body).map(flatten)
 }
 
-fn decode(encoding: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, String> {
-    let plain = decompress(encoding, body)?;
+fn decode(compression: &str, body: &[u8]) -> Result<ExportLogsServiceRequest, String> {
+    let plain = decompress(compression, body)?;
     ExportLogsServiceRequest::decode(plain.as_slice()).map_err(|e| e.to_string())
 }
 
 /// The message of a body in `zstd`, `gzip` or `identity`.
-pub(crate) fn decompress(encoding: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn decompress(compression: &str, body: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
-    match encoding {
+    match compression {
         "identity" => plain.extend_from_slice(body),
         "gzip" => {
             let mut reader = flate2::read::MultiGzDecoder::new(body).take(DECODED_BYTES_MAX);
@@ -159,7 +160,7 @@ pub(crate) fn decompress(encoding: &str, body: &[u8]) -> Result<Vec<u8>, String>
             let mut reader = reader.take(DECODED_BYTES_MAX);
             reader.read_to_end(&mut plain).map_err(|e| e.to_string())?;
         }
-        other => return Err(format!("unknown encoding {other}")),
+        other => return Err(format!("unknown compression {other}")),
     }
     Ok(plain)
 }

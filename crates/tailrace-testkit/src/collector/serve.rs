@@ -118,7 +118,7 @@ async fn scripted(
 ) -> Response<Body> {
     let (request, records) = request::read(parts, body, connection.number);
     let protocol = request.protocol;
-    let encoding = request.encoding.clone();
+    let compression = request.compression.clone();
     let (index, answer) = shared.seen(request, &records);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
@@ -126,7 +126,7 @@ async fn scripted(
     if answer.accepts() {
         shared.accepted(index, records, &answer);
     }
-    finish(answer, protocol, &encoding, connection).await
+    finish(answer, protocol, &compression, connection).await
 }
 
 /// The whole body, no faster than the judge says. `None` if the client broke off.
@@ -164,7 +164,7 @@ fn judged(judge: &dyn Judge, parts: &Parts, body: &Bytes, connection: usize) -> 
 async fn finish(
     answer: Answer,
     protocol: Protocol,
-    encoding: &str,
+    compression: &str,
     connection: &Connection,
 ) -> Response<Body> {
     if !answer.delay.is_zero() {
@@ -178,7 +178,7 @@ async fn finish(
     }
     match protocol {
         Protocol::Http => http_response(answer),
-        Protocol::Grpc => grpc_response(answer, encoding),
+        Protocol::Grpc => grpc_response(answer, compression),
     }
 }
 
@@ -188,9 +188,10 @@ fn http_response(answer: Answer) -> Response<Body> {
         Code::Grpc(_) => 500,
     };
     let body = answer.body.clone().unwrap_or_else(|| {
-        Bytes::from(match answer.accepts() {
-            true => success(&answer),
-            false => failure(&answer, 0),
+        Bytes::from(if answer.accepts() {
+            success(&answer)
+        } else {
+            failure(&answer, 0)
         })
     });
     let mut headers = HeaderMap::new();
@@ -205,7 +206,7 @@ fn http_response(answer: Answer) -> Response<Body> {
 }
 
 /// Compresses a success as the request was compressed, as grpc-go does.
-fn grpc_response(answer: Answer, encoding: &str) -> Response<Body> {
+fn grpc_response(answer: Answer, compression: &str) -> Response<Body> {
     let mut headers = HeaderMap::new();
     let code = match answer.code {
         Code::Http(200) => 0,
@@ -236,10 +237,10 @@ fn grpc_response(answer: Answer, encoding: &str) -> Response<Body> {
         (Some(body), _) => body.clone(),
         (None, 0) => {
             let plain = success(&answer);
-            let message = compress(encoding, &plain);
-            let compressed = encoding != "identity";
-            let encoding = HeaderValue::from_str(encoding).unwrap();
-            headers.insert("grpc-encoding", encoding);
+            let message = compress(compression, &plain);
+            let compressed = compression != "identity";
+            let compression = HeaderValue::from_str(compression).unwrap();
+            headers.insert("grpc-encoding", compression);
             let mut frame = BytesMut::with_capacity(5 + message.len());
             frame.put_u8(u8::from(compressed));
             frame.put_u32(u32::try_from(message.len()).unwrap());
@@ -251,8 +252,8 @@ fn grpc_response(answer: Answer, encoding: &str) -> Response<Body> {
     response(200, headers, answer, body, Some(trailers))
 }
 
-fn compress(encoding: &str, plain: &[u8]) -> Vec<u8> {
-    match encoding {
+fn compress(compression: &str, plain: &[u8]) -> Vec<u8> {
+    match compression {
         "zstd" => zstd::encode_all(plain, 1).unwrap(),
         "gzip" => {
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -331,7 +332,7 @@ fn percent_encode(text: &str) -> String {
     out
 }
 
-/// A TCP stream that resets its connection when it is dropped, if it was told to.
+/// A TCP stream that resets its connection when it is dropped, if it is configured to.
 struct Wire {
     stream: TcpStream,
     connection: Arc<Connection>,

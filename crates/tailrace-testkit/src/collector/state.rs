@@ -1,4 +1,4 @@
-//! What the collector knows: the script, what it saw, what it accepted. Tells waiting tests when that
+//! What the collector knows: the script, what it saw, what it accepted. Wakes waiting tests when that
 //! changes; it never touches a socket.
 
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub(crate) struct State {
     pub(crate) script: VecDeque<Answer>,
     /// What is answered when the script is at its end.
     pub(crate) otherwise: Answer,
-    /// What is answered to requests in these encodings, before the script is asked.
+    /// What is answered to requests in these compressions, before the script is asked.
     pub(crate) refused: Vec<(String, Answer)>,
     /// What is answered to requests whose records are such, before the script is asked.
     pub(crate) conditional: Vec<(Condition, Answer)>,
@@ -130,8 +130,8 @@ impl State {
                 Protocol::Grpc => Answer::grpc(12, "unknown method").trailers_only(),
             };
         }
-        for (encoding, answer) in &self.refused {
-            if *encoding == request.encoding {
+        for (compression, answer) in &self.refused {
+            if *compression == request.compression {
                 return answer.clone();
             }
         }

@@ -11,7 +11,7 @@ use prost::Message;
 
 /// A pod, and what an agent should make of it.
 pub struct Expected {
-    /// As the API server tells of it.
+    /// As the API server reports it.
     pub pod: serde_json::Value,
     /// The resource attributes of each of its records, among others.
     pub attributes: BTreeMap<String, String>,

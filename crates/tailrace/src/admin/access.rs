@@ -7,37 +7,16 @@
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tailrace_config::Secret;
 
+use crate::token::Token;
+
 /// Paths that need no right.
 const PUBLIC: [&str; 4] = ["/metrics", "/livez", "/readyz", "/healthz"];
-
-/// The token of the config in use, for several threads; of another one after a reload.
-#[derive(Clone, Default)]
-pub(crate) struct Token(Arc<Mutex<Option<Secret>>>);
-
-impl Token {
-    pub(crate) fn new(secret: Option<Secret>) -> Self {
-        Self(Arc::new(Mutex::new(secret)))
-    }
-
-    /// From now on this one is asked for.
-    pub(crate) fn set(&self, secret: Option<Secret>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = secret;
-    }
-
-    fn get(&self) -> Option<Secret> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
 
 /// Why a request is not answered.
 pub(super) type Refusal = (StatusCode, &'static str);
@@ -55,12 +34,13 @@ pub(super) fn check(
 ) -> Result<(), Refusal> {
     if headers.contains_key(AUTHORIZATION) {
         let is_right = token.get().is_some_and(|token| bears(headers, &token));
-        return match is_right {
-            true => Ok(()),
-            false => Err((
+        return if is_right {
+            Ok(())
+        } else {
+            Err((
                 StatusCode::UNAUTHORIZED,
                 "that is not the token of `admin.token`",
-            )),
+            ))
         };
     }
     if comes_from_a_page(headers) {
@@ -115,7 +95,7 @@ fn has_plain_host(uri: &Uri, headers: &HeaderMap) -> bool {
         })
 }
 
-/// Compares in a time that does not tell how much of it was right.
+/// Compares in a time that does not depend on how much of the text is right.
 fn bears(headers: &HeaderMap, token: &Secret) -> bool {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

@@ -3,13 +3,17 @@
 //! Takes a shape and a seed, gives log lines into a caller's buffer. Never reads a clock, never does I/O, knows no
 //! command line: the benches compile this very file, so that they measure the lines a user can generate.
 
+mod clock;
 mod cri;
 mod fields;
+mod level;
 mod mixed;
 mod plain;
 mod random;
 
+use clock::Clock;
 use fields::Fields;
+use level::Level;
 use random::Random;
 
 /// What the generated lines look like.
@@ -235,108 +239,5 @@ impl Generator {
             out.extend_from_slice(b" pad=");
             out.resize(out.len() + self.pad, b'.');
         }
-    }
-}
-
-/// The severity of a generated line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
-
-impl Level {
-    /// Draws a level: `errors` in 100 are errors, and of the others 15 in 90 warnings, 15 debug and 60 info.
-    fn draw(random: &mut Random, errors: u64) -> Level {
-        let drawn = random.below(100);
-        if drawn < errors {
-            return Level::Error;
-        }
-        match (drawn - errors) * 90 / (100 - errors) {
-            0..15 => Level::Warn,
-            15..30 => Level::Debug,
-            _ => Level::Info,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Level::Debug => "DEBUG",
-            Level::Info => "INFO",
-            Level::Warn => "WARN",
-            Level::Error => "ERROR",
-        }
-    }
-
-    /// An HTTP status that fits the level.
-    fn status(self, random: &mut Random) -> u64 {
-        match self {
-            Level::Error => random.pick(&[500, 502, 503, 504]),
-            Level::Warn => random.pick(&[400, 404, 409, 429]),
-            Level::Debug | Level::Info => random.pick(&[200, 200, 200, 201, 204, 304]),
-        }
-    }
-}
-
-/// The time of the line being written. The text of the whole second is kept,
-/// since thousands of lines share it.
-#[derive(Debug)]
-struct Clock {
-    now_ns: i64,
-    second: i64,
-    /// `2026-01-02T03:04:05` of `second`.
-    prefix: Vec<u8>,
-}
-
-const NS_PER_S: i64 = 1_000_000_000;
-
-impl Clock {
-    fn new(now_ns: i64) -> Clock {
-        let mut clock = Clock {
-            now_ns,
-            second: 0,
-            prefix: Vec::new(),
-        };
-        clock.render_second();
-        clock
-    }
-
-    fn advance(&mut self, random: &mut Random) {
-        self.now_ns += 1 + random.below(2_000_000) as i64;
-        if self.now_ns.div_euclid(NS_PER_S) != self.second {
-            self.render_second();
-        }
-    }
-
-    fn render_second(&mut self) {
-        self.second = self.now_ns.div_euclid(NS_PER_S);
-        self.prefix.clear();
-        tailrace_model::time::write_rfc3339(self.second * NS_PER_S, &mut self.prefix);
-        self.prefix.truncate("2026-01-02T03:04:05".len());
-    }
-
-    /// `2026-01-02T03:04:05.678Z`.
-    fn write_ms(&self, out: &mut Vec<u8>) {
-        self.write_fraction(3, out);
-    }
-
-    /// `2026-01-02T03:04:05.678901234Z`.
-    fn write_ns(&self, out: &mut Vec<u8>) {
-        self.write_fraction(9, out);
-    }
-
-    fn write_fraction(&self, digits: usize, out: &mut Vec<u8>) {
-        let mut rest = self.now_ns.rem_euclid(NS_PER_S) as u32;
-        let mut fraction = [b'0'; 9];
-        for digit in fraction.iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        out.extend_from_slice(&self.prefix);
-        out.push(b'.');
-        out.extend_from_slice(&fraction[..digits]);
-        out.push(b'Z');
     }
 }

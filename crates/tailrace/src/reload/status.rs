@@ -1,4 +1,4 @@
-//! What is told of the config and its reloads: the status page and the metrics. Takes outcomes; decides
+//! What the status page and the metrics report of the config and its reloads. It records outcomes and decides
 //! nothing.
 
 use std::sync::atomic::AtomicU64;

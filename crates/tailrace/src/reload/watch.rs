@@ -1,6 +1,6 @@
-//! Tells when something may have changed in the directories of a config's files. Takes directories, pulls
-//! the trigger; reads no file. Inotify on directories alone, so that files may be replaced and links, such
-//! as the `..data` of a mounted ConfigMap, be swapped; and a slow clock as a net.
+//! Watches the directories of a config's files and triggers a reload when something in them may have changed. It reads
+//! no file. It watches directories rather than files, so that it notices replaced files and swapped links, such as the
+//! `..data` of a mounted ConfigMap. A slow timer catches what inotify misses.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,15 +13,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-use super::{Trigger, pull};
+use super::trigger::{Trigger, pull};
 
-/// How often files are looked at although nothing was told.
+/// How often files are checked although inotify reported nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// The same, where inotify is not to be had.
+/// How often files are checked without inotify.
 const LOOK_BLIND_EVERY: Duration = Duration::from_secs(5);
-/// Changes that follow one another this closely are taken together.
+/// Changes that follow one another within this time cause one reload.
 const QUIET: Duration = Duration::from_millis(50);
-/// But not for longer than this.
+/// The longest time for which changes are collected.
 const QUIET_MAX: Duration = Duration::from_millis(500);
 
 /// The watched directories.
@@ -31,7 +31,7 @@ pub(super) struct Watch {
     triggers: SyncSender<Trigger>,
 }
 
-/// Starts the thread that waits.
+/// Starts the thread that waits for changes.
 pub(super) fn start(triggers: SyncSender<Trigger>) -> io::Result<Watch> {
     let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
     let inotify = inotify.ok().map(Arc::new);
@@ -54,7 +54,7 @@ pub(super) fn start(triggers: SyncSender<Trigger>) -> io::Result<Watch> {
 }
 
 impl Watch {
-    /// Watches these directories, and no others. One that is not there is looked at by the clock.
+    /// Watches these directories, and no others. The timer covers a directory that does not exist.
     pub(super) fn follow(&self, dirs: &BTreeSet<PathBuf>) {
         let Some(fd) = &self.inotify else { return };
         let flags = WatchFlags::CREATE
@@ -78,13 +78,13 @@ impl Watch {
         *known = watched;
     }
 
-    /// As if something had changed.
+    /// Triggers a reload as if something had changed.
     pub(super) fn pull(&self) {
         pull(&self.triggers, Trigger::Files);
     }
 }
 
-/// Waits until something has changed and it is quiet again, or it is time.
+/// Waits until something has changed and no further change follows, or until the timer fires.
 fn wait(inotify: Option<&OwnedFd>) {
     let Some(fd) = inotify else {
         std::thread::sleep(LOOK_BLIND_EVERY);
@@ -103,7 +103,7 @@ fn wait(inotify: Option<&OwnedFd>) {
     }
 }
 
-/// True if something can be read by then.
+/// Returns whether something can be read within `timeout`.
 fn wait_for(fd: &OwnedFd, timeout: Duration) -> bool {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),

@@ -231,7 +231,7 @@ fn a_server_that_answers_html_holds_the_output() {
 #[test]
 fn a_server_without_zstd_gets_gzip() {
     let (bench, collector) = (Bench::new(), Collector::start());
-    collector.refuse_encoding("zstd", Answer::status(400));
+    collector.refuse_compression("zstd", Answer::status(400));
     bench.pipeline(&collector.endpoint(), "json", "");
     append(&bench.log("a.log"), &lines(0..10));
     let agent = bench.start();
@@ -240,7 +240,7 @@ fn a_server_without_zstd_gets_gzip() {
     let encodings: Vec<String> = collector
         .requests()
         .into_iter()
-        .map(|request| request.encoding)
+        .map(|request| request.compression)
         .collect();
     assert_eq!(encodings, ["zstd", "gzip"]);
 }

@@ -190,7 +190,7 @@ fn globs_without_a_match_and_missing_directories_are_named() {
 }
 
 #[test]
-fn a_corrupt_checkpoint_is_set_aside_and_nothing_is_lost() {
+fn a_corrupt_checkpoint_is_kept_apart_and_nothing_is_lost() {
     let (bench, collector) = with_a_good_file("json");
     let agent = bench.start();
     collector.wait_records(10);

@@ -1,4 +1,4 @@
-//! Records at which the agent panics, or its process dies: set aside and accounted for, and all others arrive.
+//! Records at which the agent panics, or its process dies: dead-lettered and accounted for, and all others arrive.
 
 use std::collections::BTreeSet;
 
@@ -64,9 +64,10 @@ fn base64(bytes: &[u8]) -> String {
             bits << 8 | u32::from(*chunk.get(at).unwrap_or(&0))
         });
         for at in 0..4 {
-            match at <= chunk.len() {
-                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize])),
-                false => text.push('='),
+            if at <= chunk.len() {
+                text.push(char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize]));
+            } else {
+                text.push('=');
             }
         }
     }
@@ -74,7 +75,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_record_that_panics_is_set_aside_and_its_neighbours_arrive_once() {
+fn a_record_that_panics_is_dead_lettered_and_its_neighbours_arrive_once() {
     let (mut bench, collector) = (Bench::new(), Collector::start());
     bench.set("TAILRACE_FAILPOINT_PANIC", "line 4321.");
     let more = "workers: 2\nadmin: {listen: '127.0.0.1:0'}\n";
@@ -133,7 +134,7 @@ fn a_record_that_panics_is_set_aside_and_its_neighbours_arrive_once() {
 }
 
 #[test]
-fn a_record_at_which_the_process_dies_is_set_aside_at_the_fourth_start() {
+fn a_record_at_which_the_process_dies_is_dead_lettered_at_the_fourth_start() {
     let (mut bench, collector) = (Bench::new(), Collector::start());
     bench.set("TAILRACE_FAILPOINT_ABORT", "line 4321.");
     let config = bench.pipeline(&collector.endpoint(), "json", "workers: 2\n");
@@ -171,7 +172,7 @@ fn a_record_at_which_the_process_dies_is_set_aside_at_the_fourth_start() {
     assert_eq!(found.len(), 1, "{found:?}");
     check_entry(&bench, &found[0], 4321);
 
-    // It was settled: nothing comes again, and what is new does.
+    // It was acked: after a restart only new records are sent.
     bench.unset();
     let before = arrived(&collector).len();
     append(&bench.log("a.log"), &lines(20_000..20_001));

@@ -93,7 +93,7 @@ fn open_deleted(agent: &Agent) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Waits until nothing is in flight, and ends the agent: all is settled, and the ledger balances.
+/// Waits until nothing is in flight, and ends the agent: every record is acked, and the ledger balances.
 fn ends_well(agent: Agent) {
     until(|| metric(&agent, DETACHED) == 0, || agent.own_log());
     until(

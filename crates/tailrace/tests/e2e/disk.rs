@@ -139,7 +139,7 @@ fn a_first_start_that_would_leave_something_out_each_time_is_refused() {
 }
 
 /// Records that the server refuses wait while the disk of the dead-letter file is full; the others arrive meanwhile,
-/// and those that wait are set aside when there is room.
+/// and those that wait are dead-lettered when there is room.
 #[test]
 fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
     let (bench, collector) = (Bench::new(), Collector::start());
@@ -174,16 +174,20 @@ fn a_full_disk_for_dead_letters_delays_only_what_belongs_there() {
         || more() < distinct(&collector) + poison + 20,
         || agent.own_log(),
     );
-    let letters = bench.path("data/dead-letter/app.ndjson");
-    let set_aside = || std::fs::read_to_string(&letters).map_or(0, |text| text.lines().count());
-    assert_eq!(set_aside(), 0);
+    let dead_letter_file = bench.path("data/dead-letter/app.ndjson");
+    let dead_lettered =
+        || std::fs::read_to_string(&dead_letter_file).map_or(0, |text| text.lines().count());
+    assert_eq!(dead_lettered(), 0);
     std::fs::remove_file(bench.path("data/dead-letter/filler")).unwrap();
-    until(|| more() > 0 && set_aside() == poison, || agent.own_log());
+    until(
+        || more() > 0 && dead_lettered() == poison,
+        || agent.own_log(),
+    );
     let written = more();
     arrive(&collector, written - poison);
     agent.says("the output holds no longer");
-    assert_eq!(agent.terminate().code(), Some(0), "all is settled");
-    assert_eq!(set_aside(), poison);
+    assert_eq!(agent.terminate().code(), Some(0), "every record is acked");
+    assert_eq!(dead_lettered(), poison);
     let refused = collector
         .records()
         .iter()

@@ -12,7 +12,7 @@ use tailrace_testkit::{Answer, Collector};
 use crate::support::{Bench, append, get, request, tailrace, until};
 
 /// A command that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -99,20 +99,23 @@ fn what_may_not_be_read_is_told_before_the_start_and_while_it_runs() {
     let closed = bench.log("closed.log");
     make_open(&closed, 0o000);
     let named = closed.display().to_string();
-    let tells = |text: &str| text.contains(&named) && text.contains("CAP_DAC_READ_SEARCH");
+    let said_so = |text: &str| text.contains(&named) && text.contains("CAP_DAC_READ_SEARCH");
 
     let validate = unprivileged(&bench, &["validate"]).output().unwrap();
     let said = stderr(&validate);
     assert_eq!(validate.status.code(), Some(78), "{said}");
-    assert!(tells(&said) && said.contains("tailrace.yaml:4:"), "{said}");
+    assert!(
+        said_so(&said) && said.contains("tailrace.yaml:4:"),
+        "{said}"
+    );
     let explain = unprivileged(&bench, &["explain"]).output().unwrap();
     let said = String::from_utf8_lossy(&explain.stdout).into_owned();
-    assert!(explain.status.success() && tells(&said), "{said}");
+    assert!(explain.status.success() && said_so(&said), "{said}");
     for command in ["validate", "explain"] {
         let elsewhere = unprivileged(&bench, &[command, "--no-environment"]).output();
         let elsewhere = elsewhere.unwrap();
         let said = String::from_utf8_lossy(&elsewhere.stdout).into_owned();
-        assert!(elsewhere.status.success() && !tells(&said), "{said}");
+        assert!(elsewhere.status.success() && !said_so(&said), "{said}");
     }
 
     let mut agent = unprivileged(&bench, &["run"]);
@@ -121,9 +124,9 @@ fn what_may_not_be_read_is_told_before_the_start_and_while_it_runs() {
     until(connects, || "no admin endpoint".to_owned());
     let readyz = || request("GET", &admin, "/readyz");
     until(|| readyz().0 == 503, || readyz().1);
-    assert!(tells(&readyz().1), "{}", readyz().1);
+    assert!(said_so(&readyz().1), "{}", readyz().1);
     let (status, health) = request("GET", &admin, "/healthz");
-    assert!(status == 503 && tells(&health), "{health}");
+    assert!(status == 503 && said_so(&health), "{health}");
     let denied = "tailrace_input_denied_paths{pipeline=\"app\"} 1";
     assert!(get(&admin, "/metrics").contains(denied));
     assert_eq!(request("GET", &admin, "/livez").0, 200);
@@ -197,7 +200,7 @@ fn outcome(command: &str, config: &Path, more: &[&str]) -> Output {
     let mut child = pipes.stdout(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
         }
         std::thread::sleep(Duration::from_millis(5)); // tidy: another process, no event to await
@@ -218,11 +221,14 @@ fn validate_refuses_what_run_refuses() {
             "run starts with {yaml}"
         );
         let validate = outcome("validate", &config, &[]);
-        let told = stderr(&validate);
-        assert_eq!(validate.status.code(), Some(78), "{yaml}{told}");
-        assert!(told.contains(said), "{told}");
-        assert!(told.contains(&format!("tailrace.yaml:{line}:")), "{told}");
-        assert!(told.contains("help: "), "what to do next: {told}");
+        let output = stderr(&validate);
+        assert_eq!(validate.status.code(), Some(78), "{yaml}{output}");
+        assert!(output.contains(said), "{output}");
+        assert!(
+            output.contains(&format!("tailrace.yaml:{line}:")),
+            "{output}"
+        );
+        assert!(output.contains("help: "), "what to do next: {output}");
         let elsewhere = outcome("validate", &config, &["--no-environment"]);
         assert!(elsewhere.status.success(), "{yaml}{}", stderr(&elsewhere));
     }
@@ -237,10 +243,10 @@ fn validate_refuses_what_run_refuses() {
     );
     fs::write(&config, text).unwrap();
     assert!(!outcome("run", &config, &[]).status.success());
-    let told = stderr(&outcome("validate", &config, &[]));
+    let output = stderr(&outcome("validate", &config, &[]));
     assert!(
-        told.contains("tailrace.yaml:1:") && told.contains("data_dir"),
-        "{told}"
+        output.contains("tailrace.yaml:1:") && output.contains("data_dir"),
+        "{output}"
     );
 }
 

@@ -110,18 +110,18 @@ fn lines_and_arrays_arrive_and_what_is_refused_is_kept_and_sent_again() {
         });
         assert_eq!(server.numbers(name), healthy);
     }
-    let letters = || {
+    let entries = || {
         let text = std::fs::read_to_string(bench.path("data/dead-letter/app.ndjson"));
         let text = text.unwrap_or_default();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect::<Vec<Value>>()
     };
-    until(|| letters().len() == 2, || format!("{:?}", letters()));
+    until(|| entries().len() == 2, || format!("{:?}", entries()));
     assert_eq!(agent.terminate().code(), Some(0));
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let kept = |it: &Value| (text(&it["output"]), text(&it["encoding"]));
-    let kept: BTreeSet<_> = letters().iter().map(kept).collect();
+    let kept: BTreeSet<_> = entries().iter().map(kept).collect();
     let pair = |output: &str, encoding: &str| (output.to_owned(), encoding.to_owned());
     assert_eq!(
         kept,
@@ -132,7 +132,7 @@ fn lines_and_arrays_arrive_and_what_is_refused_is_kept_and_sent_again() {
     let mut replay = tailrace();
     let replay = replay.args(["replay", "-c"]).arg(config).output().unwrap();
     assert!(replay.status.success(), "{replay:?}");
-    assert_eq!(letters(), Vec::<Value>::new());
+    assert_eq!(entries(), Vec::<Value>::new());
     let all: Vec<u64> = (0..3000).collect();
     assert_eq!(server.numbers("lines"), all);
     assert_eq!(server.numbers("array"), all);

@@ -1,4 +1,4 @@
-//! The kubernetes input: logs as the kubelet keeps them, and an API server that tells of their pods.
+//! The kubernetes input: logs as the kubelet keeps them, and an API server that reports their pods.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -160,7 +160,7 @@ fn a_log_waits_for_its_pod_and_holds_no_other_up() {
         || get(&agent.admin(), "/metrics").contains(awaiting),
         || agent.own_log(),
     );
-    // Its pod lived a second: by the time it is told of, it is gone, and so is its log.
+    // Its pod lived a second: by the time it is reported, it is gone, and so is its log.
     let late = pod(
         "shop",
         "late-0",

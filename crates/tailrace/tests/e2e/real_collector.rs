@@ -139,7 +139,7 @@ fn check(
     assert!(!expected.is_empty());
     let agent = bench.start();
     let (records, kept) = (text.lines().count(), expected.len());
-    settled(&bench, &agent, records as u64);
+    wait_resolved(&bench, &agent, records as u64);
     assert_eq!(agent.terminate().code(), Some(0));
     let arrived = collector.finish();
     assert_eq!(arrived.len(), kept, "none missing, none twice");
@@ -153,8 +153,8 @@ fn check(
     assert!(expected.is_empty());
 }
 
-/// Waits until every record has its outcome, as the agent's own metrics tell it.
-fn settled(bench: &Bench, agent: &crate::support::Agent, records: u64) {
+/// Waits until every record has its outcome, as the agent's own metrics report it.
+fn wait_resolved(bench: &Bench, agent: &crate::support::Agent, records: u64) {
     let address = agent.admin();
     let sum = || -> u64 {
         let metrics = crate::support::get(&address, "/metrics");
@@ -168,12 +168,12 @@ fn settled(bench: &Bench, agent: &crate::support::Agent, records: u64) {
     };
     until(
         || sum() >= records,
-        || format!("{} of {records} settled in {:?}", sum(), bench.path("")),
+        || format!("{} of {records} resolved in {:?}", sum(), bench.path("")),
     );
     assert_eq!(sum(), records);
 }
 
-/// Mixed lines that can be told apart: each has a stream and a number.
+/// Mixed lines that can be distinguished: each has a stream and a number.
 fn mixed(lines: u64) -> Vec<u8> {
     let mut generator = Generator::new(Shape::Mixed, 42).with_accounting("e2e");
     let mut text = Vec::new();
@@ -263,7 +263,7 @@ fn text_logs_arrive_complete_as_raw_bodies() {
         let text = String::from_utf8_lossy(&lines);
         let expected: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let agent = bench.start();
-        settled(&bench, &agent, expected.len() as u64);
+        wait_resolved(&bench, &agent, expected.len() as u64);
         assert_eq!(agent.terminate().code(), Some(0));
         let arrived = collector.finish();
         let bodies: Vec<&str> = arrived

@@ -1,4 +1,4 @@
-//! Records that a server refuses: set aside, accounted for, and sent again.
+//! Records that a server refuses: dead-lettered, accounted for, and sent again.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn poison(collector: &Collector, poison: &'static [&'static str]) {
     );
 }
 
-fn letters(bench: &Bench) -> Vec<serde_json::Value> {
+fn entries(bench: &Bench) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(bench.path("data/dead-letter/app.ndjson"));
     let text = text.unwrap_or_default();
     let parse = |line| serde_json::from_str(line).unwrap();
@@ -71,7 +71,7 @@ fn bad_records_of_a_quiet_output_hold_nobody() {
     assert_eq!(agent.terminate().code(), Some(0));
     assert_eq!(bodies(&collector).len(), 997);
     assert_eq!(collector.records().len(), 997);
-    assert_eq!(letters(&bench).len(), 3);
+    assert_eq!(entries(&bench).len(), 3);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_server_that_answers_in_json_is_believed_and_noted_once() {
 }
 
 #[test]
-fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
+fn a_poison_record_is_dead_lettered_and_its_neighbours_arrive_once() {
     let (bench, collector) = (Bench::new(), Collector::start());
     poison(&collector, &["line 7777"]);
     let admin = free_address();
@@ -123,23 +123,23 @@ fn a_poison_record_is_set_aside_and_its_neighbours_arrive_once() {
     assert_eq!(of("tailrace_output_in_flight_requests"), 0);
     assert_eq!(agent.terminate().code(), Some(0));
 
-    // What is in the file tells where it came from.
-    let found = letters(&bench);
+    // The entry says where the record came from.
+    let found = entries(&bench);
     assert_eq!(found.len(), 1, "{found:?}");
-    let letter = &found[0];
-    assert_eq!(letter["output"], "otlp");
-    assert!(letter["reason"].as_str().unwrap().ends_with("cannot be"));
-    assert_eq!(letter["path"], bench.log("a.log").display().to_string());
-    let bytes: (usize, usize) = serde_json::from_value(letter["bytes"].clone()).unwrap();
+    let entry = &found[0];
+    assert_eq!(entry["output"], "otlp");
+    assert!(entry["reason"].as_str().unwrap().ends_with("cannot be"));
+    assert_eq!(entry["path"], bench.log("a.log").display().to_string());
+    let bytes: (usize, usize) = serde_json::from_value(entry["bytes"].clone()).unwrap();
     let log = std::fs::read(bench.log("a.log")).unwrap();
     assert_eq!(log[bytes.0..bytes.1], *lines(7777..7778));
 
-    // After a restart nothing comes again: it was settled.
+    // After a restart nothing is sent again: it was acked.
     append(&bench.log("a.log"), &lines(10_000..10_010));
     let agent = bench.start();
     collector.wait_records(10_009);
     assert_eq!(agent.terminate().code(), Some(0));
-    assert_eq!(letters(&bench).len(), 1);
+    assert_eq!(entries(&bench).len(), 1);
     assert_eq!(collector.records().len(), 10_009);
     assert_eq!(bodies(&collector).len(), 10_009);
 }
@@ -151,7 +151,7 @@ fn dead_letters_are_sent_again_when_the_server_takes_them() {
     let config = bench.pipeline(&collector.endpoint(), "json", "");
     append(&bench.log("a.log"), &lines(0..100));
     let agent = bench.start();
-    until(|| letters(&bench).len() == 1, || agent.own_log());
+    until(|| entries(&bench).len() == 1, || agent.own_log());
     assert_eq!(agent.terminate().code(), Some(0));
     let replay = || {
         let mut command = tailrace();
@@ -163,14 +163,14 @@ fn dead_letters_are_sent_again_when_the_server_takes_them() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("0 accepted, 1 refused"), "{said}");
-    assert_eq!(letters(&bench).len(), 1);
+    assert_eq!(entries(&bench).len(), 1);
 
     collector.answer_all();
     let output = replay();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("1 accepted, 0 refused"), "{said}");
-    assert_eq!(letters(&bench).len(), 0);
+    assert_eq!(entries(&bench).len(), 0);
     let record = |text: &str| {
         let records = collector.records();
         records.into_iter().find(|record| body(record) == text)
@@ -233,5 +233,5 @@ fn what_is_refused_is_dropped_only_where_the_config_says_so() {
     let agent = bench.start();
     collector.wait_records(1);
     assert_eq!(agent.terminate().code(), Some(0));
-    assert_eq!(bodies(&collector).len(), 1, "the others are settled");
+    assert_eq!(bodies(&collector).len(), 1, "the others are acked");
 }

@@ -43,14 +43,14 @@ fn ledger(agent: &Agent, pipeline: &str) -> Json {
 
 /// Waits until nothing of a pipeline is in flight, and checks that every record has one outcome.
 fn balances(agent: &Agent, pipeline: &str) {
-    let mut settled = Json::Null;
-    let is_settled = || {
+    let mut last = Json::Null;
+    let is_idle = || {
         // One answer for all: after a reload more may be read again between two.
-        settled = ledger(agent, pipeline);
-        settled["in_flight_bytes"] == 0
+        last = ledger(agent, pipeline);
+        last["in_flight_bytes"] == 0
     };
-    until(is_settled, || ledger(agent, pipeline).to_string());
-    let ledger = settled;
+    until(is_idle, || ledger(agent, pipeline).to_string());
+    let ledger = last;
     let output = &ledger["outputs"][0];
     let count = |value: &Json| value.as_u64().unwrap();
     let outcomes = count(&ledger["filtered_records"])
@@ -122,9 +122,10 @@ fn reloads_under_load_lose_nothing_and_keep_nothing() {
             app.script(vec![Answer::status(503); 3]);
         }
         let is_valid = round % 3 != 2;
-        match is_valid {
-            true => write(&format!("SELECT * FROM logs WHERE seq >= -{round}")),
-            false => write("SELECT * FROM logs WHERE seq >"),
+        if is_valid {
+            write(&format!("SELECT * FROM logs WHERE seq >= -{round}"))
+        } else {
+            write("SELECT * FROM logs WHERE seq >")
         }
         let (status, body) = reload(&agent);
         assert_eq!(status, if is_valid { 200 } else { 422 }, "{body}");

@@ -24,7 +24,7 @@ pub(crate) struct Agent {
 }
 
 /// Nothing here takes longer on a machine that is not broken.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 impl Bench {
     pub(crate) fn new() -> Self {
@@ -224,7 +224,7 @@ impl Drop for Agent {
 pub(crate) fn until(mut done: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
     let started = Instant::now();
     while !done() {
-        assert!(started.elapsed() < PATIENCE, "{}", otherwise());
+        assert!(started.elapsed() < TIMEOUT, "{}", otherwise());
         std::thread::sleep(Duration::from_millis(5)); // tidy: another process, no event to await
     }
 }

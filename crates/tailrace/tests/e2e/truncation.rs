@@ -1,4 +1,4 @@
-//! Files that are cut, replaced or gone before anybody looked; and no inotify to tell of it.
+//! Files that are truncated, replaced or deleted before the agent looked, also without inotify.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -135,7 +135,7 @@ fn a_file_that_nobody_saw_is_a_loss_in_the_metrics() {
     assert_eq!(agent.terminate().code(), Some(0));
 }
 
-/// Nothing tells of a change, and the directory is empty at the first start.
+/// Nothing reports a change, and the directory is empty at the first start.
 #[test]
 fn without_inotify_what_is_rotated_at_once_is_found() {
     let (bench, collector) = (Bench::new(), Collector::start());

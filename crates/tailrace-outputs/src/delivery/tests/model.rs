@@ -1,5 +1,5 @@
 //! Random servers: some records are poison, and there are outages in which everything is refused or
-//! nobody answers. Whatever happens, the poison is set aside, the rest is delivered, nothing twice.
+//! nobody answers. Whatever happens, the poison is dead-lettered, and the rest is delivered once.
 
 use std::future::Future;
 
@@ -45,7 +45,7 @@ fn world() -> impl Strategy<Value = World> {
         Just(Outage::Down)
     ];
     // An outage is longer than an attempt, and so is what lies between two: one that comes and goes
-    // with the attempts cannot be told from a fault of the records.
+    // with the attempts cannot be distinguished from a fault of the records.
     let outages = prop::collection::vec((2usize..60, 2usize..40, outage), 0..4);
     (
         prop::collection::vec(1u32..40, 1..25),
@@ -101,9 +101,10 @@ fn server(world: &World) -> Arc<Server> {
         if seen.records.len() > limit {
             return too_large();
         }
-        match seen.records.iter().any(|record| poison.contains(record)) {
-            true => refused(),
-            false => ok(),
+        if seen.records.iter().any(|record| poison.contains(record)) {
+            refused()
+        } else {
+            ok()
         }
     })
 }
@@ -112,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn the_poison_is_set_aside_and_nothing_else(world in world()) {
+    fn the_poison_is_dead_lettered_and_nothing_else(world in world()) {
         paused(async {
             let server = server(&world);
             let book = Arc::<Mutex<Book>>::default();

@@ -6,9 +6,12 @@ use super::*;
 fn poisoned(poison: &[u32], refusal: fn() -> Answered) -> Arc<Server> {
     let poison = poison.to_vec();
     let is_poison = move |record: &u32| poison.contains(record);
-    Server::new(move |seen| match seen.records.iter().any(&is_poison) {
-        true => refusal(),
-        false => ok(),
+    Server::new(move |seen| {
+        if seen.records.iter().any(&is_poison) {
+            refusal()
+        } else {
+            ok()
+        }
     })
 }
 
@@ -127,7 +130,7 @@ async fn two_poison_records_in_one_request_wait_for_other_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_records_of_a_quiet_output_are_set_aside_within_seconds() {
+async fn bad_records_of_a_quiet_output_are_dead_lettered_within_seconds() {
     let anywhere: [&[u32]; 7] = [
         &[3, 500, 997],
         &[0, 1, 2],
@@ -180,7 +183,7 @@ async fn several_requests_that_are_all_bad_are_evidence_for_each_other() {
 }
 
 /// A wrong path, or a credential that was revoked: the search for something that is accepted ends, and
-/// nothing is set aside.
+/// nothing is dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn a_search_in_an_outage_is_short_and_rejects_nothing() {
     let refusals: [fn() -> Answered; 3] = [refused, || hold(Doubt::None), too_large];
@@ -189,9 +192,10 @@ async fn a_search_in_an_outage_is_short_and_rejects_nothing() {
             let mut count = 0;
             let server = Server::new(move |seen| {
                 count += 1;
-                match count > before && seen.at < HOUR {
-                    true => refusal(),
-                    false => ok(),
+                if count > before && seen.at < HOUR {
+                    refusal()
+                } else {
+                    ok()
                 }
             });
             let book = Arc::default();
@@ -221,9 +225,10 @@ async fn an_hour_of_refusal_for_everything_rejects_nothing() {
     for refusal in refusals {
         for config in [ONE, FOUR] {
             let server = Server::with(CompressionSearch::auto(), move |seen| {
-                match seen.at > Duration::from_secs(10) && seen.at < HOUR {
-                    true => refusal(),
-                    false => ok(),
+                if seen.at > Duration::from_secs(10) && seen.at < HOUR {
+                    refusal()
+                } else {
+                    ok()
                 }
             });
             let (all, pause) = (requests(1000, 10), Duration::from_secs(5));
@@ -293,9 +298,12 @@ async fn an_answer_that_blames_the_server_needs_evidence_many_times() {
 async fn what_is_too_large_is_cut_and_the_size_remembered() {
     const LIMIT: usize = 3;
     for config in [ONE, FOUR] {
-        let server = Server::new(|seen| match seen.records.len() > LIMIT {
-            true => too_large(),
-            false => ok(),
+        let server = Server::new(|seen| {
+            if seen.records.len() > LIMIT {
+                too_large()
+            } else {
+                ok()
+            }
         });
         let book = check(&server, config, requests(50, 64), &()).await;
         let all: Vec<u32> = (0..64 * 50).collect();
@@ -330,7 +338,7 @@ async fn a_single_record_that_is_too_large_is_rejected_on_evidence_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_set_aside_waits_and_holds_nobody_up() {
+async fn what_cannot_be_dead_lettered_waits_and_holds_nobody_up() {
     let server = poisoned(&[0], refused);
     let book = Arc::<Mutex<Book>>::default();
     book.lock().unwrap().dead_letter_full = 3;
@@ -344,7 +352,7 @@ async fn what_cannot_be_set_aside_waits_and_holds_nobody_up() {
 /// The file is full until everything else is long delivered: there is nothing left to compare the records with, which
 /// are known to be refused.
 #[tokio::test(start_paused = true)]
-async fn what_waits_to_be_set_aside_needs_no_evidence_again() {
+async fn what_waits_to_be_dead_lettered_needs_no_evidence_again() {
     let poison = [0, 20, 40];
     let server = poisoned(&poison, refused);
     let book = Arc::<Mutex<Book>>::default();

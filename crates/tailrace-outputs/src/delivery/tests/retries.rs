@@ -69,7 +69,7 @@ async fn while_requests_are_repeated_no_others_begin_and_the_order_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_encoding_is_replaced_at_once_and_remembered() {
+async fn a_refused_compression_is_replaced_at_once_and_remembered() {
     let answers = [hold(Doubt::Possible), retry(None), ok(), ok()];
     let server = Server::script(CompressionSearch::auto(), answers);
     let diary = Diary::default();
@@ -98,7 +98,7 @@ async fn a_refused_encoding_is_replaced_at_once_and_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn if_every_encoding_is_refused_it_holds_and_searches_again() {
+async fn if_every_compression_is_refused_it_holds_and_searches_again() {
     let answers = [const { Doubt::Possible }; 6].map(hold);
     let server = Server::script(CompressionSearch::auto(), answers);
     let diary = Diary::default();
@@ -116,7 +116,7 @@ async fn if_every_encoding_is_refused_it_holds_and_searches_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configured_encoding_is_recoded_to_but_never_left() {
+async fn a_configured_compression_is_applied_and_never_left() {
     let search = CompressionSearch::fixed(Compression::None);
     let server = Server::script(search, [hold(Doubt::Named), ok()]);
     assert_eq!(one(&server, &()).await.attempts, 2);

@@ -230,7 +230,7 @@ fn retry_after_is_seconds_or_a_date() {
 }
 
 #[test]
-fn a_message_that_names_the_encoding_is_noticed() {
+fn a_message_that_names_the_compression_is_noticed() {
     let named = [
         "unsupported Content-Compression: zstd",
         "Content is compressed with `zstd` which isn't supported",

@@ -3,7 +3,8 @@
 //! final F; between them may stand whole lines of the other stream, never of
 //! the same one.
 
-use super::{Clock, Random};
+use super::clock::Clock;
+use super::random::Random;
 
 /// Remembers the record whose last piece is still owed.
 #[derive(Debug, Default)]

@@ -2,7 +2,8 @@
 //! ours and hold nothing that needs an escape, or are given escaped; nothing is
 //! checked here.
 
-use super::{Clock, Random};
+use super::clock::Clock;
+use super::random::Random;
 
 /// An object being written. Nested ones are opened by [`Fields::object`].
 pub(super) struct Fields<'a> {

@@ -2,8 +2,11 @@
 //! languages write to it. Every line is valid JSON without duplicate keys and
 //! without lone surrogates, so that any parser may serve as an oracle.
 
+use super::clock::Clock;
+use super::fields::Fields;
+use super::level::Level;
 use super::plain::{PATHS, SERVICES, VERBS, duration_us};
-use super::{Clock, Fields, Level, Random};
+use super::random::Random;
 
 /// Writes the members of one line and leaves the object open.
 pub(super) fn mixed(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {

@@ -1,8 +1,11 @@
 //! The regular shapes: every line has the same keys in the same order. Each
 //! function writes the members of one line and leaves the object open.
 
+use super::clock::Clock;
+use super::fields::Fields;
 use super::fields::write_integer;
-use super::{Clock, Fields, Level, Random};
+use super::level::Level;
+use super::random::Random;
 
 /// 3 fields: `ts`, `level`, `msg`.
 pub(super) fn narrow(fields: &mut Fields<'_>, level: Level, random: &mut Random, clock: &Clock) {

@@ -1,0 +1,116 @@
+//! The client side of the admin endpoint, for the commands that ask a running agent.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper::body::Bytes;
+
+/// The path of the ledger.
+pub(crate) const LEDGER_PATH: &str = "/api/v1/ledger";
+/// The path of the status page: what the agent is, and which config it has.
+pub(crate) const STATUS_PATH: &str = "/api/v1/status";
+/// How long an agent on this machine may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest answer of an agent; a longer one comes from something else.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Asks a running agent, and blocks until it has answered.
+///
+/// # Errors
+///
+/// The agent cannot be reached in time, or refuses.
+pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch(admin, path)).await };
+    runtime
+        .block_on(asked)
+        .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
+        .and_then(|fetched| fetched)
+}
+
+/// Asks an admin endpoint.
+///
+/// # Errors
+///
+/// It cannot be reached, refuses, or answers with more than an agent would.
+pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    let stream = tokio::net::TcpStream::connect(admin).await?;
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
+    let request = http::Request::get(path)
+        .header(http::header::HOST, admin.to_string())
+        .body(Empty::<Bytes>::new())?;
+    let answer = async {
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            bail!("it answered {}", response.status());
+        }
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+        match body.collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => bail!(
+                "its answer is longer than {} MiB: is that a Tailrace agent?",
+                ANSWER_BYTES_MAX >> 20
+            ),
+            Err(error) => Err(anyhow!(error)),
+        }
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        ended = connection => {
+            ended?;
+            answer.await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// The error of a client whose server answers with this head, and then with as many bytes as the client takes.
+    fn asked(head: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.read(&mut [0; 4096]);
+            let mut sent = stream.write_all(head.as_bytes());
+            let chunk = format!("10000\r\n{}\r\n", " ".repeat(65_536));
+            let mut bytes = 0;
+            while sent.is_ok() {
+                sent = stream.write_all(chunk.as_bytes());
+                bytes += chunk.len();
+            }
+            bytes
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let error = runtime
+            .block_on(fetch(address, LEDGER_PATH))
+            .expect_err("no answer");
+        drop(runtime);
+        let bytes = server.join().expect("the server ends");
+        assert!(bytes < 64 * ANSWER_BYTES_MAX, "{bytes}");
+        error.to_string()
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_given_up() {
+        let body = asked("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+        assert!(body.contains("longer than 4 MiB"), "{body}");
+        // Headers are bounded by the client.
+        asked("HTTP/1.1 200 OK\r\nx: ");
+    }
+}
