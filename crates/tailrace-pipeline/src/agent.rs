@@ -114,11 +114,11 @@ pub struct Sizes {
 pub struct Summary {
     /// The final ledger of each pipeline.
     pub pipelines: Vec<PipelineLedger>,
-    /// Bytes of files with records that are not settled.
+    /// Bytes of files with records that are not acknowledged.
     pub undelivered_bytes: u64,
     /// Of these, bytes of files that were truncated or deleted since; the others are read again at the next start.
     pub undelivered_gone_bytes: u64,
-    /// Bytes of inputs that cannot be read again with records that are not settled.
+    /// Bytes of inputs that cannot be read again with records that are not acknowledged.
     pub lost_bytes: u64,
     /// The agent ended because of a bug.
     pub fault: bool,
@@ -353,7 +353,7 @@ impl Agent {
         // What is not delivered by then is dropped, which is a nack.
         let sent = patience.wait(all(sending), stop.as_mut(), &faults);
         self.runtime.block_on(sent);
-        // Ends deliveries that are left, before the last look at what is settled; a write to a
+        // Ends deliveries that are left, before the last look at what is acknowledged; a write to a
         // pipe that nobody reads is not waited for.
         self.runtime.shutdown_background();
         self.checkpointer.finish();
@@ -552,7 +552,7 @@ impl View {
                  it is read again at the next start, but for what is gone from its file"
             );
         } else if summary.lost_bytes == 0 {
-            info!("every record that was read is settled");
+            info!("every record that was read is acknowledged");
         }
         summary
     }

@@ -2,18 +2,18 @@
 //! reads what it missed by itself.
 //!
 //! *Detaching* happens between two batches. What was framed for the output before stays in flight and
-//! settles as ever; what comes later is not for it. So nothing is dropped or sent twice, and its view in
+//! is acknowledged as ever; what comes later is not for it. So nothing is dropped or sent twice, and its view in
 //! the [`Tracker`](crate::watermark::Tracker) ends where the catch-up has to begin. A file with bytes that
 //! it has not seen is held by a handle of its own, so that it may be renamed and deleted.
 //!
-//! *Catching up* begins when all that was in flight is settled, which shows that the output is well. A
+//! *Catching up* begins when all that was in flight is acknowledged, which shows that the output is well. A
 //! thread reads the files from the output's own heads to where the shared reading is framed, never
 //! beyond; workers frame, transform and send it like every batch, for this output only.
 //!
 //! *Rejoining* happens under the lock of the shared framing, when for every source both readings are
 //! framed to the same byte with the same unfinished line.
 //!
-//! Nothing here marks a byte as safe: what is not settled for the output stays above its watermark, and the
+//! Nothing here marks a byte as safe: what is not acknowledged for the output stays above its watermark, and the
 //! next start reads it again. Only what no longer exists is given up, counted and said.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use crate::pool::{Buffer, Pool};
 use crate::reader::now_ns;
 use crate::watermark::{Behind, Slot};
 
-/// The longest time between two looks; whatever is settled or framed ends it earlier.
+/// The longest time between two looks; whatever is acknowledged or framed ends it earlier.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often deleted files are looked for.
 const STAT_EVERY: Duration = Duration::from_secs(1);
@@ -168,7 +168,7 @@ impl CatchUp {
         let mut is_well = false;
         let mut next_stat = Instant::now();
         while !pipeline.stopping.load(Ordering::Relaxed) {
-            // Before looking, so that what is settled or framed meanwhile ends the wait.
+            // Before looking, so that what is acknowledged or framed meanwhile ends the wait.
             let seen = pipeline.waiting.seen();
             if Instant::now() >= next_stat {
                 next_stat = Instant::now() + STAT_EVERY;
@@ -180,7 +180,7 @@ impl CatchUp {
                 return;
             }
             if !read {
-                pipeline.waiting.wait_settled(seen, LOOK_EVERY);
+                pipeline.waiting.wait_for_progress(seen, LOOK_EVERY);
             }
         }
     }
@@ -193,7 +193,7 @@ impl CatchUp {
             .unwrap_or_else(PoisonError::into_inner) = slots;
     }
 
-    /// All that was in flight when the output was detached is settled.
+    /// All that was in flight when the output was detached is acknowledged.
     fn is_drained(&self, pipeline: &Pipeline) -> bool {
         let mut slots = self
             .in_flight
@@ -322,7 +322,7 @@ impl CatchUp {
         true
     }
 
-    /// A source that cannot be read again is missed, once all that was read of it is framed and settled.
+    /// A source that cannot be read again is missed, once all that was read of it is framed and acknowledged.
     fn give_up(&self, pipeline: &Pipeline, slot: Slot, missed: &mut Missed, behind: &Behind) {
         let is_framed = !missed.is_open || behind.framed_to == missed.read_to;
         if behind.level || !behind.drained || !is_framed || missed.is_finished {

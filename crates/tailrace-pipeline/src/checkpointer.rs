@@ -1,5 +1,5 @@
 //! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
-//! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances, and whether
+//! from the trackers; never decides what is acknowledged. Looks at the ledger as often: whether it balances, and whether
 //! each pipeline gets on.
 
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ struct Writer {
     status: CheckpointStatus,
     check: SelfCheck,
     safe_mode: Arc<SafeMode>,
-    /// More is settled than the checkpoint on disk says.
+    /// More is acknowledged than the checkpoint on disk says.
     progressed: bool,
     /// By pipelines whose inputs have no place in the checkpoint.
     delivered: u64,
@@ -318,7 +318,7 @@ impl Writer {
         for (id, generation) in retired {
             state.remove(id, generation);
         }
-        // What departed was settled to its end: a lower mark of a source that came back in its place would be refused.
+        // What departed was acknowledged to its end: a lower mark of a source that came back in its place would be refused.
         for mark in departed.into_iter().chain(lowest_marks(marks)) {
             let output = &pipeline.plan.config.outputs[mark.output].name;
             let at = Watermark {
@@ -378,7 +378,7 @@ fn skips(plan: &PipelinePlan) -> bool {
 }
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one
-/// is not settled, and the lower watermark holds.
+/// is not acknowledged, and the lower watermark holds.
 fn lowest_marks(mut marks: Vec<Mark>) -> Vec<Mark> {
     let key = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation, mark.output);
     // In place: at a start there is one for each of many files.

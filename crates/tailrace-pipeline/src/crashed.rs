@@ -175,7 +175,7 @@ impl CrashedBatch {
         if let Some(ticket) = self.ticket.take() {
             self.driver.metrics.in_flight.dec();
             ticket.ack(0);
-            self.driver.waiting.settled();
+            self.driver.waiting.note_progress();
         }
     }
 

@@ -205,7 +205,7 @@ impl Credit {
 impl Reserved {
     /// Reserves what a batch holds from now on. It was reserved at its raw size and is kept compressed, with its tables;
     /// where that is more, nothing waits, but whoever reserves next does.
-    pub(crate) fn settle_to(&mut self, bytes: u64) {
+    pub(crate) fn adjust_to(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
             self.bytes += more;
@@ -263,12 +263,12 @@ mod tests {
             drop(reserved);
         });
         assert_eq!(receiver.recv(), Ok("looks after other things"));
-        first.settle_to(30);
+        first.adjust_to(30);
         assert!(receiver.iter().any(|said| said == "has it"));
         waiter.join().expect("no panic");
         assert_eq!(credit.used(), 30);
         // What it holds may be more than what it was reserved for.
-        first.settle_to(500);
+        first.adjust_to(500);
         assert_eq!(credit.used(), 500);
         drop(first);
         assert_eq!(credit.used(), 0);

@@ -1,13 +1,13 @@
 //! Who is in flight: tickets, and the argument that nothing is lost.
 //!
 //! *At least once.* A span is registered with the [`Tracker`] when it is framed, before any
-//! request is made from it. It settles for an output only in [`BatchInFlight`]'s last step:
+//! request is made from it. It is acknowledged for an output only in [`BatchInFlight`]'s last step:
 //! every ticket of that output for that batch was acked. A ticket that is dropped unresolved (a
-//! panic, an aborted task, a shutdown that ran out of time) is a nack: its batch never settles
+//! panic, an aborted task, a shutdown that ran out of time) is a nack: its batch is never acknowledged
 //! for that output, the watermark stays below it, and the next start reads it again. So a
 //! checkpoint can only lag behind the truth, never run ahead of it.
 //!
-//! Takes spans and outcomes, gives settlements. Never sends, never encodes.
+//! Takes spans and outcomes, gives acknowledgements. Never sends, never encodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -88,7 +88,7 @@ pub(crate) struct Held {
     pub(crate) _share: Option<Share>,
 }
 
-/// A batch whose requests are handed over in parts: it settles when all of them are resolved and no more will come.
+/// A batch whose requests are handed over in parts: it is acknowledged when all of them are resolved and no more will come.
 /// Dropping it is a nack.
 #[derive(Debug)]
 pub(crate) struct OpenBatch {
@@ -109,7 +109,7 @@ pub(crate) struct RequestTable {
 
 impl BatchInFlight {
     /// A batch with so many requests per output; `requests` and `wanted` have one entry per output. A batch
-    /// without requests for an output that wants it settles for it at once.
+    /// without requests for an output that wants it is acknowledged for it at once.
     pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
@@ -143,7 +143,7 @@ impl BatchInFlight {
             .collect();
         for (output, &count) in requests.iter().enumerate() {
             if count == 0 && wanted[output] {
-                batch.settle(output);
+                batch.ack(output);
             }
         }
         (batch, tickets)
@@ -152,7 +152,7 @@ impl BatchInFlight {
     /// Keeps credit for this many bytes only.
     pub(crate) fn shrink_credit(&self, bytes: u64) {
         if let Some(credit) = &mut *self.credit.lock().unwrap_or_else(PoisonError::into_inner) {
-            credit.settle_to(bytes);
+            credit.adjust_to(bytes);
         }
     }
 
@@ -180,11 +180,11 @@ impl BatchInFlight {
             if let (Some(metrics), Some(at)) = (self.metrics.get(output), self.places.read_at) {
                 metrics.delay.observe(at.elapsed());
             }
-            self.settle(output);
+            self.ack(output);
         }
     }
 
-    fn settle(&self, output: usize) {
+    fn ack(&self, output: usize) {
         let mut rejected = self.outputs[output].rejected.load(Ordering::Relaxed);
         let fates = self.outputs[output].fates();
         let of = |fate| fates.values().filter(|known| **known == fate).count() as u64;
@@ -213,9 +213,9 @@ impl BatchInFlight {
             };
             (*span, counts)
         };
-        let settled: Vec<(Span, Counts)> = self.spans.iter().map(outcome).collect();
+        let acked: Vec<(Span, Counts)> = self.spans.iter().map(outcome).collect();
         if let Some(metrics) = self.metrics.get(output) {
-            for (_, counts) in &settled {
+            for (_, counts) in &acked {
                 metrics.delivered.inc_by(counts.delivered);
                 metrics.rejected.inc_by(counts.rejected);
                 metrics.dead_lettered.inc_by(counts.dead_lettered);
@@ -223,7 +223,7 @@ impl BatchInFlight {
             metrics.dropped_refused.inc_by(refused);
             metrics.dropped_full.inc_by(full);
         }
-        self.tracker.settle(output, &settled);
+        self.tracker.ack(output, &acked);
     }
 }
 
@@ -249,7 +249,7 @@ impl OpenBatch {
     pub(crate) fn tickets(&self, output: usize, count: usize, held: Held) -> Vec<Ticket> {
         let (held, tickets) = (Arc::new(held), count);
         let count = u32::try_from(count).expect("requests of a batch fit u32");
-        // No one settles it meanwhile: its guard is not resolved.
+        // No one acknowledges it meanwhile: its guard is not resolved.
         let unresolved = &self.batch.outputs[output].unresolved;
         unresolved.fetch_add(count, Ordering::Relaxed);
         let ticket = |_| Ticket::new(&self.batch, output, Some(Arc::clone(&held)));

@@ -89,8 +89,8 @@ pub(crate) struct Framed {
     pub places: Places,
     /// Per output: some of it is for this output.
     pub wanted: Vec<bool>,
-    /// Per output: none of it is for this output, which settled all of it in an earlier run.
-    pub settled_before: Vec<bool>,
+    /// Per output: none of it is for this output, which acknowledged all of it in an earlier run.
+    pub acked_before: Vec<bool>,
     /// Its places in the order of outputs that write lines.
     pub turns: Turns<Ready>,
     /// It was read again, for one output; the shared reading has counted it.
@@ -343,7 +343,7 @@ impl Lane {
         framed.wanted = self.tracker.framed(reading, &framed.spans, heads);
         framed.is_catch_up = matches!(reading, Reading::CatchUp(_));
         let pairs = attached.iter().zip(&framed.wanted);
-        framed.settled_before = pairs
+        framed.acked_before = pairs
             .map(|(&attached, &wanted)| attached && !wanted)
             .collect();
     }

@@ -65,9 +65,9 @@ pub struct OutputLedger {
     pub rejected: u64,
     /// Records set aside in the dead-letter file.
     pub dead_lettered: u64,
-    /// Of the pipeline's records, those that this output had settled before a restart, less those
+    /// Of the pipeline's records, those that this output had acknowledged before a restart, less those
     /// that it was sent twice.
-    pub settled_before: i64,
+    pub acked_before: i64,
     /// Records of an earlier pipeline of this name in this process that have no outcome here: they were read
     /// again after a reload, or the output was not there.
     pub earlier: u64,
@@ -90,7 +90,7 @@ pub struct OutputLedger {
     pub delay: DelaySums,
 }
 
-/// How far a source is read and settled.
+/// How far a source is read and acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLag {
     /// Path of the file; empty for inputs that are not files.
@@ -99,12 +99,12 @@ pub struct SourceLag {
     pub size: u64,
     /// Bytes read.
     pub read_to: u64,
-    /// The lowest byte that some output has not settled.
+    /// The lowest byte that some output has not acknowledged.
     pub watermark: u64,
 }
 
 impl SourceLag {
-    /// Bytes that are not settled by every output, read or not.
+    /// Bytes that are not acknowledged by every output, read or not.
     pub fn behind(&self) -> u64 {
         self.size.max(self.read_to).saturating_sub(self.watermark)
     }
@@ -125,7 +125,7 @@ impl PipelineLedger {
             rejected: output.rejected.get(),
             dead_lettered: output.dead_lettered.get(),
             missed: missed(output),
-            settled_before: output.settled_before.get().cast_signed()
+            acked_before: output.acked_before.get().cast_signed()
                 - output.sent_again.get().cast_signed(),
             earlier: output.earlier.get(),
             detached: gauge(output.detached.get()),
@@ -164,7 +164,7 @@ impl PipelineLedger {
 
     /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
     /// has not begun.
-    pub(crate) fn settle_earlier(pipeline: &Pipeline) {
+    pub(crate) fn count_earlier(pipeline: &Pipeline) {
         let ledger = Self::of(pipeline);
         for (output, metrics) in ledger.outputs.iter().zip(&pipeline.metrics.outputs) {
             metrics.earlier.inc_by(ledger.in_flight(output));
@@ -173,21 +173,21 @@ impl PipelineLedger {
 
     /// Records framed that have no final outcome yet at an output: they are in flight.
     pub fn in_flight(&self, output: &OutputLedger) -> u64 {
-        self.records.saturating_sub(self.settled(output))
+        self.records.saturating_sub(self.resolved(output))
     }
 
     /// Records that have their final outcome at an output.
-    fn settled(&self, output: &OutputLedger) -> u64 {
+    fn resolved(&self, output: &OutputLedger) -> u64 {
         let refused = output.rejected + output.dead_lettered + output.dropped;
-        let settled = self.filtered + output.delivered + refused + output.earlier;
-        settled.saturating_add_signed(output.settled_before)
+        let resolved = self.filtered + output.delivered + refused + output.earlier;
+        resolved.saturating_add_signed(output.acked_before)
     }
 
     /// The outputs whose records do not add up although nothing is in flight: how many records
     /// have no outcome, or (negative) have one too many.
     fn imbalances(&self) -> impl Iterator<Item = (&str, i128)> {
         let quiet = self.in_flight_bytes == 0;
-        let missing = |output| i128::from(self.records) - i128::from(self.settled(output));
+        let missing = |output| i128::from(self.records) - i128::from(self.resolved(output));
         let is_quiet = move |output: &&OutputLedger| quiet && output.detached == 0;
         let outputs = self.outputs.iter().filter(is_quiet);
         outputs

@@ -64,7 +64,7 @@ pub(crate) struct Metrics {
     checkpoint_age: Gauge,
     safe_mode: Gauge,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
-    settled_before: Family<OutputLabels, Counter>,
+    acked_before: Family<OutputLabels, Counter>,
     sent_again: Family<OutputLabels, Counter>,
     earlier: Family<OutputLabels, Counter>,
     lost_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
@@ -173,8 +173,8 @@ pub(crate) struct OutputMetrics {
     pub dropped_not_required: Counter,
     /// Records dropped because the file is gone that a detached output was to read.
     pub dropped_gone: Counter,
-    /// Records read again after a restart that this output had settled before; for the ledger.
-    pub settled_before: Counter,
+    /// Records read again after a restart that this output had acknowledged before; for the ledger.
+    pub acked_before: Counter,
     /// Records that this output was sent twice, because it was detached within an unfinished record; likewise.
     pub sent_again: Counter,
     /// Records framed by an earlier pipeline of this name in this process that have no outcome at this output:
@@ -522,7 +522,7 @@ impl Metrics {
             dropped_full: dropped("dead_letter_full"),
             dropped_not_required: dropped("not_required"),
             dropped_gone: dropped("gone"),
-            settled_before: self.settled_before.get_or_create_owned(&labels),
+            acked_before: self.acked_before.get_or_create_owned(&labels),
             sent_again: self.sent_again.get_or_create_owned(&labels),
             earlier: self.earlier.get_or_create_owned(&labels),
             detached: self.detached.get_or_create_owned(&labels),

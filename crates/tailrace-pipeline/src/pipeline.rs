@@ -260,7 +260,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         plan,
     });
     pipeline.resize(around.queue_bytes);
-    PipelineLedger::settle_earlier(&pipeline);
+    PipelineLedger::count_earlier(&pipeline);
     let mut resume = around.resume;
     let reader = |(lane, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
@@ -354,8 +354,8 @@ impl Pipeline {
         });
     }
 
-    /// Settles a batch that has no record.
-    pub(crate) fn settle_at_once(&self, framed: &mut Framed) {
+    /// Acknowledges a batch that has no record.
+    pub(crate) fn ack_at_once(&self, framed: &mut Framed) {
         let requests = vec![0; self.outputs.len()];
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
@@ -366,7 +366,7 @@ impl Pipeline {
             framed.credit.take(),
         );
         debug_assert!(tickets.iter().all(Vec::is_empty));
-        self.waiting.settled();
+        self.waiting.note_progress();
     }
 }
 

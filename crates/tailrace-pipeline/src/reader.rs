@@ -1,5 +1,5 @@
 //! The reader thread of one input: fills chunk buffers from the follower, reserves in-flight
-//! credit for them, and hands them to the workers. It pauses a source whose unsettled bytes reach
+//! credit for them, and hands them to the workers. It pauses a source whose unacknowledged bytes reach
 //! `limits.replay`, and itself while there is no credit. Never looks inside a line.
 
 mod detach;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tailrace_input::{FileEvent, HandedOver, Input, SourceId};
 use tracing::{info, warn};
 
-use detach::{end_of, keeps_deleted, unsettled_bytes};
+use detach::{end_of, keeps_deleted, unacked_bytes};
 use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
@@ -39,7 +39,7 @@ pub(crate) struct Reader {
     /// Slots of sources that were opened again before their first byte, by what replaced them.
     replaced: HashMap<SourceId, Slot>,
     paused: HashSet<SourceId>,
-    /// Sources that ended and are not settled yet.
+    /// Sources that ended and are not acknowledged yet.
     finished: Vec<(SourceId, Slot)>,
     gauges: Gauges,
     quiet: Quiet,
@@ -197,7 +197,7 @@ impl Reader {
                     }
                     self.note_missed(*source, slot);
                     self.quiet.read(*source, Instant::now());
-                    if self.unsettled_bytes(slot) >= self.pipeline.replay_bytes_max
+                    if self.unacked_bytes(slot) >= self.pipeline.replay_bytes_max
                         && self.input.pause(*source)
                     {
                         self.paused.insert(*source);
@@ -442,10 +442,10 @@ impl Reader {
         warn!(pipeline = self.pipeline.plan.name, path = %path.display(), "{message}");
     }
 
-    /// Resumes sources that have room again, and forgets those that ended and are settled.
+    /// Resumes sources that have room again, and forgets those that ended and are acknowledged.
     fn look_after_sources(&mut self) {
         if !self.paused.is_empty() {
-            // Before looking, so that what is settled meanwhile wakes us.
+            // Before looking, so that what is acknowledged meanwhile wakes us.
             self.pipeline.waiting.wait();
         }
         self.detach_laggards();
@@ -460,20 +460,20 @@ impl Reader {
         let input = &mut self.input;
         let attached = pipeline.lanes[self.lane].attached();
         self.paused.retain(|paused| {
-            let unsettled = slots
+            let unacked = slots
                 .get(paused)
-                .map_or(0, |slot| unsettled_bytes(pipeline, &attached, *slot));
-            let waits = unsettled >= pipeline.replay_bytes_max;
+                .map_or(0, |slot| unacked_bytes(pipeline, &attached, *slot));
+            let waits = unacked >= pipeline.replay_bytes_max;
             if !waits {
                 input.resume(*paused);
             }
             waits
         });
         if input.wants_acknowledged() {
-            // What is settled makes room.
+            // What is acknowledged makes room.
             pipeline.waiting.wait();
             for (&open, &slot) in slots {
-                input.acknowledge(open, unsettled_bytes(pipeline, &attached, slot));
+                input.acknowledge(open, unacked_bytes(pipeline, &attached, slot));
             }
         }
         self.finished

@@ -10,7 +10,7 @@
 //! *A changed one ends like at a shutdown*, but with little patience, for others do not wait: reading stops,
 //! what was read is handed to the outputs, and these get [`DRAIN`] to deliver it, or no time at all once an
 //! attempt fails. What is left is dropped, which is a nack. Its last watermarks go into the checkpoint, and
-//! the new pipeline reads on from there: what was not settled is read again, in this process as after a
+//! the new pipeline reads on from there: what was not acknowledged is read again, in this process as after a
 //! restart. So nothing is lost, and what is sent twice is counted as replayed.
 
 use std::collections::HashMap;
@@ -233,7 +233,7 @@ impl Agent {
         self.runtime.block_on(drain(&mut leaving));
         for running in leaving {
             let pipeline = &running.pipeline;
-            PipelineLedger::settle_earlier(pipeline);
+            PipelineLedger::count_earlier(pipeline);
             self.checkpointer.end(pipeline);
             pipeline.metrics.ended();
             pipeline.outputs.iter().for_each(OutputHandle::forget);

@@ -109,7 +109,7 @@ fn replay_file(
                     },
                     Err(line) => warn!(
                         bytes = line.len(),
-                        "a line of the dead-letter file was cut off by a crash: nothing was settled by it"
+                        "a line of the dead-letter file was cut off by a crash: nothing was acknowledged by it"
                     ),
                 }
             }

@@ -98,7 +98,7 @@ impl Part {
         if let Some(ticket) = ticket {
             whole.driver.metrics.in_flight.dec();
             ticket.ack(whole.rejected.load(Ordering::Relaxed));
-            whole.driver.waiting.settled();
+            whole.driver.waiting.note_progress();
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct ResumedFile {
     pub(crate) outputs: Vec<Resumed>,
     /// Bytes below this may have been read by the earlier run.
     pub(crate) read_to: u64,
-    /// Records that began in the file before and were not read to their end, or not settled.
+    /// Records that began in the file before and were not read to their end, or not acknowledged.
     pub(crate) rests: Vec<Rest>,
 }
 
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// A table of one output, that has settled 50 of 100 bytes of each of these files.
+    /// A table of one output, that has acknowledged 50 of 100 bytes of each of these files.
     fn table(files: &[FileId]) -> ResumeTable {
         let mut state = PipelineState::default();
         for file in files {

@@ -194,7 +194,7 @@ impl SafeMode {
         }
     }
 
-    /// A checkpoint that settles more than the one before it is on disk.
+    /// A checkpoint that acknowledges more than the one before it is on disk.
     pub(crate) fn progressed(&self, now: Instant) {
         let mut stage = self.stage();
         match *stage {

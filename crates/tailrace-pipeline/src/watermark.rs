@@ -1,10 +1,10 @@
-//! Watermarks: how far each output has settled each source (a file generation).
+//! Watermarks: how far each output has acknowledged each source (a file generation).
 //!
-//! Takes spans as they are framed, settlements as requests are resolved, and gives for every
-//! (source, output) the *watermark*: the lowest byte that is not settled for that output. Only
+//! Takes spans as they are framed, acknowledgements as requests are resolved, and gives for every
+//! (source, output) the *watermark*: the lowest byte that is not acknowledged for that output. Only
 //! watermarks reach the checkpoint. Never reads a file, never looks at a clock.
 //!
-//! Each output has its own view of a source: what was framed for it, and what of that it settled. As
+//! Each output has its own view of a source: what was framed for it, and what of that it acknowledged. As
 //! long as an output takes part in the shared reading its view moves with it; while it is detached its
 //! catch-up reading moves it, up to where the shared reading is (`catch_up.rs`).
 //!
@@ -13,12 +13,12 @@
 //! 1. Every byte below `framed_to` lies in exactly one registered span, or is held by the framer
 //!    at or above `held_from` (an unfinished line or partial chain), or is below the watermark.
 //! 2. A watermark never moves back.
-//! 3. A watermark is at most the start of any span unsettled for that output, at most
+//! 3. A watermark is at most the start of any span unacknowledged for that output, at most
 //!    `held_from`, and at most `framed_to`.
 //! 4. No watermark is within a record: where other records lie between the parts of one, it waits at the first part
 //!    until it can move beyond the last one.
 //!
-//! So a restart that reads from the watermark reads every byte that was not settled, and no part of a record alone.
+//! So a restart that reads from the watermark reads every byte that was not acknowledged, and no part of a record alone.
 
 mod parts;
 mod view;
@@ -37,7 +37,7 @@ use crate::ledger::SourceLag;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot(pub u32);
 
-/// A byte range of one source, `[start, end)`, that settles as one.
+/// A byte range of one source, `[start, end)`, that is acknowledged as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     /// The source.
@@ -116,7 +116,7 @@ pub(crate) struct Mark {
     pub path: Arc<Path>,
     /// Index of the output.
     pub output: usize,
-    /// Lowest byte not settled for this output.
+    /// Lowest byte not acknowledged for this output.
     pub watermark: u64,
     /// Last known size of the file, in bytes.
     pub size: u64,
@@ -163,7 +163,7 @@ type FileKey = (u64, u64, u32);
 struct Files {
     /// Sources whose marks may be others than at the last look.
     changed: BTreeSet<Slot>,
-    /// The sources of each file: two, where one came back before its earlier bytes were settled.
+    /// The sources of each file: two, where one came back before its earlier bytes were acknowledged.
     slots: HashMap<FileKey, Vec<Slot>>,
 }
 
@@ -220,8 +220,8 @@ pub(crate) struct Parted {
 struct OpenSpan {
     end: u64,
     records: u64,
-    /// The outcome once settled.
-    settled: Option<Counts>,
+    /// The outcome once acknowledged.
+    acked: Option<Counts>,
 }
 
 /// Who frames.
@@ -244,7 +244,7 @@ pub(crate) struct Behind {
     pub shared_to: u64,
     /// How far the source is read.
     pub read_to: u64,
-    /// All that was framed for it is settled.
+    /// All that was framed for it is acknowledged.
     pub drained: bool,
     /// The shared reading has reached the end of the source.
     pub finished: bool,
@@ -337,11 +337,11 @@ impl Tracker {
         }
     }
 
-    /// Bytes read but not settled, for each output; nothing for a source that is not known.
-    pub(crate) fn unsettled_by_output(&self, slot: Slot) -> Vec<u64> {
+    /// Bytes read but not acknowledged, for each output; nothing for a source that is not known.
+    pub(crate) fn unacked_by_output(&self, slot: Slot) -> Vec<u64> {
         self.lock().get(&slot).map_or_else(Vec::new, |source| {
-            let unsettled = |view: &View| source.read_to.saturating_sub(view.mark.watermark);
-            source.views.iter().map(unsettled).collect()
+            let unacked = |view: &View| source.read_to.saturating_sub(view.mark.watermark);
+            source.views.iter().map(unacked).collect()
         })
     }
 
@@ -378,9 +378,9 @@ impl Tracker {
             .map_or(0, |source| source.opening.replay_to)
     }
 
-    /// Registers framed spans as unsettled, then moves the framer's heads: for each source, how
+    /// Registers framed spans as unacknowledged, then moves the framer's heads: for each source, how
     /// far it is framed and the lowest byte its framer still holds. Gives for each output whether any
-    /// of these bytes are for it: not if it does not take part, or settled all of them in an earlier run.
+    /// of these bytes are for it: not if it does not take part, or acknowledged all of them in an earlier run.
     pub(crate) fn framed(
         &self,
         reading: Reading<'_>,
@@ -423,8 +423,8 @@ impl Tracker {
         wanted
     }
 
-    /// Settles spans for one output; `counts` are the outcomes of each span's records.
-    pub(crate) fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
+    /// Acknowledges spans for one output; `counts` are the outcomes of each span's records.
+    pub(crate) fn ack(&self, output: usize, spans: &[(Span, Counts)]) {
         let mut sources = self.lock();
         for (span, counts) in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
@@ -432,8 +432,8 @@ impl Tracker {
             };
             let view = &mut source.views[output];
             if let Some(open) = view.spans.get_mut(&span.start) {
-                debug_assert_eq!(open.end, span.end, "a span settles whole");
-                open.settled = Some(*counts);
+                debug_assert_eq!(open.end, span.end, "a span is acknowledged whole");
+                open.acked = Some(*counts);
                 view.advance();
                 self.changed(span.slot);
             }
@@ -446,15 +446,15 @@ impl Tracker {
         let source = sources.get(&slot)?;
         let view = &source.views[output];
         Some(Behind {
-            offset: view.head.settles_to(),
+            offset: view.head.ackable_to(),
             framed_to: view.head.framed_to,
             shared_to: source.head.framed_to,
             read_to: source.read_to,
-            drained: view.spans.values().all(|span| span.settled.is_some()),
+            drained: view.spans.values().all(|span| span.acked.is_some()),
             finished: source.finished,
             level: view.head.is_level_with(source.head),
             holds_more: view.head.framed_to == source.head.framed_to
-                && view.head.settles_to() < source.head.settles_to(),
+                && view.head.ackable_to() < source.head.ackable_to(),
             path: source.opening.path.to_path_buf(),
             continues: source.continues,
         })
@@ -467,7 +467,7 @@ impl Tracker {
         }
     }
 
-    /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
+    /// An output begins to read a source by itself, from [`Behind::offset`]. What it acknowledged beyond
     /// that, between the lines of an unfinished record, comes again: gives how many such records it
     /// had sent. Nothing may be in flight.
     pub(crate) fn begin_catch_up(&self, output: usize, slot: Slot) -> u64 {
@@ -476,14 +476,14 @@ impl Tracker {
             return 0;
         };
         let view = &mut source.views[output];
-        let offset = view.head.settles_to();
+        let offset = view.head.ackable_to();
         let again = view.spans.split_off(&offset);
         view.head.framed_to = offset;
         view.head.held_from = None;
         let mut sent = 0;
         for span in again.values() {
             view.head.records -= span.records;
-            let filtered = span.settled.map_or(0, |counts| counts.filtered);
+            let filtered = span.acked.map_or(0, |counts| counts.filtered);
             sent += span.records - filtered;
         }
         sent
@@ -509,18 +509,18 @@ impl Tracker {
         };
         let view = &mut source.views[output];
         let dropped = head.records.saturating_sub(view.head.records);
-        let offset = view.head.settles_to();
+        let offset = view.head.ackable_to();
         view.spans.split_off(&offset);
         let mut counts = Some(Counts {
             dropped,
             ..Counts::default()
         });
-        let unread = (offset < head.settles_to()).then(|| (offset, head.settles_to()));
+        let unread = (offset < head.ackable_to()).then(|| (offset, head.ackable_to()));
         for (start, end) in unread.into_iter().chain(between) {
             let open = OpenSpan {
                 end,
                 records: 0,
-                settled: Some(counts.take().unwrap_or_default()),
+                acked: Some(counts.take().unwrap_or_default()),
             };
             view.spans.insert(start, open);
         }
@@ -540,7 +540,7 @@ impl Tracker {
         }
     }
 
-    /// Forgets a finished source that every output has settled, and gives its end offset; `None`
+    /// Forgets a finished source that every output has acknowledged, and gives its end offset; `None`
     /// while it must be kept.
     pub(crate) fn take_done(&self, slot: Slot) -> Option<u64> {
         let mut sources = self.lock();
@@ -565,7 +565,7 @@ impl Tracker {
         self.departed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is settled.
+    /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is acknowledged.
     pub(crate) fn gone(&self, id: FileId, generation: u32) {
         let mut tracked = false;
         for source in self.lock().values_mut() {
@@ -632,14 +632,14 @@ impl Tracker {
         marks
     }
 
-    /// Framed bytes with a record or skip that is not settled by the output that is furthest behind: of
+    /// Framed bytes with a record or skip that is not acknowledged by the output that is furthest behind: of
     /// files, and of sources that cannot be read again. Bytes of an unfinished line are not among them.
     pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
         let (mut files, mut others) = (0, 0);
         for source in self.lock().values() {
             let framed_to = source.head.framed_to;
-            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
-            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
+            let unacked = |view: &View| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             match source.opening.id {
                 Some(_) => files += bytes,
                 None => others += bytes,
@@ -654,8 +654,8 @@ impl Tracker {
         let sources = self.lock();
         let bytes = sources.values().map(|source| {
             let framed_to = source.head.framed_to;
-            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
-            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
+            let unacked = |view: &View| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
             match source.opening.id {
                 Some(id) if bytes > 0 && !is_there(id) => bytes,
@@ -734,7 +734,7 @@ impl Head {
     }
 
     /// No watermark goes beyond this.
-    fn settles_to(&self) -> u64 {
+    fn ackable_to(&self) -> u64 {
         let held = self.held_from.unwrap_or(u64::MAX);
         held.min(self.framed_to)
     }

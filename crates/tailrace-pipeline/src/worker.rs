@@ -223,12 +223,12 @@ impl Worker {
             pipeline.metrics.framed(framed);
         }
         if records == 0 {
-            pipeline.settle_at_once(framed);
+            pipeline.ack_at_once(framed);
             return None;
         }
         if !framed.wanted.contains(&true) {
-            settled_before(pipeline, framed, records as u64);
-            pipeline.waiting.settled();
+            acked_before(pipeline, framed, records as u64);
+            pipeline.waiting.note_progress();
             return None;
         }
         let groups = around.marks.all();
@@ -260,7 +260,7 @@ impl Worker {
         let framed = &work.framed;
         if !framed.is_catch_up {
             let records = framed.frames.records.len() as u64;
-            settled_before(pipeline, framed, records - work.made.filtered);
+            acked_before(pipeline, framed, records - work.made.filtered);
         }
         work.finish(pipeline);
         true
@@ -448,16 +448,16 @@ fn computed_column<'a>(name: &'a str, values: &'a ArrayRef) -> Column<'a> {
     }
 }
 
-/// Counts the records of a batch for the outputs that settled them in an earlier run.
-fn settled_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
+/// Counts the records of a batch for the outputs that acknowledged them in an earlier run.
+fn acked_before(pipeline: &Pipeline, framed: &Framed, records: u64) {
     for (output, _) in framed
-        .settled_before
+        .acked_before
         .iter()
         .enumerate()
         .filter(|(_, before)| **before)
     {
         pipeline.metrics.outputs[output]
-            .settled_before
+            .acked_before
             .inc_by(records);
     }
 }

@@ -1,5 +1,5 @@
 //! Every way in which three requests from two files can be framed and resolved, against a model that keeps one flag a
-//! byte: the watermark never passes a byte that is not settled, and the ledger balances after each step.
+//! byte: the watermark never passes a byte that is not acknowledged, and the ledger balances after each step.
 
 use std::path::Path;
 
@@ -64,10 +64,10 @@ struct World {
     metrics: PipelineMetrics,
     slots: [Slot; 2],
     tickets: [Option<Ticket>; 3],
-    /// By file: what was framed, and what of it is settled.
+    /// By file: what was framed, and what of it is acknowledged.
     framed: [u64; 2],
-    settled: [[bool; 20]; 2],
-    /// Records framed, and those of batches that are not settled.
+    acked: [[bool; 20]; 2],
+    /// Records framed, and those of batches that are not acknowledged.
     records: u64,
     open: u64,
 }
@@ -93,7 +93,7 @@ impl World {
             metrics: metrics.pipeline("p", &["o".to_owned()]),
             tickets: [None, None, None],
             framed: [0; 2],
-            settled: [[false; 20]; 2],
+            acked: [[false; 20]; 2],
             records: 0,
             open: 0,
         }
@@ -142,7 +142,7 @@ impl World {
             End::Nack => return drop(ticket),
         }
         for &(file, start, end) in BATCHES[batch] {
-            self.settled[file][start as usize..end as usize].fill(true);
+            self.acked[file][start as usize..end as usize].fill(true);
             self.open -= 2;
         }
     }
@@ -150,10 +150,10 @@ impl World {
     fn check(&self, told: &dyn Fn() -> String) {
         for file in 0..2 {
             let framed = self.framed[file];
-            let settled = &self.settled[file][..framed as usize];
-            let watermark = settled.iter().take_while(|&&settled| settled).count() as u64;
-            let unsettled = self.tracker.unsettled_bytes(self.slots[file]);
-            assert_eq!(framed - unsettled, watermark, "file {file}: {}", told());
+            let acked = &self.acked[file][..framed as usize];
+            let watermark = acked.iter().take_while(|&&acked| acked).count() as u64;
+            let unacked = self.tracker.unacked_bytes(self.slots[file]);
+            assert_eq!(framed - unacked, watermark, "file {file}: {}", told());
         }
         let output = &self.metrics.outputs[0];
         let ended = output.delivered.get()
@@ -176,14 +176,11 @@ impl World {
         let framed = |spans: &&&[(usize, u64, u64)]| {
             spans.iter().all(|&(file, _, end)| self.framed[file] >= end)
         };
-        let settled = |spans: &&&[(usize, u64, u64)]| {
+        let acked = |spans: &&&[(usize, u64, u64)]| {
             let (file, start, _) = spans[0];
-            self.settled[file][start as usize]
+            self.acked[file][start as usize]
         };
-        let open = BATCHES
-            .iter()
-            .filter(framed)
-            .filter(|spans| !settled(spans));
+        let open = BATCHES.iter().filter(framed).filter(|spans| !acked(spans));
         open.count() as u64
     }
 }

@@ -67,7 +67,7 @@ enum End {
 }
 
 #[test]
-fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
+fn a_span_is_acked_only_when_every_request_made_from_it_was_acked() {
     // Two batches of one source, of two and one requests: every order, every fate.
     for order in orders(3) {
         for fates in 0..8_u32 {
@@ -95,7 +95,7 @@ fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
                     (true, true) => 0,
                 };
                 assert_eq!(
-                    tracker.unsettled_bytes(slot),
+                    tracker.unacked_bytes(slot),
                     expected,
                     "{order:?} {fates:b} {step}"
                 );
@@ -105,18 +105,18 @@ fn a_span_settles_only_when_every_request_made_from_it_was_acked() {
 }
 
 #[test]
-fn a_filtered_batch_settles_at_once_and_outputs_are_apart() {
+fn a_filtered_batch_is_acked_at_once_and_outputs_are_apart() {
     let (tracker, slot) = tracker(2);
     let tickets = batch(&tracker, span(slot, 0, 10), &[0, 1]);
     assert_eq!(
-        tracker.unsettled_bytes(slot),
+        tracker.unacked_bytes(slot),
         10,
         "the second output has a request in flight"
     );
     for ticket in tickets.into_iter().flatten() {
         ticket.ack(0);
     }
-    assert_eq!(tracker.unsettled_bytes(slot), 0);
+    assert_eq!(tracker.unacked_bytes(slot), 0);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn rejected_records_are_counted_once_and_exactly() {
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
         ticket.ack(rejected);
     }
-    assert_eq!(tracker.unsettled_bytes(slot), 0);
+    assert_eq!(tracker.unacked_bytes(slot), 0);
     assert_eq!(
         tracker.totals(0),
         Counts {
@@ -181,9 +181,9 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
         second.note(record, fate);
     }
     first.ack(2);
-    assert_eq!(tracker.unsettled_bytes(slot), 20);
+    assert_eq!(tracker.unacked_bytes(slot), 20);
     second.ack(0);
-    assert_eq!(tracker.unsettled_bytes(slot), 0);
+    assert_eq!(tracker.unacked_bytes(slot), 0);
     let expected = Counts {
         delivered: 13,
         filtered: 1,

@@ -204,19 +204,19 @@ fn a_restart_between_the_parts_of_a_record_reads_all_of_them() {
         &[(slot, &(one.clone() + &other))],
     );
     let late = frame(&lane, &scanner, Vec::new(), &[(slot, &two)]);
-    let settle = |framed: &Framed| {
+    let ack = |framed: &Framed| {
         let spans: Vec<_> = framed
             .spans
             .iter()
             .map(|span| (*span, Counts::default()))
             .collect();
-        lane.tracker.settle(0, &spans);
+        lane.tracker.ack(0, &spans);
     };
     let lowest = || lane.tracker.lowest(slot);
     // The later request is accepted, the earlier one waits.
-    settle(&late);
+    ack(&late);
     assert_eq!(lowest(), 0, "else the second part would come alone");
-    settle(&early);
+    ack(&early);
     assert_eq!(lowest(), (one.len() + other.len() + two.len()) as u64);
 }
 

@@ -16,20 +16,20 @@ use crate::watermark::Slot;
 /// How often new files are looked for while nothing can be taken.
 const HOLD_EVERY: Duration = Duration::from_millis(100);
 
-/// Bytes of a source that are read and not settled by every output that takes part in the reading.
-pub(super) fn unsettled_bytes(pipeline: &Pipeline, attached: &[bool], slot: Slot) -> u64 {
-    let unsettled = pipeline.tracker.unsettled_by_output(slot);
-    let attached = unsettled
+/// Bytes of a source that are read and not acknowledged by every output that takes part in the reading.
+pub(super) fn unacked_bytes(pipeline: &Pipeline, attached: &[bool], slot: Slot) -> u64 {
+    let unacked = pipeline.tracker.unacked_by_output(slot);
+    let attached = unacked
         .iter()
         .zip(attached)
         .filter(|(_, attached)| **attached);
     attached.map(|(bytes, _)| *bytes).max().unwrap_or(0)
 }
 
-/// Whether an output that is required has not settled all that was read of a source.
+/// Whether an output that is required has not acknowledged all that was read of a source.
 pub(super) fn keeps_deleted(pipeline: &Pipeline, slot: Slot) -> bool {
-    let unsettled = pipeline.tracker.unsettled_by_output(slot);
-    let mut outputs = unsettled.iter().enumerate();
+    let unacked = pipeline.tracker.unacked_by_output(slot);
+    let mut outputs = unacked.iter().enumerate();
     outputs.any(|(output, bytes)| *bytes > 0 && pipeline.is_required(output))
 }
 
@@ -54,9 +54,9 @@ pub(super) fn end_of(thread: JoinHandle<()>) {
 }
 
 impl Reader {
-    pub(super) fn unsettled_bytes(&self, slot: Slot) -> u64 {
+    pub(super) fn unacked_bytes(&self, slot: Slot) -> u64 {
         let attached = self.pipeline.lanes[self.lane].attached();
-        unsettled_bytes(&self.pipeline, &attached, slot)
+        unacked_bytes(&self.pipeline, &attached, slot)
     }
 
     pub(super) fn hold(&mut self) {
@@ -76,10 +76,8 @@ impl Reader {
         let share = pipeline.credit.capacity() / outputs as u64;
         let of_credit = laggard(&held, &attached, share);
         let mut of_files = self.paused.iter().filter_map(|source| {
-            let unsettled = pipeline
-                .tracker
-                .unsettled_by_output(*self.slots.get(source)?);
-            laggard(&unsettled, &attached, pipeline.replay_bytes_max)
+            let unacked = pipeline.tracker.unacked_by_output(*self.slots.get(source)?);
+            laggard(&unacked, &attached, pipeline.replay_bytes_max)
         });
         if let Some(output) = of_credit.or_else(|| of_files.next()) {
             drop(of_files);
@@ -200,7 +198,7 @@ impl Reader {
             }
             pipeline
                 .waiting
-                .wait_settled(pipeline.waiting.seen(), HOLD_EVERY);
+                .wait_for_progress(pipeline.waiting.seen(), HOLD_EVERY);
             self.hold();
             self.must_rejoin = true;
         }

@@ -71,9 +71,9 @@ impl Source {
     pub(super) fn open_rests(&self) -> Vec<Rest> {
         let lowest = self.lowest();
         let open = self.rests.iter().filter(|rest| lowest < rest.end);
-        let is_settled = |end| self.views.iter().all(|view| view.has_settled(end));
+        let is_acked = |end| self.views.iter().all(|view| view.has_acked(end));
         open.map(|rest| Rest {
-            is_settled: rest.is_settled || is_settled(rest.end),
+            is_settled: rest.is_settled || is_acked(rest.end),
             ..*rest
         })
         .collect()

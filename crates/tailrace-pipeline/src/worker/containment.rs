@@ -199,8 +199,8 @@ impl Bench {
         for sending in self.built.sending.drain(..) {
             self.runtime.block_on(sending).unwrap();
         }
-        let (unsettled, _) = self.pipeline().tracker.undelivered_bytes();
-        assert_eq!(unsettled, 0);
+        let (unacked, _) = self.pipeline().tracker.undelivered_bytes();
+        assert_eq!(unacked, 0);
         let ledger = PipelineLedger::of(self.pipeline());
         for output in &ledger.outputs {
             assert_eq!(ledger.in_flight(output), 0, "{ledger:?}");
@@ -434,7 +434,7 @@ fn workers_make_all_of_it_whoever_has_to_wait() {
 }
 
 #[test]
-fn a_batch_that_is_given_up_half_way_is_not_settled() {
+fn a_batch_that_is_given_up_half_way_is_not_acked() {
     let query = "SELECT n, repeat('x', 100000) AS r FROM logs";
     let mut bench = Bench::new(&format!("transform: \"{query}\""));
     let mut worker = bench.worker();
@@ -447,8 +447,8 @@ fn a_batch_that_is_given_up_half_way_is_not_settled() {
         std::thread::yield_now();
     }
     drop(work);
-    let (unsettled, _) = bench.pipeline().tracker.undelivered_bytes();
-    assert_eq!(unsettled, bench.read_to);
+    let (unacked, _) = bench.pipeline().tracker.undelivered_bytes();
+    assert_eq!(unacked, bench.read_to);
 }
 
 #[test]
@@ -581,7 +581,7 @@ fn else_they_wait_for_room_and_the_others_go_on() {
 }
 
 #[test]
-fn what_is_not_set_aside_is_not_settled() {
+fn what_is_not_set_aside_is_not_acked() {
     let mut bench = Bench::new("dead_letter: {max_bytes: 64KiB}");
     let mut worker = bench.worker();
     fs::create_dir(bench.dir.path().join("dead-letter")).unwrap();
@@ -602,8 +602,8 @@ fn what_is_not_set_aside_is_not_settled() {
     for sending in bench.built.sending.drain(..) {
         bench.runtime.block_on(sending).unwrap();
     }
-    let (unsettled, _) = bench.pipeline().tracker.undelivered_bytes();
-    assert_eq!(unsettled, bench.read_to);
+    let (unacked, _) = bench.pipeline().tracker.undelivered_bytes();
+    assert_eq!(unacked, bench.read_to);
     let in_flight = |output: &crate::metrics::OutputMetrics| output.in_flight.get();
     let in_flight = bench.pipeline().metrics.outputs.iter().map(in_flight);
     assert_eq!(in_flight.sum::<i64>(), 0);

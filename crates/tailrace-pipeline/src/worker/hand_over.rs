@@ -1,4 +1,4 @@
-//! Gives the outputs what was made of a batch: all of it at once, or, where that is much, part by part. A batch settles
+//! Gives the outputs what was made of a batch: all of it at once, or, where that is much, part by part. A batch is acknowledged
 //! when every request made of it is resolved.
 
 use std::mem::{replace, take};
@@ -16,7 +16,7 @@ impl Work {
     /// Gives each output what was made so far; more will follow. It is charged to the credit of the lane.
     pub(super) fn hand_over_part(&mut self, pipeline: &Arc<Pipeline>) {
         self.part(pipeline, false);
-        pipeline.waiting.settled();
+        pipeline.waiting.note_progress();
     }
 
     /// Gives each output what is left, or all of it.
@@ -34,7 +34,7 @@ impl Work {
             open.finish(self.made.filtered);
             pipeline.lanes[self.lane].unfinished.end();
         }
-        pipeline.waiting.settled();
+        pipeline.waiting.note_progress();
     }
 
     fn part(&mut self, pipeline: &Arc<Pipeline>, is_last: bool) {
@@ -86,7 +86,7 @@ impl Work {
     }
 }
 
-/// Gives each output its requests; the batch settles when all are resolved.
+/// Gives each output its requests; the batch is acknowledged when all are resolved.
 fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
     let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
     let outputs = 0..pipeline.outputs.len();
@@ -129,5 +129,5 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
         let submit = |(request, ticket)| handle.submit(request, ticket);
         framed.turns.submit(output, requests, submit);
     }
-    pipeline.waiting.settled();
+    pipeline.waiting.note_progress();
 }
