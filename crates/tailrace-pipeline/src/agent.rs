@@ -396,13 +396,13 @@ impl Agent {
 
 /// How long the end of the agent is waited for.
 struct Patience {
-    /// None: until it is told to stop.
+    /// None: until it is asked to stop.
     deadline: Option<Instant>,
     grace: Duration,
 }
 
 impl Patience {
-    /// Waits for something, at most for the rest of the grace period once the agent was told to stop.
+    /// Waits for something, at most for the rest of the grace period once the agent was asked to stop.
     async fn wait(
         &mut self,
         done: impl Future<Output = ()>,
@@ -429,7 +429,7 @@ impl Patience {
 /// What ends a wait of the running agent.
 enum Next {
     End {
-        /// It was told to, or a bug was met: the inputs have not ended.
+        /// It was asked to, or a bug was met: the inputs have not ended.
         stopped: bool,
     },
     Reload(Reload),
@@ -576,7 +576,7 @@ fn thread<T: Send + 'static>(
     Ok(thread.map_err(|source| Kind::Thread { source })?)
 }
 
-/// A thread that panicked has said so; its tickets are nacks, so nothing is lost.
+/// A thread that panicked has reported it; its tickets are nacks, so nothing is lost.
 fn join<T>(threads: impl Iterator<Item = JoinHandle<T>>) {
     for thread in threads {
         let _ = thread.join();

@@ -14,7 +14,7 @@
 //! framed to the same byte with the same unfinished line.
 //!
 //! Nothing here marks a byte as safe: what is not acknowledged for the output stays above its watermark, and the
-//! next start reads it again. Only what no longer exists is given up, counted and said.
+//! next start reads it again. Only what no longer exists is given up, counted and reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ struct Missed {
     file: Option<Reread>,
     /// How far it was handed to the lane.
     read_to: u64,
-    /// How far it was handed to the lane when that was told that nothing more came for a while.
+    /// How far it was handed to the lane when that got the report that nothing more came for a while.
     quiet_at: Option<u64>,
     /// The lane knows it.
     is_open: bool,
@@ -109,7 +109,7 @@ impl Order {
 }
 
 impl Missed {
-    /// The end is to be told.
+    /// The end must be reported.
     fn ends(&self, behind: &Behind) -> bool {
         behind.finished && !self.is_finished && self.is_at(behind.shared_to)
     }

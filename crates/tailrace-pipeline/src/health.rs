@@ -98,7 +98,7 @@ impl Health {
         state.denied.values().map(Vec::len).sum()
     }
 
-    /// Looks at the pipeline now; `said` is what the last failed attempt of an output was told. True if it stands
+    /// Looks at the pipeline now; `said` is what the server answered to the last failed attempt of an output. True if it stands
     /// still.
     pub(crate) fn look(
         &self,

@@ -326,7 +326,7 @@ impl Lane {
         }
     }
 
-    /// Tells the tracker what was framed, and notes for whom it is.
+    /// Reports to the tracker what was framed, and notes for whom it is.
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
         let reading = match &self.mode {

@@ -206,7 +206,7 @@ pub(crate) struct SelfCheck {
 
 impl SelfCheck {
     /// Logs an error for each pipeline in which nothing has moved since the last look, nothing is
-    /// in flight, and a record has no outcome or two. Each such state is told once.
+    /// in flight, and a record has no outcome or two. Each such state is reported once.
     pub(crate) fn look(&mut self, mut now: Vec<PipelineLedger>) {
         // It passes while nothing moves.
         now.iter_mut().for_each(|ledger| ledger.oldest_unread_s = 0);

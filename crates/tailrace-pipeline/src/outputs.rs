@@ -29,7 +29,7 @@ pub(crate) struct OutputHandle {
     sender: Mutex<Option<Senders>>,
     driver: Arc<Driver>,
     requests: AtomicU64,
-    /// Told once: what is not resolved is dropped.
+    /// Notified once: what is not resolved is dropped.
     abandoned: Arc<Notify>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Driver {
     compression: Arc<SharedCompression>,
     /// The server refuses everything.
     held: AtomicBool,
-    /// What the last attempt was told, if it failed.
+    /// The answer to the last attempt, if it failed.
     said: Mutex<Option<String>>,
     /// The last answer was none that a request can be resolved with.
     failing: watch::Sender<bool>,
@@ -165,7 +165,7 @@ impl OutputHandle {
         *self.driver.failing.borrow()
     }
 
-    /// What the last attempt was told, if it failed.
+    /// The answer to the last attempt, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
         self.driver.lock_said().clone()
     }
@@ -175,7 +175,7 @@ impl OutputHandle {
         self.abandoned.notify_one();
     }
 
-    /// Takes back what the driver told of itself, after its end.
+    /// Takes back what the driver reported in metrics, after its end.
     pub(crate) fn forget(&self) {
         if self.driver.held.swap(false, Ordering::Relaxed) {
             self.driver.metrics.holding.dec();
@@ -302,7 +302,7 @@ impl Observer for Driver {
                 output = self.name,
                 answer = oddity,
                 "the server accepts requests with an answer that is no OTLP response in protobuf; it may not say \
-                 which records it rejects. This is said once, and counted in \
+                 which records it rejects. This is reported once, and counted in \
                  tailrace_output_odd_responses_total"
             );
         }

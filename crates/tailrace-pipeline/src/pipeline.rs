@@ -328,7 +328,7 @@ impl Pipeline {
         self.metrics.queue_capacity.set(capacity);
     }
 
-    /// Tells a worker that a lane has a batch.
+    /// Queues a job for a batch of a lane.
     pub(crate) fn push_job(&self, lane: usize) {
         self.jobs.push(Job {
             pipeline: self.id,

@@ -59,7 +59,7 @@ pub enum Fact {
 /// What the constants of all queries may make together while they are planned, in bytes: the plans keep them.
 const CONSTANT_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Prepares all pipelines, or tells everything that is wrong with their queries.
+/// Prepares all pipelines, or reports everything that is wrong with their queries.
 ///
 /// # Errors
 ///

@@ -54,7 +54,7 @@ pub(crate) struct Reader {
 /// The gauges that walk all files, and when they are set again.
 struct Gauges {
     next: Instant,
-    /// What is wrong with the metadata of pods, as was said last.
+    /// The last reported error with the metadata of pods.
     metadata_error: Option<String>,
     /// How many attempts to get it have failed so far.
     metadata_errors: u64,
@@ -238,7 +238,7 @@ impl Reader {
         else {
             unreachable!("only called for Opened");
         };
-        // Told again before its first chunk: the later one stands for the earlier one.
+        // Reported again before its first chunk: the later one stands for the earlier one.
         let inherited = self.slots.remove(source).and_then(|slot| {
             self.replaced.insert(*source, slot);
             let rests = self.pipeline.tracker.rests(slot);
@@ -322,7 +322,7 @@ impl Reader {
         })
     }
 
-    /// What a worker must know of an event; the rest is counted or said here.
+    /// What a worker must know of an event; the rest is counted or reported here.
     fn lane_event(&mut self, event: FileEvent) -> Option<SourceEvent> {
         let tracker = &self.pipeline.tracker;
         match event {
@@ -389,7 +389,7 @@ impl Reader {
                 reason,
                 ..
             } => {
-                self.tell_loss(&path, bytes, reason.as_str());
+                self.report_loss(&path, bytes, reason.as_str());
                 None
             }
             FileEvent::Truncated {
@@ -397,12 +397,12 @@ impl Reader {
                 unseen,
                 bytes_max,
             } => {
-                self.tell_truncation(&path, unseen, bytes_max);
+                self.report_truncation(&path, unseen, bytes_max);
                 None
             }
             FileEvent::Forgotten { .. } => None,
             FileEvent::Problem { path, message } => {
-                self.tell_problem(path, &message);
+                self.report_problem(path, &message);
                 None
             }
         }
@@ -415,7 +415,7 @@ impl Reader {
         None
     }
 
-    fn tell_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
+    fn report_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
         self.pipeline.metrics.lost(reason, bytes);
         let pipeline = &self.pipeline.plan.name;
         let path = path.display();
@@ -427,7 +427,7 @@ impl Reader {
         }
     }
 
-    fn tell_truncation(&self, path: &Path, unseen: Option<Duration>, bytes_max: Option<u64>) {
+    fn report_truncation(&self, path: &Path, unseen: Option<Duration>, bytes_max: Option<u64>) {
         self.pipeline.metrics.truncation(bytes_max);
         info!(
             pipeline = self.pipeline.plan.name,
@@ -438,7 +438,7 @@ impl Reader {
         );
     }
 
-    fn tell_problem(&self, path: PathBuf, message: &str) {
+    fn report_problem(&self, path: PathBuf, message: &str) {
         warn!(pipeline = self.pipeline.plan.name, path = %path.display(), "{message}");
     }
 
@@ -539,12 +539,12 @@ impl Gauges {
         let seconds = gauges.oldest_unread.unwrap_or_default().as_secs();
         metrics.oldest_unread.set(gauge(seconds));
         if let Some(awaiting) = awaiting {
-            self.tell_metadata(pipeline, awaiting);
+            self.report_metadata(pipeline, awaiting);
         }
     }
 
-    /// How the metadata of pods comes in; what goes wrong is said once.
-    fn tell_metadata(&mut self, pipeline: &Pipeline, awaiting: &Awaiting) {
+    /// How the metadata of pods comes in; each error is reported once.
+    fn report_metadata(&mut self, pipeline: &Pipeline, awaiting: &Awaiting) {
         let status = awaiting.node().status();
         let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let metrics = &pipeline.metrics;

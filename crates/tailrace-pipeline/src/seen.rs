@@ -16,7 +16,7 @@ pub(crate) struct ColumnsSeen {
     labels: Vec<Option<String>>,
     seen: Vec<AtomicBool>,
     records: AtomicU64,
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 /// Records after which a column without a value is worth a warning.
@@ -37,22 +37,22 @@ impl ColumnsSeen {
             .collect();
         Self {
             pipeline: plan.name.clone(),
-            told: AtomicBool::new(labels.iter().all(Option::is_none)),
+            reported: AtomicBool::new(labels.iter().all(Option::is_none)),
             seen: labels.iter().map(|_| AtomicBool::new(false)).collect(),
             labels,
             records: AtomicU64::new(0),
         }
     }
 
-    /// Whether all is said: nothing needs to be noted any more.
-    pub(crate) fn told(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
+    /// Whether everything is reported: nothing needs to be noted any more.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
     }
 
     /// Notes which columns of a batch have a value; warns when it is time. The batch holds all records that were read:
     /// of dropped ones it is not known which keys they had.
     pub(crate) fn note(&self, batch: &RecordBatch) {
-        if self.told() {
+        if self.is_reported() {
             return;
         }
         for (seen, column) in self.seen.iter().zip(batch.columns()) {
@@ -62,7 +62,7 @@ impl ColumnsSeen {
         }
         let rows = batch.num_rows() as u64;
         let records = self.records.fetch_add(rows, Ordering::Relaxed) + rows;
-        if records < RECORDS_MIN || self.told.swap(true, Ordering::Relaxed) {
+        if records < RECORDS_MIN || self.reported.swap(true, Ordering::Relaxed) {
             return;
         }
         for column in self.missing() {

@@ -76,7 +76,7 @@ impl Counts {
     }
 }
 
-/// What the follower tells of a source when it opens it.
+/// What the follower reports about a source when it opens it.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     /// Identity of the file; `None` for inputs that are not files.

@@ -193,8 +193,8 @@ impl Worker {
         memory: &mut Frames,
         around: &Around<'_>,
     ) -> Option<Work> {
-        // Until it is known which keys the records have, every record tells of all of them.
-        let look_at_all = !pipeline.columns_seen.told();
+        // Until it is known which keys the records have, every record reports all of them.
+        let look_at_all = !pipeline.columns_seen.is_reported();
         let searcher = self.transform.searcher(&pipeline.plan, look_at_all);
         let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(searcher, memory)?;
         if is_cut {

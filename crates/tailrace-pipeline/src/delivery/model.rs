@@ -147,13 +147,13 @@ impl World {
         }
     }
 
-    fn check(&self, told: &dyn Fn() -> String) {
+    fn check(&self, context: &dyn Fn() -> String) {
         for file in 0..2 {
             let framed = self.framed[file];
             let acked = &self.acked[file][..framed as usize];
             let watermark = acked.iter().take_while(|&&acked| acked).count() as u64;
             let unacked = self.tracker.unacked_bytes(self.slots[file]);
-            assert_eq!(framed - unacked, watermark, "file {file}: {}", told());
+            assert_eq!(framed - unacked, watermark, "file {file}: {}", context());
         }
         let output = &self.metrics.outputs[0];
         let ended = output.delivered.get()
@@ -168,7 +168,7 @@ impl World {
             self.records,
             self.metrics.filtered.get() + ended + in_flight,
             "{}",
-            told()
+            context()
         );
     }
 

@@ -59,7 +59,7 @@ fn wait_until(is_so: impl Fn() -> bool, otherwise: &str) {
     }
 }
 
-/// Without a worker one full batch waits and one more is read. No other input waits for that, and who is told to stop does
+/// Without a worker one full batch waits and one more is read. No other input waits for that, and a pipeline that is stopped does
 /// not wait either.
 #[test]
 fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {

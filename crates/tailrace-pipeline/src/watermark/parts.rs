@@ -21,7 +21,7 @@ impl Tracker {
             .map_or_else(Vec::new, |source| source.open_rests())
     }
 
-    /// Notes where records end, by stream, that began in the source before. To be told before what they consist of is framed.
+    /// Notes where records end, by stream, that began in the source before. Call it before what they consist of is framed.
     pub(crate) fn note_rests(&self, slot: Slot, ends: [Option<u64>; 3]) {
         let mut sources = self.lock();
         let Some(source) = sources.get_mut(&slot) else {

@@ -265,26 +265,30 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
         }),
         ..opening(offset)
     };
-    let told = |tracker: &Tracker| {
+    let reported = |tracker: &Tracker| {
         let marks = tracker.take_marks();
-        let mut told: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
-        told.sort_unstable();
-        told
+        let mut reported: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
+        reported.sort_unstable();
+        reported
     };
     let early = tracker.open(file(1, 0));
     tracker.open(file(2, 5));
-    assert_eq!(told(&tracker), [(1, 0), (2, 5)]);
-    assert_eq!(told(&tracker), []);
+    assert_eq!(reported(&tracker), [(1, 0), (2, 5)]);
+    assert_eq!(reported(&tracker), []);
     // The file came back before what was read of it is acknowledged.
     tracker.read(early, 10);
     tracker.framed_for_all(&[], &[(early, 10, None)]);
     tracker.finish(early);
-    assert_eq!(told(&tracker), [(1, 0)]);
+    assert_eq!(reported(&tracker), [(1, 0)]);
     let late = tracker.open(file(1, 10));
-    assert_eq!(told(&tracker), [(1, 0), (1, 10)], "the lower one must hold");
+    assert_eq!(
+        reported(&tracker),
+        [(1, 0), (1, 10)],
+        "the lower one must hold"
+    );
     tracker.forget(early);
     tracker.read(late, 20);
-    assert_eq!(told(&tracker), [(1, 10)]);
+    assert_eq!(reported(&tracker), [(1, 10)]);
 }
 
 fn span(slot: Slot, start: u64, end: u64, records: u64) -> Span {
