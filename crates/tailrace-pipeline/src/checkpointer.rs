@@ -27,7 +27,7 @@ use crate::watermark::{Counts, Mark};
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
 /// How often it is said that it still cannot be written.
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// What an earlier run left, and the key that fingerprints are made with.
 pub(crate) struct Restored {
@@ -69,7 +69,7 @@ struct Writer {
     path: PathBuf,
     stored_at: Instant,
     /// When it was last said that it cannot be written.
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     /// A pipeline that the state does not know starts for the first time: nothing of it was lost.
     is_complete: bool,
     pipelines: Pipelines,
@@ -133,7 +133,7 @@ impl Idle {
             path,
             is_complete,
             stored_at: Instant::now(),
-            told_at: None,
+            reported_at: None,
             pipelines,
             metrics,
             status: status.clone(),
@@ -271,7 +271,7 @@ impl Writer {
         self.collect();
         match self.store.save() {
             Ok(_) => {
-                if self.told_at.take().is_some() {
+                if self.reported_at.take().is_some() {
                     info!("the checkpoint can be written again");
                     self.status.set(None);
                 }
@@ -286,9 +286,9 @@ impl Writer {
                     Some(cause) => format!("{failure}: {cause}"),
                     None => failure.to_string(),
                 };
-                let is_due = |told_at: Instant| told_at.elapsed() >= TELL_EVERY;
-                if self.told_at.is_none_or(is_due) {
-                    self.told_at = Some(Instant::now());
+                let is_due = |reported_at: Instant| reported_at.elapsed() >= REPORT_EVERY;
+                if self.reported_at.is_none_or(is_due) {
+                    self.reported_at = Some(Instant::now());
                     error!(
                         error = text,
                         seconds = self.stored_at.elapsed().as_secs(),

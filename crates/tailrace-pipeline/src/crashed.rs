@@ -53,7 +53,7 @@ const RETRY_EVERY: Duration = match cfg!(test) {
     false => Duration::from_secs(1),
 };
 /// How often it is logged that it cannot be written.
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How often panics are logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -149,7 +149,7 @@ impl CrashedBatch {
             .map(|record| self.entry(record))
             .collect();
         let (mut done, mut in_file) = (0, 0);
-        let mut told_at: Option<Instant> = None;
+        let mut reported_at: Option<Instant> = None;
         while done < entries.len() {
             let left = &entries[done..];
             let added = tokio::task::block_in_place(|| self.driver.dead_letters.add_all(left));
@@ -158,8 +158,8 @@ impl CrashedBatch {
             in_file += added.added;
             done += added.added + added.dropped;
             if let Some(error) = added.error {
-                if told_at.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                    told_at = Some(Instant::now());
+                if reported_at.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
+                    reported_at = Some(Instant::now());
                     error!(
                         pipeline = self.driver.pipeline,
                         output = self.driver.name,

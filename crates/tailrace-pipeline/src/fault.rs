@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 use tracing::error;
 
-/// Tells the agent of panics.
+/// Reports panics to the agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Faults(Arc<watch::Sender<bool>>);
 

@@ -46,7 +46,7 @@ pub struct Reload {
     pub plans: Vec<PipelinePlan>,
     /// The grace period of the shutdown.
     pub grace: Duration,
-    /// Told what came of it.
+    /// Receives the result.
     pub answer: oneshot::Sender<Result<Reloaded, Vec<Diagnostic>>>,
 }
 

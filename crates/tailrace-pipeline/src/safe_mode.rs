@@ -50,7 +50,7 @@ pub(crate) struct SafeMode {
     stage: Mutex<Stage>,
     /// When the process has shown that it lasts, if there is progress.
     lasts_at: Instant,
-    /// Told when safe mode is left.
+    /// Notified when safe mode is left.
     left: Notify,
 }
 
