@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::error;
 
 use crate::contain::Panic;
-use crate::delivery::{Fate, Ticket};
+use crate::delivery::{RecordOutcome, Ticket};
 use crate::in_progress::DEATHS_MAX;
 use crate::lane::Framed;
 use crate::outputs::Driver;
@@ -153,8 +153,12 @@ impl CrashedBatch {
         while done < entries.len() {
             let left = &entries[done..];
             let added = tokio::task::block_in_place(|| self.driver.dead_letters.add_all(left));
-            self.note(done, added.added, Fate::DeadLettered);
-            self.note(done + added.added, added.dropped, Fate::DeadLetterFull);
+            self.note(done, added.added, RecordOutcome::DeadLettered);
+            self.note(
+                done + added.added,
+                added.dropped,
+                RecordOutcome::DeadLetterFull,
+            );
             in_file += added.added;
             done += added.added + added.dropped;
             if let Some(error) = added.error {
@@ -179,10 +183,10 @@ impl CrashedBatch {
         }
     }
 
-    fn note(&self, first: usize, count: usize, fate: Fate) {
+    fn note(&self, first: usize, count: usize, outcome: RecordOutcome) {
         for crashed in &self.records[first..first + count] {
             if let Some(ticket) = &self.ticket {
-                ticket.note(crashed.record, fate);
+                ticket.note(crashed.record, outcome);
             }
         }
     }

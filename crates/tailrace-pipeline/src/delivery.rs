@@ -44,13 +44,13 @@ struct OutputInFlight {
     nacked: AtomicBool,
     rejected: AtomicU64,
     /// The records that were neither delivered nor rejected in a partial success; a record has the
-    /// worst fate of its rows.
-    fates: Mutex<BTreeMap<u32, Fate>>,
+    /// worst outcome of its rows.
+    outcomes: Mutex<BTreeMap<u32, RecordOutcome>>,
 }
 
 /// What became of a record that is not delivered; the worse, the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fate {
+pub(crate) enum RecordOutcome {
     /// It is in the dead-letter file.
     DeadLettered,
     /// The server refused everything, and `on_refused` is `drop`.
@@ -123,7 +123,7 @@ impl BatchInFlight {
             share: Mutex::default(),
             nacked: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
-            fates: Mutex::default(),
+            outcomes: Mutex::default(),
         };
         let outputs = requests.iter().map(output).collect();
         let batch = Arc::new(Self {
@@ -186,16 +186,16 @@ impl BatchInFlight {
 
     fn ack(&self, output: usize) {
         let mut rejected = self.outputs[output].rejected.load(Ordering::Relaxed);
-        let fates = self.outputs[output].fates();
-        let of = |fate| fates.values().filter(|known| **known == fate).count() as u64;
-        let refused = of(Fate::Refused);
-        let full = of(Fate::DeadLetterFull);
-        let (mut dead_lettered, mut dropped) = (of(Fate::DeadLettered), refused + full);
-        drop(fates);
+        let outcomes = self.outputs[output].outcomes();
+        let of = |outcome| outcomes.values().filter(|known| **known == outcome).count() as u64;
+        let refused = of(RecordOutcome::Refused);
+        let full = of(RecordOutcome::DeadLetterFull);
+        let (mut dead_lettered, mut dropped) = (of(RecordOutcome::DeadLettered), refused + full);
+        drop(outcomes);
         let mut filtered = self.filtered.load(Ordering::Relaxed);
         // Only sums reach the checkpoint, and a partial success does not say which records it
         // rejected: outcomes are charged to the spans in order, so that the sums are exact.
-        let outcome = |span: &Span| {
+        let charged = |span: &Span| {
             let filtered_here = filtered.min(span.records);
             filtered -= filtered_here;
             let mut delivered = span.records - filtered_here;
@@ -213,7 +213,7 @@ impl BatchInFlight {
             };
             (*span, counts)
         };
-        let acked: Vec<(Span, Counts)> = self.spans.iter().map(outcome).collect();
+        let acked: Vec<(Span, Counts)> = self.spans.iter().map(charged).collect();
         if let Some(metrics) = self.metrics.get(output) {
             for (_, counts) in &acked {
                 metrics.delivered.inc_by(counts.delivered);
@@ -294,10 +294,10 @@ impl Ticket {
     }
 
     /// A record of the batch is not delivered.
-    pub(crate) fn note(&self, record: u32, fate: Fate) {
-        let mut fates = self.batch.outputs[self.output].fates();
-        let worst = fates.entry(record).or_insert(fate);
-        *worst = fate.max(*worst);
+    pub(crate) fn note(&self, record: u32, outcome: RecordOutcome) {
+        let mut outcomes = self.batch.outputs[self.output].outcomes();
+        let worst = outcomes.entry(record).or_insert(outcome);
+        *worst = outcome.max(*worst);
     }
 
     /// Where a record was read: the file, and its bytes there.
@@ -341,8 +341,8 @@ impl OutputInFlight {
         self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fates(&self) -> MutexGuard<'_, BTreeMap<u32, Fate>> {
-        self.fates.lock().unwrap_or_else(PoisonError::into_inner)
+    fn outcomes(&self) -> MutexGuard<'_, BTreeMap<u32, RecordOutcome>> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

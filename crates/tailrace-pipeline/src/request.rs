@@ -10,7 +10,7 @@ use tailrace_otlp::Compression;
 use tailrace_outputs::delivery::{DeadLetter, Delivered, Payload, Request};
 use tracing::{error, warn};
 
-use crate::delivery::{Fate, Ticket};
+use crate::delivery::{RecordOutcome, Ticket};
 use crate::encoding::{self, EncodedRequest};
 use crate::outputs::Driver;
 use crate::set_aside::Place;
@@ -78,10 +78,10 @@ impl Part {
             .map(ask)
     }
 
-    fn note(&self, fate: Fate) {
+    fn note(&self, outcome: RecordOutcome) {
         self.ticket(|ticket| {
             for row in self.rows.clone() {
-                ticket.note(self.record(row), fate);
+                ticket.note(self.record(row), outcome);
             }
         });
     }
@@ -191,10 +191,10 @@ impl Request for Part {
         let letter = self.letter(reason);
         let (path, bytes) = (letter.path.clone(), letter.bytes.unwrap_or_default());
         let added = tokio::task::block_in_place(|| driver.dead_letters.add(letter));
-        let (fate, what) = match added.map_err(|error| error.to_string())? {
-            Place::File => (Fate::DeadLettered, "it is in the dead-letter file"),
+        let (outcome, what) = match added.map_err(|error| error.to_string())? {
+            Place::File => (RecordOutcome::DeadLettered, "it is in the dead-letter file"),
             Place::Nowhere => (
-                Fate::DeadLetterFull,
+                RecordOutcome::DeadLetterFull,
                 "the dead-letter file is full, so it is dropped",
             ),
         };
@@ -207,7 +207,7 @@ impl Request for Part {
             end = bytes.1,
             "the server refuses a record and accepts others: {what}"
         );
-        self.note(fate);
+        self.note(outcome);
         self.resolve();
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Request for Part {
             from = self.ticket(Ticket::origin).unwrap_or_default(),
             "the server refuses this output; records are dropped, as on_refused says"
         );
-        self.note(Fate::Refused);
+        self.note(RecordOutcome::Refused);
         self.resolve();
     }
 }

@@ -9,21 +9,21 @@ use super::*;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::watermark::Opening;
 
-/// What becomes of a request. Each has two records or four, one of which may have a fate of its own.
+/// What becomes of a request. Each has two records or four, one of which may have a outcome of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     Delivered,
     PartlyRejected,
-    Sets(Fate),
+    Sets(RecordOutcome),
     Nack,
 }
 
 const ENDS: [End; 6] = [
     End::Delivered,
     End::PartlyRejected,
-    End::Sets(Fate::DeadLettered),
-    End::Sets(Fate::Refused),
-    End::Sets(Fate::DeadLetterFull),
+    End::Sets(RecordOutcome::DeadLettered),
+    End::Sets(RecordOutcome::Refused),
+    End::Sets(RecordOutcome::DeadLetterFull),
     End::Nack,
 ];
 
@@ -135,8 +135,8 @@ impl World {
         match end {
             End::Delivered => ticket.ack(0),
             End::PartlyRejected => ticket.ack(1),
-            End::Sets(fate) => {
-                ticket.note(1, fate);
+            End::Sets(outcome) => {
+                ticket.note(1, outcome);
                 ticket.ack(0);
             }
             End::Nack => return drop(ticket),

@@ -68,15 +68,15 @@ enum End {
 
 #[test]
 fn a_span_is_acked_only_when_every_request_made_from_it_was_acked() {
-    // Two batches of one source, of two and one requests: every order, every fate.
+    // Two batches of one source, of two and one requests: every order, every outcome.
     for order in orders(3) {
-        for fates in 0..8_u32 {
+        for outcomes in 0..8_u32 {
             let (tracker, slot) = tracker(1);
             let mut tickets = batch(&tracker, span(slot, 0, 10), &[2]).remove(0);
             tickets.extend(batch(&tracker, span(slot, 10, 20), &[1]).remove(0));
             let mut tickets: Vec<Option<Ticket>> = tickets.into_iter().map(Some).collect();
-            let fate = |n: usize| {
-                if fates >> n & 1 == 0 {
+            let outcome = |n: usize| {
+                if outcomes >> n & 1 == 0 {
                     End::Ack
                 } else {
                     End::Drop
@@ -84,11 +84,11 @@ fn a_span_is_acked_only_when_every_request_made_from_it_was_acked() {
             };
             for (step, &n) in order.iter().enumerate() {
                 let ticket = tickets[n].take().expect("each ticket once");
-                match fate(n) {
+                match outcome(n) {
                     End::Ack => ticket.ack(0),
                     End::Drop => drop(ticket),
                 }
-                let acked = |n: usize| order[..=step].contains(&n) && fate(n) == End::Ack;
+                let acked = |n: usize| order[..=step].contains(&n) && outcome(n) == End::Ack;
                 let expected = match (acked(0) && acked(1), acked(2)) {
                     (false, _) => 20,
                     (true, false) => 10,
@@ -97,7 +97,7 @@ fn a_span_is_acked_only_when_every_request_made_from_it_was_acked() {
                 assert_eq!(
                     tracker.unacked_bytes(slot),
                     expected,
-                    "{order:?} {fates:b} {step}"
+                    "{order:?} {outcomes:b} {step}"
                 );
             }
         }
@@ -165,20 +165,20 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     );
     let mut tickets = tickets.into_iter().flatten();
     let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
-    for (record, fate) in [
-        (3, Fate::DeadLettered),
-        (3, Fate::DeadLettered),
-        (4, Fate::DeadLettered),
-        (5, Fate::DeadLetterFull),
+    for (record, outcome) in [
+        (3, RecordOutcome::DeadLettered),
+        (3, RecordOutcome::DeadLettered),
+        (4, RecordOutcome::DeadLettered),
+        (5, RecordOutcome::DeadLetterFull),
     ] {
-        first.note(record, fate);
+        first.note(record, outcome);
     }
-    for (record, fate) in [
-        (4, Fate::Refused),
-        (5, Fate::DeadLettered),
-        (6, Fate::Refused),
+    for (record, outcome) in [
+        (4, RecordOutcome::Refused),
+        (5, RecordOutcome::DeadLettered),
+        (6, RecordOutcome::Refused),
     ] {
-        second.note(record, fate);
+        second.note(record, outcome);
     }
     first.ack(2);
     assert_eq!(tracker.unacked_bytes(slot), 20);
