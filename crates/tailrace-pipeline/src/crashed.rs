@@ -1,4 +1,4 @@
-//! Records that made a worker panic, or the process die: sets them aside in the dead-letter file, as they were read,
+//! Records that made a worker panic, or the process die: stores them in the dead-letter file, as they were read,
 //! and acks them for one output when they are on disk. When the file is full they wait, or are dropped, as the config
 //! says; whatever else the output sends goes on meanwhile. Never decides which record is at fault.
 
@@ -11,11 +11,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::error;
 
 use crate::contain::Panic;
+use crate::dead_letters::rfc3339;
 use crate::delivery::{RecordOutcome, Ticket};
 use crate::in_progress::DEATHS_MAX;
 use crate::lane::Framed;
 use crate::outputs::Driver;
-use crate::set_aside::rfc3339;
 
 /// A record that must not be processed again.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) enum Cause {
 pub(crate) struct CrashedBatch {
     driver: Arc<Driver>,
     records: Arc<Vec<Crashed>>,
-    /// Taken when all are set aside or dropped.
+    /// Taken when all are stored or dropped.
     ticket: Option<Ticket>,
 }
 
@@ -142,7 +142,7 @@ impl CrashedBatch {
         }
     }
 
-    async fn set_aside(mut self) {
+    async fn dead_letter(mut self) {
         let entries: Vec<DeadLetter> = self
             .records
             .iter()
@@ -230,7 +230,7 @@ impl CrashedBatch {
     }
 }
 
-/// A nack: it was dropped before its records were set aside.
+/// A nack: it was dropped before its records were stored.
 impl Drop for CrashedBatch {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
@@ -243,6 +243,6 @@ impl Drop for CrashedBatch {
 /// Sets aside what comes, until nothing will.
 pub(crate) async fn run(mut batches: UnboundedReceiver<CrashedBatch>) {
     while let Some(batch) = batches.recv().await {
-        batch.set_aside().await;
+        batch.dead_letter().await;
     }
 }

@@ -59,7 +59,7 @@ pub(crate) enum RecordOutcome {
     DeadLetterFull,
 }
 
-/// Where the records of a batch were read, for records that are set aside, and when.
+/// Where the records of a batch were read, for dead-letter entries, and when.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     read_at: Option<Instant>,

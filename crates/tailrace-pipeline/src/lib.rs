@@ -35,11 +35,11 @@ mod uid;
 mod unfinished;
 mod worker;
 
+mod dead_letters;
 mod output_config;
 mod outputs;
 mod replay;
 mod request;
-mod set_aside;
 
 mod checkpointer;
 mod delivery;

@@ -13,12 +13,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::crashed::{self, Crashed, CrashedBatch, LogLimit};
+use crate::dead_letters::DeadLetterQueue;
 use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, SharedCompression};
 use crate::metrics::OutputMetrics;
 use crate::pipeline::BuildContext;
 use crate::request::Part;
-use crate::set_aside::SetAside;
 use crate::wake::Readers;
 
 /// A request to submit.
@@ -46,7 +46,7 @@ pub(crate) struct Driver {
     pub(crate) name: String,
     pub(crate) metrics: OutputMetrics,
     pub(crate) waiting: Arc<Readers>,
-    pub(crate) dead_letters: Arc<SetAside>,
+    pub(crate) dead_letters: Arc<DeadLetterQueue>,
     /// When records that could not be processed were logged.
     pub(crate) crash_log: LogLimit,
     /// How its requests are encoded, and so cut.
@@ -69,7 +69,7 @@ impl OutputHandle {
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
-        dead_letters: &Arc<SetAside>,
+        dead_letters: &Arc<DeadLetterQueue>,
         around: &BuildContext<'_>,
     ) -> (Self, JoinHandle<()>) {
         let Opened { transport, drive } = open;
@@ -129,7 +129,7 @@ impl OutputHandle {
     }
 
     /// Hands records over that could not be processed. After [`Self::close`] they are dropped, which is a nack.
-    pub(crate) fn set_aside(&self, records: &Arc<Vec<Crashed>>, ticket: Ticket) {
+    pub(crate) fn dead_letter(&self, records: &Arc<Vec<Crashed>>, ticket: Ticket) {
         if let Some(senders) = self.senders() {
             let batch = CrashedBatch::new(&self.driver, records, ticket);
             drop(senders.crashed.send(batch));

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::catch_up::CatchUp;
 use crate::certificates::Certificates;
 use crate::credit::{Credit, Shares};
+use crate::dead_letters::DeadLetterQueue;
 use crate::delivery::BatchInFlight;
 use crate::error::{Error, Kind};
 use crate::facts::FactsConfig;
@@ -35,7 +36,6 @@ use crate::reader::Reader;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::seen::ColumnsSeen;
-use crate::set_aside::SetAside;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
 
@@ -213,7 +213,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     }
     // scan, transform, encode: the workers, from the plan
     // send, ack
-    let dead_letters = Arc::new(SetAside::new(
+    let dead_letters = Arc::new(DeadLetterQueue::new(
         around.data_dir,
         &plan.name,
         &plan.config.dead_letter,

@@ -18,9 +18,9 @@ use tailrace_outputs::delivery::{
 use tokio::runtime::Runtime;
 use tracing::warn;
 
+use crate::dead_letters::dead_letter_path;
 use crate::error::{Error, Kind};
 use crate::output_config;
-use crate::set_aside::dead_letter_path;
 
 /// What became of the records of one dead-letter file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Replayed {
     pub crashed: u64,
 }
 
-/// Sends the dead letters of every pipeline again, or of one.
+/// Sends the dead entries of every pipeline again, or of one.
 ///
 /// # Errors
 ///
@@ -90,21 +90,21 @@ fn replay_file(
         let mut kept = Vec::new();
         loop {
             // A running agent may be about to add one more.
-            let letters = read_dead_letters(&aside).map_err(failed)?;
-            if letters.len() == done {
+            let entries = read_dead_letters(&aside).map_err(failed)?;
+            if entries.len() == done {
                 break;
             }
-            for letter in &letters[done..] {
-                match letter {
-                    Ok(letter) if letter.crashed.is_some() => {
+            for entry in &entries[done..] {
+                match entry {
+                    Ok(entry) if entry.crashed.is_some() => {
                         replayed.crashed += 1;
-                        kept.push(letter.clone());
+                        kept.push(entry.clone());
                     }
-                    Ok(letter) => match runtime.block_on(send(&outputs, letter)) {
+                    Ok(entry) => match runtime.block_on(send(&outputs, entry)) {
                         Ok(()) => replayed.accepted += 1,
                         Err(reason) => {
                             (replayed.refused, replayed.reason) = (replayed.refused + 1, reason);
-                            kept.push(letter.clone());
+                            kept.push(entry.clone());
                         }
                     },
                     Err(line) => warn!(
@@ -113,11 +113,11 @@ fn replay_file(
                     ),
                 }
             }
-            done = letters.len();
+            done = entries.len();
         }
         let back = DeadLetters::new(path, u64::MAX);
-        for letter in &kept {
-            let added = back.add(letter);
+        for entry in &kept {
+            let added = back.add(entry);
             added.map_err(|error| failed(io::Error::other(error)))?;
         }
         write_dead_letters(&aside, &[]).map_err(failed)?;
@@ -132,22 +132,22 @@ fn replay_file(
 type Target = (Arc<dyn Transport>, &'static str);
 
 /// Sends one record once, uncompressed, which every server takes.
-async fn send(outputs: &HashMap<String, Target>, letter: &DeadLetter) -> Result<(), String> {
-    let name = &letter.output;
+async fn send(outputs: &HashMap<String, Target>, entry: &DeadLetter) -> Result<(), String> {
+    let name = &entry.output;
     let Some((transport, encoding)) = outputs.get(name) else {
         return Err(format!("the pipeline has no output `{name}`"));
     };
-    if letter.encoding != *encoding {
-        let kept = &letter.encoding;
+    if entry.encoding != *encoding {
+        let kept = &entry.encoding;
         return Err(format!(
             "it was kept as `{kept}`, and output `{name}` sends `{encoding}` now"
         ));
     }
     let payload = Payload {
-        bytes: Bytes::from(letter.payload.clone()),
+        bytes: Bytes::from(entry.payload.clone()),
         compression: Compression::None,
         records: 1,
-        uncompressed_bytes: letter.payload.len() as u64,
+        uncompressed_bytes: entry.payload.len() as u64,
     };
     match transport.attempt(&payload).await.outcome {
         Outcome::Delivered { rejected: 0, .. } => Ok(()),

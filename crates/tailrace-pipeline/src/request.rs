@@ -10,10 +10,10 @@ use tailrace_otlp::Compression;
 use tailrace_outputs::delivery::{DeadLetter, Delivered, Payload, Request};
 use tracing::{error, warn};
 
+use crate::dead_letters::Stored;
 use crate::delivery::{RecordOutcome, Ticket};
 use crate::encoding::{self, EncodedRequest};
 use crate::outputs::Driver;
-use crate::set_aside::Place;
 
 /// Some of the LogRecords of one request.
 pub(crate) struct Part {
@@ -102,8 +102,8 @@ impl Part {
         }
     }
 
-    /// The letter of this part, a single record.
-    fn letter(&self, reason: &str) -> DeadLetter {
+    /// The dead-letter entry of this part, a single record.
+    fn entry(&self, reason: &str) -> DeadLetter {
         let place = self.ticket(|ticket| ticket.place(self.record(self.rows.start)));
         let (path, bytes) = place.flatten().unzip();
         DeadLetter {
@@ -188,12 +188,12 @@ impl Request for Part {
 
     fn reject(&mut self, reason: &str) -> Result<(), String> {
         let driver = &self.whole.driver;
-        let letter = self.letter(reason);
-        let (path, bytes) = (letter.path.clone(), letter.bytes.unwrap_or_default());
-        let added = tokio::task::block_in_place(|| driver.dead_letters.add(letter));
+        let entry = self.entry(reason);
+        let (path, bytes) = (entry.path.clone(), entry.bytes.unwrap_or_default());
+        let added = tokio::task::block_in_place(|| driver.dead_letters.add(entry));
         let (outcome, what) = match added.map_err(|error| error.to_string())? {
-            Place::File => (RecordOutcome::DeadLettered, "it is in the dead-letter file"),
-            Place::Nowhere => (
+            Stored::InFile => (RecordOutcome::DeadLettered, "it is in the dead-letter file"),
+            Stored::Dropped => (
                 RecordOutcome::DeadLetterFull,
                 "the dead-letter file is full, so it is dropped",
             ),

@@ -1,6 +1,6 @@
 //! Contains panics, deaths and size: a batch is processed in the groups that earlier deaths make of it, and a group that
 //! panics, or whose query makes too much of it, in halves, until the record at fault is left. Takes a framed batch, gives what it was made into, and the
-//! records that are to be set aside. Never sets them aside itself.
+//! records for the dead-letter file. Never stores them itself.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -57,8 +57,8 @@ impl Work {
             true => take(&mut self.made.crashed),
             false => Vec::new(),
         };
-        let set_aside = Arc::new(crashed);
-        let crashed = usize::from(!set_aside.is_empty());
+        let crashed_records = Arc::new(crashed);
+        let crashed = usize::from(!crashed_records.is_empty());
         for (output, handle) in pipeline.outputs.iter().enumerate() {
             let mut ready = Vec::new();
             if framed.wanted[output] {
@@ -73,7 +73,7 @@ impl Work {
                 if crashed > 0
                     && let Some(ticket) = tickets.next()
                 {
-                    handle.set_aside(&set_aside, ticket);
+                    handle.dead_letter(&crashed_records, ticket);
                 }
                 ready = of_output.iter().cloned().zip(tickets).collect();
             }
@@ -113,14 +113,14 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
     if !is_catch_up {
         batch.share(pipeline.credit.shares(), held);
     }
-    let set_aside = Arc::new(made.crashed);
+    let crashed_records = Arc::new(made.crashed);
     for (output, tickets) in tickets.into_iter().enumerate() {
         let handle = &pipeline.outputs[output];
         let mut tickets = tickets.into_iter();
         if crashed > 0
             && let Some(ticket) = tickets.next()
         {
-            handle.set_aside(&set_aside, ticket);
+            handle.dead_letter(&crashed_records, ticket);
         }
         let requests = made.requests[pipeline.plan.encoding_of[output]]
             .iter()

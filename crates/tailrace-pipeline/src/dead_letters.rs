@@ -6,23 +6,23 @@ use std::time::SystemTime;
 use tailrace_config::{self as config, OnFull};
 use tailrace_outputs::delivery::{DeadLetter, DeadLetterError, DeadLetters};
 
-/// Sets records aside.
+/// Stores records as dead-letter entries.
 #[derive(Debug)]
-pub(crate) struct SetAside {
+pub(crate) struct DeadLetterQueue {
     file: DeadLetters,
     on_full: OnFull,
 }
 
-/// What became of a record that was to be set aside.
+/// What became of a record that was to be stored.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Stored {
     /// It is in the file, on disk.
-    File,
+    InFile,
     /// There is no space, and it is to be dropped.
-    Nowhere,
+    Dropped,
 }
 
-/// What became of several records that were to be set aside, in order: some are in the file, then some are dropped, and
+/// What became of several records that were to be stored, in order: some are in the file, then some are dropped, and
 /// the rest has to wait.
 #[derive(Debug)]
 pub(crate) struct Added {
@@ -41,7 +41,7 @@ pub(crate) fn dead_letter_path(data_dir: &Path, pipeline: &str) -> PathBuf {
         .join(format!("{pipeline}.ndjson"))
 }
 
-impl SetAside {
+impl DeadLetterQueue {
     pub(crate) fn new(data_dir: &Path, pipeline: &str, config: &config::DeadLetter) -> Self {
         let path = dead_letter_path(data_dir, pipeline);
         Self {
@@ -50,39 +50,39 @@ impl SetAside {
         }
     }
 
-    /// Sets a record aside; the time is filled in. It writes and syncs.
+    /// Stores a record; the time is filled in. It writes and syncs.
     ///
     /// # Errors
     ///
     /// Why it has to wait.
-    pub(crate) fn add(&self, letter: DeadLetter) -> Result<Place, DeadLetterError> {
-        let added = self.add_all(std::slice::from_ref(&letter));
+    pub(crate) fn add(&self, entry: DeadLetter) -> Result<Stored, DeadLetterError> {
+        let added = self.add_all(std::slice::from_ref(&entry));
         match added.error {
             Some(error) => Err(error),
-            None if added.dropped > 0 => Ok(Place::Nowhere),
-            None => Ok(Place::File),
+            None if added.dropped > 0 => Ok(Stored::Dropped),
+            None => Ok(Stored::InFile),
         }
     }
 
-    /// Sets records aside; the time is filled in. It writes, and syncs once.
-    pub(crate) fn add_all(&self, letters: &[DeadLetter]) -> Added {
+    /// Stores records; the time is filled in. It writes, and syncs once.
+    pub(crate) fn add_all(&self, entries: &[DeadLetter]) -> Added {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
         let time = rfc3339(now);
-        let timed = |letter: &DeadLetter| DeadLetter {
+        let timed = |entry: &DeadLetter| DeadLetter {
             time: time.clone(),
-            ..letter.clone()
+            ..entry.clone()
         };
-        let letters: Vec<DeadLetter> = letters.iter().map(timed).collect();
-        let (added, error) = match self.file.add_all(&letters) {
-            Ok(()) => (letters.len(), None),
+        let entries: Vec<DeadLetter> = entries.iter().map(timed).collect();
+        let (added, error) = match self.file.add_all(&entries) {
+            Ok(()) => (entries.len(), None),
             Err((added, error)) => (added, Some(error)),
         };
         let is_full = matches!(error, Some(DeadLetterError::Full { .. }));
         let drops = is_full && self.on_full == OnFull::Drop;
         Added {
             added,
-            dropped: if drops { letters.len() - added } else { 0 },
+            dropped: if drops { entries.len() - added } else { 0 },
             error: error.filter(|_| !drops),
         }
     }
