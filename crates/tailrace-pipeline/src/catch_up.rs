@@ -39,7 +39,7 @@ const STAT_EVERY: Duration = Duration::from_secs(1);
 /// One output and one input of a pipeline: what is to be read again, while it is detached.
 #[derive(Debug)]
 pub(crate) struct CatchUp {
-    pub(crate) lane: usize,
+    pub(crate) input: usize,
     pub(crate) output: usize,
     /// Bounds what is in flight of it.
     pub(crate) credit: Arc<Credit>,
@@ -54,13 +54,13 @@ pub(crate) struct CatchUp {
 struct Missed {
     /// None if it cannot be read again.
     file: Option<Reread>,
-    /// How far it was handed to the lane.
+    /// How far it was handed to the input queue.
     read_to: u64,
-    /// How far it was handed to the lane when that got the report that nothing more came for a while.
+    /// How far it was handed to the input queue when that got the report that nothing more came for a while.
     quiet_at: Option<u64>,
-    /// The lane knows it.
+    /// The input queue knows it.
     is_open: bool,
-    /// The lane knows its end.
+    /// The input queue knows its end.
     is_finished: bool,
 }
 
@@ -114,7 +114,7 @@ impl Missed {
         behind.finished && !self.is_finished && self.is_at(behind.shared_to)
     }
 
-    /// All up to there is with the lane.
+    /// All up to there is with the input queue.
     fn is_at(&self, shared_to: u64) -> bool {
         let offset = self.file.as_ref().map_or(0, Reread::offset);
         self.is_open && offset >= shared_to
@@ -122,9 +122,9 @@ impl Missed {
 }
 
 impl CatchUp {
-    pub(crate) fn new(lane: usize, output: usize, credit: Arc<Credit>) -> Self {
+    pub(crate) fn new(input: usize, output: usize, credit: Arc<Credit>) -> Self {
         Self {
-            lane,
+            input,
             output,
             credit,
             files: Mutex::default(),
@@ -237,18 +237,18 @@ impl CatchUp {
             return false;
         }
         let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
-        let lane = pipeline.catch_up_lane(self.lane, self.output);
-        let queue = &pipeline.lanes[lane].queue;
-        queue.push(RawBatch {
+        let queue = pipeline.catch_up_queue(self.input, self.output);
+        let batches = &pipeline.queues[queue].batches;
+        batches.push(RawBatch {
             observed_ns: now_ns(),
             read_at: Instant::now(),
             // First that of the pipeline, which may take long.
             credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
-            room: queue.room.reserve(bytes, || self.limit_held(pipeline)),
+            room: batches.room.reserve(bytes, || self.limit_held(pipeline)),
             bytes: buffer.share(),
             events,
         });
-        pipeline.push_job(lane);
+        pipeline.push_job(queue);
         true
     }
 
@@ -390,11 +390,11 @@ impl CatchUp {
             }
             agreed
         };
-        let rejoined = pipeline.lanes[self.lane].attach(self.output, true, agreed);
+        let rejoined = pipeline.queues[self.input].attach(self.output, true, agreed);
         if rejoined {
             // Else a record that it held would go on in the next detachment.
-            let lane = pipeline.catch_up_lane(self.lane, self.output);
-            pipeline.lanes[lane].forget_sources();
+            let queue = pipeline.catch_up_queue(self.input, self.output);
+            pipeline.queues[queue].forget_sources();
             pipeline.credit.shares().rejoin(self.output);
             pipeline.waiting.wake();
             info!(

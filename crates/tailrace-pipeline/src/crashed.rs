@@ -14,7 +14,7 @@ use crate::contain::Panic;
 use crate::dead_letters::rfc3339;
 use crate::delivery::{RecordOutcome, Ticket};
 use crate::in_progress::DEATHS_MAX;
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 use crate::outputs::Driver;
 
 /// A record that must not be processed again.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::credit::{Reserved, Share, Shares};
-use crate::lane::common;
+use crate::input_queue::common;
 use crate::metrics::OutputMetrics;
 use crate::watermark::{Counts, Slot, Span, Tracker};
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use tracing::warn;
 
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 
 /// A record that holds the value of this variable makes a worker panic.
 pub(crate) const PANIC: &str = "TAILRACE_FAILPOINT_PANIC";

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tailrace_input::FileId;
 use tracing::warn;
 
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 use crate::plan::PipelinePlan;
 use crate::watermark::{Slot, Tracker};
 

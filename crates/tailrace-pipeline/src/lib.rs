@@ -18,7 +18,7 @@ mod resume;
 mod wake;
 
 mod facts;
-mod lane;
+mod input_queue;
 mod order;
 
 mod contain;

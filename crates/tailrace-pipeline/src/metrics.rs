@@ -16,7 +16,7 @@ use tailrace_scan::Stats;
 use crate::catch_up::Miss;
 use crate::crashed::{Cause, Crashed};
 use crate::delay::{self, Delays};
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 
 /// The metric families of all pipelines.
 #[derive(Debug, Clone, Default)]

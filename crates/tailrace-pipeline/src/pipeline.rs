@@ -22,9 +22,9 @@ use crate::facts::FactsConfig;
 use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
+use crate::input_queue::{Framed, Held, InputQueue};
 use crate::jobs::{Job, Jobs};
 use crate::kubernetes::{Awaiting, NodePods};
-use crate::lane::{Framed, Held, Lane};
 use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::order::Orders;
@@ -49,7 +49,7 @@ pub(crate) struct Pipeline {
     pub(crate) waiting: Arc<Readers>,
     pub(crate) credit: Arc<Credit>,
     /// One for each input; then, where there are several outputs, for each output one for each input.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) queues: Vec<InputQueue>,
     /// For each output one for each input, where there are several outputs.
     pub(crate) catch_ups: Vec<Arc<CatchUp>>,
     pub(crate) tracker: Arc<Tracker>,
@@ -186,8 +186,8 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     let orders = || Orders::new(outputs().map(|output| output.kind.is_ordered()));
     // One for each input, whoever reads it for an output.
     let orders: Vec<_> = (0..inputs).map(|_| orders()).collect();
-    let lane = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
-        Lane::new(
+    let queue = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
+        InputQueue::new(
             frame_config(input, replay_bytes_max),
             facts(input, node),
             Arc::clone(&tracker),
@@ -199,11 +199,11 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();
-    let mut lanes: Vec<Lane> = of_inputs().map(lane).collect();
+    let mut queues: Vec<InputQueue> = of_inputs().map(queue).collect();
     let mut catch_ups = Vec::new();
     for output in (0..names.len()).filter(|_| several) {
-        let again = |input| lane(input).catching_up(output);
-        lanes.extend(of_inputs().map(again));
+        let again = |input| queue(input).catching_up(output);
+        queues.extend(of_inputs().map(again));
         // What a detached output holds of the credit when it begins to catch up is at most its share.
         // All its inputs have that together.
         let share = credit.capacity() / names.len() as u64;
@@ -247,7 +247,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         stopping: AtomicBool::new(false),
         waiting,
         credit,
-        lanes,
+        queues,
         catch_ups,
         tracker,
         outputs,
@@ -262,9 +262,9 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     pipeline.resize(around.queue_bytes);
     PipelineLedger::count_earlier(&pipeline);
     let mut resume = around.resume;
-    let reader = |(lane, (source, node))| {
+    let reader = |(queue, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
-        let resume = match lane + 1 == inputs {
+        let resume = match queue + 1 == inputs {
             true => std::mem::take(&mut resume),
             false => resume.clone(),
         };
@@ -272,7 +272,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         let awaiting = Option::map(node, Awaiting::new);
         Reader::new(
             Arc::clone(&pipeline),
-            lane,
+            queue,
             (source, awaiting),
             pool,
             resume,
@@ -288,8 +288,8 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 }
 
 impl Pipeline {
-    /// The index of the lane for what an output reads again of an input.
-    pub(crate) fn catch_up_lane(&self, input: usize, output: usize) -> usize {
+    /// The index of the input queue for what an output reads again of an input.
+    pub(crate) fn catch_up_queue(&self, input: usize, output: usize) -> usize {
         self.plan.config.inputs.len() * (1 + output) + input
     }
 
@@ -298,9 +298,9 @@ impl Pipeline {
         &self.catch_ups[self.plan.config.inputs.len() * output + input]
     }
 
-    /// What bounds what is in flight of a lane.
-    pub(crate) fn credit_of(&self, lane: usize) -> &Arc<Credit> {
-        match lane.checked_sub(self.plan.config.inputs.len()) {
+    /// What bounds what is in flight of an input queue.
+    pub(crate) fn credit_of(&self, queue: usize) -> &Arc<Credit> {
+        match queue.checked_sub(self.plan.config.inputs.len()) {
             None => &self.credit,
             Some(catch_up) => &self.catch_ups[catch_up].credit,
         }
@@ -328,11 +328,11 @@ impl Pipeline {
         self.metrics.queue_capacity.set(capacity);
     }
 
-    /// Queues a job for a batch of a lane.
-    pub(crate) fn push_job(&self, lane: usize) {
+    /// Queues a job for a batch of an input queue.
+    pub(crate) fn push_job(&self, queue: usize) {
         self.jobs.push(Job {
             pipeline: self.id,
-            lane,
+            queue,
         });
     }
 
@@ -340,7 +340,9 @@ impl Pipeline {
     pub(crate) fn stop_reading(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.credit.close();
-        self.lanes.iter().for_each(|lane| lane.queue.room.close());
+        self.queues
+            .iter()
+            .for_each(|queue| queue.batches.room.close());
         self.catch_ups
             .iter()
             .for_each(|catch_up| catch_up.credit.close());

@@ -29,7 +29,7 @@ use crate::watermark::{Opening, Slot};
 /// One reader.
 pub(crate) struct Reader {
     pub(crate) pipeline: Arc<Pipeline>,
-    pub(crate) lane: usize,
+    pub(crate) input_index: usize,
     pub(crate) input: Box<dyn Input>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: ResumeTable,
@@ -77,16 +77,16 @@ impl Reader {
     /// A reader of one input of a pipeline.
     pub(crate) fn new(
         pipeline: Arc<Pipeline>,
-        lane: usize,
+        input_index: usize,
         (input, awaiting): (Box<dyn Input>, Option<Awaiting>),
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
-        let multiline = pipeline.plan.config.inputs[lane].records().multiline;
+        let multiline = pipeline.plan.config.inputs[input_index].records().multiline;
         Self {
             quiet: Quiet::new(multiline.map(|multiline| multiline.timeout)),
             pipeline,
-            lane,
+            input_index,
             input,
             awaiting,
             pool,
@@ -120,7 +120,7 @@ impl Reader {
         }
         self.input.close(&mut events);
         for event in events {
-            self.lane_event(event);
+            self.source_event(event);
         }
         for (_, thread) in self.catching_up.drain() {
             end_of(thread);
@@ -276,9 +276,9 @@ impl Reader {
     fn submit(&mut self, buffer: Buffer, events: &mut Vec<FileEvent>) {
         // However long the batch waits below, it was read now.
         let (observed_ns, read_at) = (now_ns(), Instant::now());
-        let mut lane_events: Vec<SourceEvent> = events
+        let mut source_events: Vec<SourceEvent> = events
             .drain(..)
-            .filter_map(|event| self.lane_event(event))
+            .filter_map(|event| self.source_event(event))
             .collect();
         // At the start there is one for each file.
         events.shrink_to(EVENTS_KEPT);
@@ -286,28 +286,28 @@ impl Reader {
         let is_read_to_end = |quiet| input.is_read_to_end(quiet);
         let quiet = self.quiet.take(Instant::now(), is_read_to_end);
         let slots = quiet.iter().filter_map(|source| self.slots.get(source));
-        lane_events.extend(slots.map(|&slot| SourceEvent::Quiet { slot }));
-        if lane_events.is_empty() {
+        source_events.extend(slots.map(|&slot| SourceEvent::Quiet { slot }));
+        if source_events.is_empty() {
             return;
         }
         self.detach_laggards();
         self.wait_for_rejoin();
         let pipeline = Arc::clone(&self.pipeline);
-        let queue = &pipeline.lanes[self.lane].queue;
+        let batches = &pipeline.queues[self.input_index].batches;
         // First that of the pipeline, which may take long.
-        let [credit, room] = [&pipeline.credit, &queue.room].map(|credit| match buffer.len() {
+        let [credit, room] = [&pipeline.credit, &batches.room].map(|credit| match buffer.len() {
             0 => None,
             bytes => self.reserve(credit, bytes as u64),
         });
-        queue.push(RawBatch {
+        batches.push(RawBatch {
             bytes: buffer.share(),
-            events: lane_events,
+            events: source_events,
             credit,
             room,
             observed_ns,
             read_at,
         });
-        self.pipeline.push_job(self.lane);
+        self.pipeline.push_job(self.input_index);
     }
 
     /// Waits for credit. `None`: the agent stops.
@@ -318,12 +318,12 @@ impl Reader {
             self.detach_laggards();
             let awaiting = self.awaiting.as_ref();
             self.gauges
-                .set(&pipeline, self.lane, &mut *self.input, awaiting);
+                .set(&pipeline, self.input_index, &mut *self.input, awaiting);
         })
     }
 
     /// What a worker must know of an event; the rest is counted or reported here.
-    fn lane_event(&mut self, event: FileEvent) -> Option<SourceEvent> {
+    fn source_event(&mut self, event: FileEvent) -> Option<SourceEvent> {
         let tracker = &self.pipeline.tracker;
         match event {
             FileEvent::Opened {
@@ -458,7 +458,7 @@ impl Reader {
         let pipeline = &self.pipeline;
         let slots = &self.slots;
         let input = &mut self.input;
-        let attached = pipeline.lanes[self.lane].attached();
+        let attached = pipeline.queues[self.input_index].attached();
         self.paused.retain(|paused| {
             let unacked = slots
                 .get(paused)
@@ -491,10 +491,10 @@ impl Reader {
             });
         if self.next_rest <= Instant::now() {
             self.next_rest = Instant::now() + REST_EVERY;
-            // What is dormant takes no memory here, nor in the tracker or the lane.
-            let lane = &pipeline.lanes[self.lane];
+            // What is dormant takes no memory here, nor in the tracker or the input queue.
+            let queue = &pipeline.queues[self.input_index];
             let is_at_rest =
-                |slot| pipeline.tracker.is_all_acknowledged(slot) && lane.is_between_records(slot);
+                |slot| pipeline.tracker.is_all_acknowledged(slot) && queue.is_between_records(slot);
             for dormant in input.take_dormant() {
                 match slots.get(&dormant) {
                     Some(&slot) if is_at_rest(slot) => input.put_to_rest(dormant),
@@ -503,8 +503,12 @@ impl Reader {
                 }
             }
         }
-        self.gauges
-            .set(pipeline, self.lane, &mut **input, self.awaiting.as_ref());
+        self.gauges.set(
+            pipeline,
+            self.input_index,
+            &mut **input,
+            self.awaiting.as_ref(),
+        );
     }
 }
 

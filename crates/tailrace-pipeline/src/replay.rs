@@ -37,7 +37,7 @@ pub struct Replayed {
     pub crashed: u64,
 }
 
-/// Sends the dead entries of every pipeline again, or of one.
+/// Sends the dead-letter entries of every pipeline again, or of one.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use tailrace_scan::{First, NewlineSearcher, Records, Scanned, Scanner, Stats};
 use tailrace_sql::{Evaluated, Evaluator, Failure, KeptShare, Pushdown, Rows};
 
 use crate::facts::Facts;
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 use crate::plan::{ColumnFrom, Fact, PipelinePlan, offset_s};
 
 /// Scanner and evaluator of one input in one worker, and the memory they use again.
@@ -56,10 +56,10 @@ pub(crate) struct Columns {
 }
 
 impl Transform {
-    pub(crate) fn new(plan: &PipelinePlan, lane: usize) -> Self {
+    pub(crate) fn new(plan: &PipelinePlan, queue: usize) -> Self {
         Self {
             scanner: Scanner::new(tailrace_scan::Config {
-                offset_s: offset_s(&plan.config.inputs[lane]),
+                offset_s: offset_s(&plan.config.inputs[queue]),
                 ..plan.scan.clone()
             }),
             evaluator: plan.query.evaluator(),

@@ -4,7 +4,7 @@
 
 use tailrace_frame::SIDE;
 
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 use crate::plan::PipelinePlan;
 use crate::watermark::Tracker;
 

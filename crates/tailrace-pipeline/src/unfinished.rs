@@ -1,13 +1,13 @@
-//! The batches of a lane that are handed over in parts, because what the query makes of them is many times what was read.
+//! The batches of an input queue that are handed over in parts, because what the query makes of them is many times what was read.
 //!
 //! While more is in flight than may be, such a batch waits here between two parts, with its job put off, and no other batch
-//! of the lane is begun. A batch of which nothing is in flight any more always goes on: so one of them moves whatever the
+//! of the input queue is begun. A batch of which nothing is in flight any more always goes on: so one of them moves whatever the
 //! others hold, also where their lines wait for its lines.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The unfinished batches of one lane.
+/// The unfinished batches of one input queue.
 #[derive(Debug)]
 pub(crate) struct Unfinished<T> {
     /// Those that no worker has in hand.
@@ -53,7 +53,7 @@ impl<T: InParts> Unfinished<T> {
         self.waiting().push(batch);
     }
 
-    /// What a job of the lane is for.
+    /// What a job of the input queue is for.
     pub(crate) fn take(&self, is_exceeded: impl FnOnce() -> bool) -> Next<T> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Next::Begin;
@@ -67,7 +67,7 @@ impl<T: InParts> Unfinished<T> {
         }
     }
 
-    /// Whether a batch of the lane can go on, or be begun.
+    /// Whether a batch of the input queue can go on, or be begun.
     pub(crate) fn can_go_on(&self, is_exceeded: impl FnOnce() -> bool) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return true;

@@ -24,8 +24,8 @@ use crate::failed::FailedValues;
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
 use crate::in_progress::{self, Group, InProgress, Marks};
+use crate::input_queue::{Framed, SourceRun};
 use crate::jobs::{Job, Jobs};
-use crate::lane::{Framed, SourceRun};
 use crate::pipeline::Pipeline;
 use crate::pipelines::{PipelineId, Pipelines};
 use crate::plan::{PipelinePlan, offset_s};
@@ -68,10 +68,10 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         if !states.contains_key(&job.pipeline) {
             states.retain(|known, _| pipelines.get(*known).is_some());
         }
-        let lane = &pipeline.lanes[job.lane];
-        let is_exceeded = || pipeline.credit_of(job.lane).is_exceeded();
-        let can_go_on = || lane.unfinished.can_go_on(is_exceeded);
-        let next = lane.unfinished.take(is_exceeded);
+        let queue = &pipeline.queues[job.queue];
+        let is_exceeded = || pipeline.credit_of(job.queue).is_exceeded();
+        let can_go_on = || queue.unfinished.can_go_on(is_exceeded);
+        let next = queue.unfinished.take(is_exceeded);
         if matches!(next, Next::Wait) {
             jobs.put_off(job, can_go_on);
             continue;
@@ -80,10 +80,10 @@ pub(crate) fn run(shared: &Shared, number: usize) {
             release(&mut states);
         }
         last = Some(job);
-        let lanes = || pipeline.lanes.iter().map(|_| None).collect();
-        let state = &mut states.entry(job.pipeline).or_insert_with(lanes)[job.lane];
-        // Behind the inputs' own lanes stand those of outputs that catch up.
-        let input = job.lane % pipeline.plan.config.inputs.len();
+        let queues = || pipeline.queues.iter().map(|_| None).collect();
+        let state = &mut states.entry(job.pipeline).or_insert_with(queues)[job.queue];
+        // After the inputs' own queues come those of outputs that catch up.
+        let input = job.queue % pipeline.plan.config.inputs.len();
         let mut is_done = true;
         faults.guard("a worker", || {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));
@@ -97,7 +97,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
                 pipeline.pass_turns(&mut work.framed);
                 memory = work.framed.take_memory();
             } else {
-                lane.unfinished.put(work);
+                queue.unfinished.put(work);
             }
         });
         if !is_done {
@@ -119,7 +119,7 @@ struct Around<'a> {
     compressors: Compressors,
 }
 
-/// Before a worker turns to another lane: what all lanes keep of each kind of buffer is bounded.
+/// Before a worker turns to another input queue: what all of them keep of each kind of buffer is bounded.
 fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
     const BYTES_MAX: usize = 4 * 1024 * 1024;
     let workers = || states.values().flatten().flatten();
@@ -131,7 +131,7 @@ fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
 /// A framed batch, and what is done of it.
 #[derive(Debug)]
 pub(crate) struct Work {
-    lane: usize,
+    queue: usize,
     framed: Framed,
     look_at_all: bool,
     /// What is left to be processed.
@@ -184,7 +184,7 @@ impl Worker {
         encodings.iter_mut().for_each(|it| it.release(bytes));
     }
 
-    /// Frames the oldest batch that waits in a lane; `None` if nothing of it is left to be processed.
+    /// Frames the oldest batch that waits in an input queue; `None` if nothing of it is left to be processed.
     fn begin(
         &self,
         pipeline: &Arc<Pipeline>,
@@ -196,12 +196,12 @@ impl Worker {
         // Until it is known which keys the records have, every record reports all of them.
         let look_at_all = !pipeline.columns_seen.is_reported();
         let searcher = self.transform.searcher(&pipeline.plan, look_at_all);
-        let (mut framed, is_cut) = pipeline.lanes[job.lane].frame_next(searcher, memory)?;
+        let (mut framed, is_cut) = pipeline.queues[job.queue].frame_next(searcher, memory)?;
         if is_cut {
             // Another worker may go on with what is left.
             jobs.push(job);
         }
-        let work = self.work_of(pipeline, job.lane, &mut framed, look_at_all, around);
+        let work = self.work_of(pipeline, job.queue, &mut framed, look_at_all, around);
         if work.is_none() {
             pipeline.pass_turns(&mut framed);
             *memory = framed.take_memory();
@@ -213,7 +213,7 @@ impl Worker {
     fn work_of(
         &self,
         pipeline: &Arc<Pipeline>,
-        lane: usize,
+        queue: usize,
         framed: &mut Framed,
         look_at_all: bool,
         around: &Around<'_>,
@@ -234,7 +234,7 @@ impl Worker {
         let groups = around.marks.all();
         let groups = groups.groups(self.scope, framed, &pipeline.tracker);
         Some(Work {
-            lane,
+            queue,
             look_at_all,
             groups: groups.into(),
             made: Made {

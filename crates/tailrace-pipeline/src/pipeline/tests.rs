@@ -73,7 +73,7 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     let Built {
         pipeline, readers, ..
     } = build_two_inputs(dir.path(), &jobs, runtime.handle());
-    let rooms = [0, 1].map(|lane| Arc::clone(&pipeline.lanes[lane].queue.room));
+    let rooms = [0, 1].map(|queue| Arc::clone(&pipeline.queues[queue].batches.room));
     let (ended, ends) = mpsc::sync_channel(2);
     for (reader, room) in readers.into_iter().zip(&rooms) {
         let ended = ended.clone();
@@ -92,8 +92,8 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
         ends.recv_timeout(Duration::from_secs(60))
             .expect("a reader that is to stop ends");
     }
-    let waiting = [0, 1].map(|lane| {
-        let queue = &pipeline.lanes[lane].queue;
+    let waiting = [0, 1].map(|queue| {
+        let queue = &pipeline.queues[queue].batches;
         let batches = std::iter::from_fn(|| queue.pop());
         Vec::from_iter(batches.filter(|batch| !batch.bytes.is_empty()))
     });

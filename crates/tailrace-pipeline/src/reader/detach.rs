@@ -55,7 +55,7 @@ pub(super) fn end_of(thread: JoinHandle<()>) {
 
 impl Reader {
     pub(super) fn unacked_bytes(&self, slot: Slot) -> u64 {
-        let attached = self.pipeline.lanes[self.lane].attached();
+        let attached = self.pipeline.queues[self.input_index].attached();
         unacked_bytes(&self.pipeline, &attached, slot)
     }
 
@@ -70,7 +70,7 @@ impl Reader {
         if outputs < 2 || pipeline.stopping.load(Ordering::Relaxed) {
             return;
         }
-        let attached = pipeline.lanes[self.lane].attached();
+        let attached = pipeline.queues[self.input_index].attached();
         let shares = pipeline.credit.shares();
         let held: Vec<u64> = (0..outputs).map(|output| shares.held(output)).collect();
         let share = pipeline.credit.capacity() / outputs as u64;
@@ -88,7 +88,7 @@ impl Reader {
     /// Detaches an output from this input, unless it could not read again what it would miss.
     fn detach(&mut self, output: usize) {
         let pipeline = Arc::clone(&self.pipeline);
-        let catch_up = pipeline.catch_up(self.lane, output);
+        let catch_up = pipeline.catch_up(self.input_index, output);
         if let Some(thread) = self.catching_up.remove(&output) {
             end_of(thread);
         }
@@ -103,7 +103,7 @@ impl Reader {
                 return;
             }
         }
-        pipeline.lanes[self.lane].attach(output, false, || true);
+        pipeline.queues[self.input_index].attach(output, false, || true);
         pipeline.credit.shares().detach(output);
         let in_flight = |slot: &Slot| {
             let behind = pipeline.tracker.behind(output, *slot);
@@ -127,7 +127,7 @@ impl Reader {
 
     fn start(&mut self, output: usize) {
         let pipeline = Arc::clone(&self.pipeline);
-        let catch_up = Arc::clone(pipeline.catch_up(self.lane, output));
+        let catch_up = Arc::clone(pipeline.catch_up(self.input_index, output));
         let pool = Arc::clone(&self.pool);
         let run = move || {
             pipeline.metrics.outputs[output].detached.inc();
@@ -153,7 +153,7 @@ impl Reader {
         if self.catching_up.is_empty() {
             return;
         }
-        let attached = self.pipeline.lanes[self.lane].attached();
+        let attached = self.pipeline.queues[self.input_index].attached();
         for (output, _) in attached
             .iter()
             .enumerate()
@@ -168,7 +168,7 @@ impl Reader {
     /// False if the output is required and could not read it again.
     fn note_missed_by(&mut self, output: usize, source: SourceId, slot: Slot) -> bool {
         let pipeline = &self.pipeline;
-        let catch_up = pipeline.catch_up(self.lane, output);
+        let catch_up = pipeline.catch_up(self.input_index, output);
         if catch_up.knows(slot) {
             return true;
         }
@@ -190,8 +190,8 @@ impl Reader {
     /// Waits until every output takes part again, if one could not read again what was read last.
     pub(super) fn wait_for_rejoin(&mut self) {
         let pipeline = Arc::clone(&self.pipeline);
-        let lane = &pipeline.lanes[self.lane];
-        let is_detached = || lane.attached().contains(&false);
+        let queue = &pipeline.queues[self.input_index];
+        let is_detached = || queue.attached().contains(&false);
         while std::mem::take(&mut self.must_rejoin) && is_detached() {
             if pipeline.stopping.load(Ordering::Relaxed) {
                 return;

@@ -106,7 +106,7 @@ impl Worker {
                     let is_part = work.made.held_bytes() >= PART_BYTES;
                     if is_part && records.end < last {
                         work.hand_over_part(pipeline);
-                        if pipeline.credit_of(work.lane).is_exceeded() {
+                        if pipeline.credit_of(work.queue).is_exceeded() {
                             return Some(records.end..last);
                         }
                     }

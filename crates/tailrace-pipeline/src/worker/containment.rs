@@ -105,23 +105,26 @@ impl Bench {
         self.frame_in(0, worker, (offset, offset == 0), text)
     }
 
-    /// Frames text in a lane, which may not know the source yet.
+    /// Frames text in an input queue, which may not know the source yet.
     fn frame_in(
         &self,
-        lane: usize,
+        queue: usize,
         worker: &Worker,
         (offset, is_new): (u64, bool),
         text: &str,
     ) -> Framed {
-        self.read(lane, (offset, is_new), text);
+        self.read(queue, (offset, is_new), text);
         let pipeline = self.pipeline();
-        let lane = &pipeline.lanes[lane];
+        let queue = &pipeline.queues[queue];
         let searcher = worker.transform.searcher(&pipeline.plan, true);
-        lane.frame_next(searcher, &mut Frames::default()).unwrap().0
+        queue
+            .frame_next(searcher, &mut Frames::default())
+            .unwrap()
+            .0
     }
 
-    /// Puts text into the queue of a lane.
-    fn read(&self, lane: usize, (offset, is_new): (u64, bool), text: &str) {
+    /// Puts text into an input queue.
+    fn read(&self, queue: usize, (offset, is_new): (u64, bool), text: &str) {
         let slot = self.slot;
         let opened = SourceEvent::Opened {
             slot,
@@ -139,7 +142,7 @@ impl Bench {
             start: 0,
             end,
         });
-        self.pipeline().lanes[lane].queue.push(RawBatch {
+        self.pipeline().queues[queue].batches.push(RawBatch {
             bytes: Bytes::from(text.to_owned()),
             events,
             credit: None,
@@ -150,11 +153,11 @@ impl Bench {
     }
 
     fn process(&self, worker: &mut Worker, framed: Framed) {
-        let lane = match framed.is_catch_up {
-            true => self.pipeline().catch_up_lane(0, 1),
+        let queue = match framed.is_catch_up {
+            true => self.pipeline().catch_up_queue(0, 1),
             false => 0,
         };
-        if let Some(mut work) = self.begin(worker, lane, framed) {
+        if let Some(mut work) = self.begin(worker, queue, framed) {
             let until = Instant::now() + Duration::from_secs(60);
             while !self.go_on(worker, &mut work) {
                 while !work.is_drained() {
@@ -165,8 +168,8 @@ impl Bench {
         }
     }
 
-    fn begin(&self, worker: &Worker, lane: usize, mut framed: Framed) -> Option<Work> {
-        let work = worker.work_of(self.pipeline(), lane, &mut framed, true, &self.around());
+    fn begin(&self, worker: &Worker, queue: usize, mut framed: Framed) -> Option<Work> {
+        let work = worker.work_of(self.pipeline(), queue, &mut framed, true, &self.around());
         if work.is_none() {
             self.pipeline().pass_turns(&mut framed);
         }
@@ -273,12 +276,12 @@ fn an_output_that_was_detached_keeps_the_order_too() {
         std::thread::yield_now();
     }
     let offset = bench.read_to;
-    assert!(pipeline.lanes[0].attach(1, false, || true));
+    assert!(pipeline.queues[0].attach(1, false, || true));
     let only_one = bench.frame(&worker, &lines(10..20));
     pipeline.tracker.begin_catch_up(1, bench.slot);
-    let lane = pipeline.catch_up_lane(0, 1);
-    let only_two = bench.frame_in(lane, &worker, (offset, true), &lines(10..20));
-    assert!(pipeline.lanes[0].attach(1, true, || true));
+    let queue = pipeline.catch_up_queue(0, 1);
+    let only_two = bench.frame_in(queue, &worker, (offset, true), &lines(10..20));
+    assert!(pipeline.queues[0].attach(1, true, || true));
     let both = bench.frame(&worker, &lines(20..30));
     assert_eq!(
         [&only_one.wanted[..], &only_two.wanted, &both.wanted],
@@ -364,7 +367,7 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
             .map(|framed| bench.begin(&worker, 0, framed))
             .into_iter()
             .rev();
-        let unfinished = &pipeline.lanes[0].unfinished;
+        let unfinished = &pipeline.queues[0].unfinished;
         let is_exceeded = || pipeline.credit.is_exceeded();
         let take = || match unfinished.take(is_exceeded) {
             Next::Take(work) => Some(work),

@@ -8,12 +8,12 @@ use super::Work;
 use super::contained::Made;
 use crate::credit::BATCH_CREDIT_MIN;
 use crate::delivery::{BatchInFlight, Held, OpenBatch};
-use crate::lane::Framed;
+use crate::input_queue::Framed;
 use crate::outputs::Ready;
 use crate::pipeline::Pipeline;
 
 impl Work {
-    /// Gives each output what was made so far; more will follow. It is charged to the credit of the lane.
+    /// Gives each output what was made so far; more will follow. It is charged to the credit of the input queue.
     pub(super) fn hand_over_part(&mut self, pipeline: &Arc<Pipeline>) {
         self.part(pipeline, false);
         pipeline.waiting.note_progress();
@@ -32,7 +32,7 @@ impl Work {
             let places = self.framed.places.held_bytes() as u64;
             open.shrink_credit(places.max(BATCH_CREDIT_MIN));
             open.finish(self.made.filtered);
-            pipeline.lanes[self.lane].unfinished.end();
+            pipeline.queues[self.queue].unfinished.end();
         }
         pipeline.waiting.note_progress();
     }
@@ -40,7 +40,7 @@ impl Work {
     fn part(&mut self, pipeline: &Arc<Pipeline>, is_last: bool) {
         let framed = &mut self.framed;
         let open = self.open.get_or_insert_with(|| {
-            pipeline.lanes[self.lane].unfinished.begin();
+            pipeline.queues[self.queue].unfinished.begin();
             OpenBatch::start(
                 Arc::clone(&pipeline.tracker),
                 pipeline.metrics.outputs.clone(),
@@ -50,7 +50,7 @@ impl Work {
             )
         });
         let held = self.made.held_bytes() as u64;
-        let credit = Arc::new(pipeline.credit_of(self.lane).take(held));
+        let credit = Arc::new(pipeline.credit_of(self.queue).take(held));
         let encodings = self.made.requests.len();
         let requests = replace(&mut self.made.requests, vec![Vec::new(); encodings]);
         let crashed = match is_last {

@@ -31,18 +31,18 @@ fn scanner() -> Scanner {
     })
 }
 
-fn lane(records_max: usize) -> Lane {
-    lane_with(records_max, Held::new(usize::MAX, PathBuf::new()))
+fn queue(records_max: usize) -> InputQueue {
+    queue_with(records_max, Held::new(usize::MAX, PathBuf::new()))
 }
 
-fn lane_with(records_max: usize, held: Held) -> Lane {
+fn queue_with(records_max: usize, held: Held) -> InputQueue {
     let facts = FactsConfig {
         resource: Vec::new(),
         encodings: Vec::new(),
         files: true,
         pods: None,
     };
-    Lane::new(
+    InputQueue::new(
         tailrace_frame::Config::default(),
         facts,
         Arc::new(Tracker::new(1)),
@@ -53,10 +53,10 @@ fn lane_with(records_max: usize, held: Held) -> Lane {
     )
 }
 
-/// A source that the tracker knows, and the event that makes it known to the lane.
-fn open(lane: &Lane) -> (Slot, SourceEvent) {
+/// A source that the tracker knows, and the event that makes it known to the input queue.
+fn open(queue: &InputQueue) -> (Slot, SourceEvent) {
     let path: std::sync::Arc<std::path::Path> = PathBuf::from("/var/log/app.log").into();
-    let slot = lane.tracker.open(Opening {
+    let slot = queue.tracker.open(Opening {
         id: None,
         generation: 0,
         path: path.clone(),
@@ -78,7 +78,7 @@ fn open(lane: &Lane) -> (Slot, SourceEvent) {
 
 /// Frames a batch of these chunks, one behind the other in one buffer.
 fn frame(
-    lane: &Lane,
+    queue: &InputQueue,
     scanner: &Scanner,
     mut events: Vec<SourceEvent>,
     chunks: &[(Slot, &str)],
@@ -90,34 +90,34 @@ fn frame(
         let end = bytes.len();
         events.push(SourceEvent::Chunk { slot, start, end });
     }
-    lane.queue.push(RawBatch {
+    queue.batches.push(RawBatch {
         bytes: bytes.into(),
         events,
         credit: None,
-        room: lane.queue.room.reserve(1 << 20, || ()),
+        room: queue.batches.room.reserve(1 << 20, || ()),
         observed_ns: 0,
         read_at: Instant::now(),
     });
-    assert_eq!(lane.queue.room.used(), 1 << 20);
+    assert_eq!(queue.batches.room.used(), 1 << 20);
     // In memory that was used before.
     let mut used = Framed::default();
-    Framer::new(&lane.frame, 0, false).push(b"{}\n\n{}\n", 0, 0, &mut used.frames);
+    Framer::new(&queue.frame, 0, false).push(b"{}\n\n{}\n", 0, 0, &mut used.frames);
     let mut memory = used.take_memory();
-    let (framed, is_cut) = lane
+    let (framed, is_cut) = queue
         .frame_next(scanner.searcher(true), &mut memory)
         .unwrap();
-    assert_eq!((lane.queue.room.used(), is_cut), (0, false));
+    assert_eq!((queue.batches.room.used(), is_cut), (0, false));
     framed
 }
 
 #[test]
 fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
-    let (lane, scanner) = (lane(usize::MAX), scanner());
-    let ((earlier, a), (slot, mut b)) = (open(&lane), open(&lane));
+    let (queue, scanner) = (queue(usize::MAX), scanner());
+    let ((earlier, a), (slot, mut b)) = (open(&queue), open(&queue));
     let [part, rest, other] = ["P one, ", "F two", "F three"]
         .map(|text| format!("2026-01-02T03:04:05.000000001Z stdout {text}\n"));
     let (part_len, rest_len) = (part.len() as u64, rest.len() as u64);
-    let framed = frame(&lane, &scanner, vec![a], &[(earlier, &part)]);
+    let framed = frame(&queue, &scanner, vec![a], &[(earlier, &part)]);
     assert_eq!((framed.frames.records.len(), framed.spans.len()), (0, 0));
     if let SourceEvent::Opened { replay_to, .. } = &mut b {
         *replay_to = rest_len;
@@ -128,7 +128,7 @@ fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
         head: Vec::new(),
     };
     let chunk = rest + &other;
-    let framed = frame(&lane, &scanner, vec![b, goes_on], &[(slot, &chunk)]);
+    let framed = frame(&queue, &scanner, vec![b, goes_on], &[(slot, &chunk)]);
     let end = chunk.len() as u64;
     let span = |slot, end, records| Span {
         slot,
@@ -167,11 +167,11 @@ fn what_the_checkpoint_knows_of_a_record_from_the_file_before_is_no_whole_record
         (vec![known(end, true)], &[("next", false)]),
         (Vec::new(), &[("rest", false), ("next", false)]),
     ] {
-        let (lane, scanner) = (lane(usize::MAX), scanner());
-        let (slot, opened) = open(&lane);
+        let (queue, scanner) = (queue(usize::MAX), scanner());
+        let (slot, opened) = open(&queue);
         let is_known = !known.is_empty();
-        lane.tracker.resume_rests(slot, known);
-        let framed = frame(&lane, &scanner, vec![opened], &[(slot, &text)]);
+        queue.tracker.resume_rests(slot, known);
+        let framed = frame(&queue, &scanner, vec![opened], &[(slot, &text)]);
         let records = framed.frames.records.iter().map(|record| {
             let buffer = &framed.buffers[usize::from(record.buffer == SIDE)];
             let text = &buffer[record.start as usize..record.end as usize];
@@ -182,7 +182,7 @@ fn what_the_checkpoint_knows_of_a_record_from_the_file_before_is_no_whole_record
             .iter()
             .map(|(text, cut)| ((*text).to_owned(), *cut));
         assert_eq!(Vec::from_iter(records), Vec::from_iter(expected));
-        let ends = lane.tracker.rests(slot).iter().map(|rest| rest.end).max();
+        let ends = queue.tracker.rests(slot).iter().map(|rest| rest.end).max();
         assert_eq!(
             ends,
             is_known.then_some(end),
@@ -193,26 +193,26 @@ fn what_the_checkpoint_knows_of_a_record_from_the_file_before_is_no_whole_record
 
 #[test]
 fn a_restart_between_the_parts_of_a_record_reads_all_of_them() {
-    let (lane, scanner) = (lane(usize::MAX), scanner());
-    let (slot, opened) = open(&lane);
+    let (queue, scanner) = (queue(usize::MAX), scanner());
+    let (slot, opened) = open(&queue);
     let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z {text}\n");
     let [one, other, two] = ["stdout P one", "stderr F other", "stdout F two"].map(line);
     let early = frame(
-        &lane,
+        &queue,
         &scanner,
         vec![opened],
         &[(slot, &(one.clone() + &other))],
     );
-    let late = frame(&lane, &scanner, Vec::new(), &[(slot, &two)]);
+    let late = frame(&queue, &scanner, Vec::new(), &[(slot, &two)]);
     let ack = |framed: &Framed| {
         let spans: Vec<_> = framed
             .spans
             .iter()
             .map(|span| (*span, Counts::default()))
             .collect();
-        lane.tracker.ack(0, &spans);
+        queue.tracker.ack(0, &spans);
     };
-    let lowest = || lane.tracker.lowest(slot);
+    let lowest = || queue.tracker.lowest(slot);
     // The later request is accepted, the earlier one waits.
     ack(&late);
     assert_eq!(lowest(), 0, "else the second part would come alone");
@@ -222,24 +222,24 @@ fn a_restart_between_the_parts_of_a_record_reads_all_of_them() {
 
 #[test]
 fn a_record_that_goes_on_in_the_next_file_is_noted_there() {
-    let (lane, scanner) = (lane(usize::MAX), scanner());
-    let ((earlier, a), (slot, b)) = (open(&lane), open(&lane));
+    let (queue, scanner) = (queue(usize::MAX), scanner());
+    let ((earlier, a), (slot, b)) = (open(&queue), open(&queue));
     let line = |text: &str| format!("2026-01-02T03:04:05.000000001Z stderr {text}\n");
-    frame(&lane, &scanner, vec![a], &[(earlier, &line("P one"))]);
+    frame(&queue, &scanner, vec![a], &[(earlier, &line("P one"))]);
     let continues = SourceEvent::Continues {
         slot,
         earlier,
         head: Vec::new(),
     };
     let ends = |slot| -> Vec<_> {
-        let rests = lane.tracker.rests(slot);
+        let rests = queue.tracker.rests(slot);
         rests
             .iter()
             .map(|rest| (rest.stream, rest.end, rest.is_settled))
             .collect()
     };
     frame(
-        &lane,
+        &queue,
         &scanner,
         vec![b, continues],
         &[(slot, &line("P two"))],
@@ -248,17 +248,17 @@ fn a_record_that_goes_on_in_the_next_file_is_noted_there() {
         (ends(earlier), ends(slot)),
         (Vec::new(), vec![(2, u64::MAX, false)])
     );
-    frame(&lane, &scanner, Vec::new(), &[(slot, &line("F three"))]);
+    frame(&queue, &scanner, Vec::new(), &[(slot, &line("F three"))]);
     let end = (line("P two").len() + line("F three").len()) as u64;
     assert_eq!(ends(slot), [(2, end, false)]);
 }
 
 #[test]
 fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
-    let (lane, mut scanner) = (lane(usize::MAX), scanner());
-    let ((first, a), (out, b), (last, c)) = (open(&lane), open(&lane), open(&lane));
-    frame(&lane, &scanner, vec![a, b, c], &[]);
-    let mut sources = lane.sources.lock().unwrap();
+    let (queue, mut scanner) = (queue(usize::MAX), scanner());
+    let ((first, a), (out, b), (last, c)) = (open(&queue), open(&queue), open(&queue));
+    frame(&queue, &scanner, vec![a, b, c], &[]);
+    let mut sources = queue.sources.lock().unwrap();
     sources.get_mut(out).unwrap().facts.excluded = Some("a rule");
     drop(sources);
     let unknown = Slot(last.0 + 1);
@@ -275,7 +275,7 @@ fn chunks_that_are_not_framed_do_not_shift_those_behind_them() {
             (other, &hits),
             (first, hit),
         ];
-        let framed = frame(&lane, &scanner, Vec::new(), &chunks);
+        let framed = frame(&queue, &scanner, Vec::new(), &chunks);
         let content = |record| framed.frames.content(record, &framed.buffers[0]);
         let contents = framed.frames.records.iter().map(content);
         let expect = [&misses, hit, &misses, hit].concat();
@@ -300,10 +300,10 @@ fn a_batch_of_many_records_is_framed_in_parts() {
     let text: String = (0..40).map(|i| format!("{{\"a\":{i}}}\n\n")).collect();
     let (one, other) = text.split_at(text.len() / 3);
     let whole = {
-        let (lane, scanner) = (lane(usize::MAX), scanner());
-        let ((first, a), (last, b)) = (open(&lane), open(&lane));
+        let (queue, scanner) = (queue(usize::MAX), scanner());
+        let ((first, a), (last, b)) = (open(&queue), open(&queue));
         frame(
-            &lane,
+            &queue,
             &scanner,
             vec![a, b],
             &[(first, one), (last, other), (first, other)],
@@ -317,9 +317,9 @@ fn a_batch_of_many_records_is_framed_in_parts() {
             .collect()
     };
     for max in 1..50 {
-        let (lane, scanner) = (lane(max), scanner());
+        let (queue, scanner) = (queue(max), scanner());
         let credit = crate::credit::Credit::new(1 << 20, crate::credit::Shares::new(1));
-        let ((first, a), (last, b)) = (open(&lane), open(&lane));
+        let ((first, a), (last, b)) = (open(&queue), open(&queue));
         let bytes = [one, other, other].concat();
         let ends = [0, one.len(), text.len(), text.len() + other.len()];
         let chunk = |(slot, n): (Slot, usize)| SourceEvent::Chunk {
@@ -329,7 +329,7 @@ fn a_batch_of_many_records_is_framed_in_parts() {
         };
         let chunks = [(first, 0), (last, 1), (first, 2)].map(chunk);
         let len = bytes.len() as u64;
-        lane.queue.push(RawBatch {
+        queue.batches.push(RawBatch {
             bytes: bytes.into(),
             events: [a, b].into_iter().chain(chunks).collect(),
             credit: credit.reserve(len, || ()),
@@ -340,7 +340,7 @@ fn a_batch_of_many_records_is_framed_in_parts() {
         let (mut records, mut spans, mut held) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let searcher = scanner.searcher(true);
-            let (mut framed, is_cut) = lane.frame_next(searcher, &mut Frames::default()).unwrap();
+            let (mut framed, is_cut) = queue.frame_next(searcher, &mut Frames::default()).unwrap();
             // A line that was begun before the chunk is one more.
             assert!(framed.frames.records.len() <= max + 1 && framed.observed_ns == 7);
             assert!(is_cut || framed.hits.is_some());
@@ -390,20 +390,20 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
         ]
     };
     let run = |held: Held| {
-        let (lane, scanner) = (lane_with(usize::MAX, held), scanner());
-        let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..20).map(|_| open(&lane)).unzip();
-        let mut out = vec![frame(&lane, &scanner, opened, &[])];
+        let (queue, scanner) = (queue_with(usize::MAX, held), scanner());
+        let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..20).map(|_| open(&queue)).unzip();
+        let mut out = vec![frame(&queue, &scanner, opened, &[])];
         for round in 0..3 {
             for (n, &slot) in slots.iter().enumerate() {
                 let piece = &pieces(n)[round];
-                out.push(frame(&lane, &scanner, Vec::new(), &[(slot, piece)]));
+                out.push(frame(&queue, &scanner, Vec::new(), &[(slot, piece)]));
             }
         }
         let slot = slots[3];
         let line = "z".repeat(50_000);
-        out.push(frame(&lane, &scanner, Vec::new(), &[(slot, &line)]));
+        out.push(frame(&queue, &scanner, Vec::new(), &[(slot, &line)]));
         out.push(frame(
-            &lane,
+            &queue,
             &scanner,
             vec![SourceEvent::Finished { slot }],
             &[],
@@ -423,7 +423,7 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
                 framed.frames.skips.clone(),
             )
         };
-        let stowed = lane.sources.lock().unwrap().stowed();
+        let stowed = queue.sources.lock().unwrap().stowed();
         (out.iter().map(described).collect::<Vec<_>>(), stowed)
     };
     let (expect, none) = run(Held::new(usize::MAX, PathBuf::new()));
@@ -441,13 +441,13 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
 #[test]
 fn what_many_sources_hold_does_not_end_in_one_batch() {
     let dir = tempfile::tempdir().unwrap();
-    let lane = lane_with(usize::MAX, Held::new(1 << 20, dir.path().to_owned()));
+    let queue = queue_with(usize::MAX, Held::new(1 << 20, dir.path().to_owned()));
     let scanner = scanner();
-    let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..40).map(|_| open(&lane)).unzip();
-    frame(&lane, &scanner, opened, &[]);
+    let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..40).map(|_| open(&queue)).unzip();
+    frame(&queue, &scanner, opened, &[]);
     let line = "z".repeat(900_000);
     for &slot in &slots {
-        frame(&lane, &scanner, Vec::new(), &[(slot, &line)]);
+        frame(&queue, &scanner, Vec::new(), &[(slot, &line)]);
     }
     let (finished, ended) = slots.split_at(20);
     let chunk = |(n, &slot): (usize, &Slot)| SourceEvent::Chunk {
@@ -457,7 +457,7 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
     };
     let events = ended.iter().enumerate().map(chunk);
     let finished = finished.iter().map(|&slot| SourceEvent::Finished { slot });
-    lane.queue.push(RawBatch {
+    queue.batches.push(RawBatch {
         bytes: "\n".repeat(ended.len()).into(),
         events: events.chain(finished).collect(),
         credit: None,
@@ -468,12 +468,12 @@ fn what_many_sources_hold_does_not_end_in_one_batch() {
     let (mut records, mut parts, mut is_cut) = (0, 0, true);
     while is_cut {
         let mut memory = Frames::default();
-        let (framed, more) = lane
+        let (framed, more) = queue
             .frame_next(scanner.searcher(true), &mut memory)
             .unwrap();
         let side: usize = framed.buffers[1].len();
         assert!(side <= 3 * line.len(), "{side}");
-        assert!(lane.sources.lock().unwrap().held_bytes() <= (1 << 20) + line.len());
+        assert!(queue.sources.lock().unwrap().held_bytes() <= (1 << 20) + line.len());
         records += framed.frames.records.len();
         parts += 1;
         is_cut = more;

@@ -20,10 +20,10 @@ pub(super) type Head = (Slot, u64, Option<u64>);
 /// A source, and where records end in it, by stream, that began in the one before.
 pub(super) type RestEnds = (Slot, [Option<u64>; 3]);
 
-/// The sources of one lane.
+/// The sources of one input queue.
 #[derive(Debug)]
 pub(super) struct Sources {
-    by_slot: HashMap<Slot, Box<LaneSource>>,
+    by_slot: HashMap<Slot, Box<FramedSource>>,
     /// Bytes of unfinished records that all of them hold in memory.
     held_bytes: usize,
     held: Held,
@@ -36,9 +36,9 @@ pub(super) struct Sources {
 /// What is less is not worth a place in a file.
 const STOWED_BYTES_MIN: usize = 256;
 
-/// One source of a lane.
+/// One source of an input queue.
 #[derive(Debug)]
-pub(super) struct LaneSource {
+pub(super) struct FramedSource {
     pub(super) framer: Framer,
     pub(super) facts: CurrentFacts,
     pub(super) replay_to: u64,
@@ -57,7 +57,7 @@ pub(super) struct LaneSource {
     rests: [Option<u64>; 3],
 }
 
-impl LaneSource {
+impl FramedSource {
     pub(super) fn new(framer: Framer, facts: CurrentFacts, replay_to: u64) -> Self {
         Self {
             rests: framer.rest_ends(),
@@ -114,7 +114,7 @@ impl Sources {
         slots.into_iter().for_each(|slot| self.remove(slot));
     }
 
-    pub(super) fn insert(&mut self, slot: Slot, source: LaneSource) {
+    pub(super) fn insert(&mut self, slot: Slot, source: FramedSource) {
         self.remove(slot);
         self.by_slot.insert(slot, Box::new(source));
     }
@@ -132,7 +132,7 @@ impl Sources {
     ///
     /// # Panics
     /// If that cannot be read: it is not acknowledged, and the next run reads it from the log again.
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut LaneSource> {
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut FramedSource> {
         let source = self.by_slot.get_mut(&slot)?;
         source.batch = self.batches;
         if let Some(place) = source.stowed.take() {

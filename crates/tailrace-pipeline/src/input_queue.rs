@@ -1,6 +1,6 @@
 //! One input's way from bytes to records: its batches in order, and a framer for each of its
 //! sources. Framing is sequential in an input (a partial chain goes on in the next batch), so a
-//! worker frames under the lane's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
+//! worker frames under the queue's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
 //! of the work, it does without.
 
 mod held;
@@ -28,7 +28,7 @@ use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
 use crate::worker::Work;
 pub(crate) use held::Held;
 pub(crate) use part::common;
-use sources::{Head, LaneSource, RestEnds, Sources};
+use sources::{FramedSource, Head, RestEnds, Sources};
 
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
 /// of unfinished records may end in the same batch.
@@ -36,9 +36,9 @@ const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// One input of a pipeline, as the workers see it.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct InputQueue {
     /// Batches that wait for a worker.
-    pub queue: BatchQueue,
+    pub batches: BatchQueue,
     /// Batches that are handed over in parts.
     pub unfinished: Unfinished<Work>,
     frame: tailrace_frame::Config,
@@ -46,15 +46,15 @@ pub(crate) struct Lane {
     tracker: Arc<Tracker>,
     sources: Mutex<Sources>,
     orders: Arc<Orders<Ready>>,
-    mode: LaneMode,
+    mode: QueueMode,
     /// How many records a framed batch has at most, but for the last lines' more: what is made of them takes memory by the
     /// record, however short they are.
     records_max: usize,
 }
 
-/// Whose records a lane frames.
+/// Whose records an input queue frames.
 #[derive(Debug)]
-enum LaneMode {
+enum QueueMode {
     /// Those of the outputs that take part in the shared reading; changes under the lock of the sources.
     Shared(Vec<AtomicBool>),
     /// Those of one output, which is behind.
@@ -103,8 +103,8 @@ pub(crate) struct Framed {
     pub observed_ns: i64,
 }
 
-impl Lane {
-    /// A lane that frames as configured.
+impl InputQueue {
+    /// A queue that frames as configured.
     pub(crate) fn new(
         frame: tailrace_frame::Config,
         facts: FactsConfig,
@@ -116,8 +116,8 @@ impl Lane {
     ) -> Self {
         let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
-            mode: LaneMode::Shared(attached.collect()),
-            queue: BatchQueue::new(bytes_waiting_max),
+            mode: QueueMode::Shared(attached.collect()),
+            batches: BatchQueue::new(bytes_waiting_max),
             unfinished: Unfinished::default(),
             frame,
             facts,
@@ -128,10 +128,10 @@ impl Lane {
         }
     }
 
-    /// A lane for what one output reads again.
+    /// An input queue for what one output reads again.
     pub(crate) fn catching_up(self, output: usize) -> Self {
         Self {
-            mode: LaneMode::CatchUp(output),
+            mode: QueueMode::CatchUp(output),
             ..self
         }
     }
@@ -140,8 +140,8 @@ impl Lane {
     pub(crate) fn attached(&self) -> Vec<bool> {
         let load = |attached: &AtomicBool| attached.load(Ordering::Acquire);
         match &self.mode {
-            LaneMode::Shared(attached) => attached.iter().map(load).collect(),
-            LaneMode::CatchUp(_) => Vec::new(),
+            QueueMode::Shared(attached) => attached.iter().map(load).collect(),
+            QueueMode::CatchUp(_) => Vec::new(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Lane {
     ) -> bool {
         let _nothing_is_framed = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let agreed = agreed();
-        if let (true, LaneMode::Shared(attached)) = (agreed, &self.mode) {
+        if let (true, QueueMode::Shared(attached)) = (agreed, &self.mode) {
             attached[output].store(attach, Ordering::Release);
         }
         agreed
@@ -182,12 +182,12 @@ impl Lane {
     ) -> Option<(Framed, bool)> {
         // Poisoned by a panic in a framer: what it left is not built upon, and the agent ends.
         let mut sources = self.sources.lock().ok()?;
-        let batch = self.queue.pop()?;
+        let batch = self.batches.pop()?;
         let frames = std::mem::take(memory);
         let (framed, rest) = self.frame(&mut sources, batch, searcher, frames);
         let is_cut = rest.is_some();
         if let Some(rest) = rest {
-            self.queue.put_back(rest);
+            self.batches.put_back(rest);
         }
         Some((framed, is_cut))
     }
@@ -233,7 +233,7 @@ impl Lane {
                     let mut framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
                     self.begin_within(slot, offset, &mut framer);
                     let facts = self.facts.of(&path);
-                    sources.insert(slot, LaneSource::new(framer, facts, replay_to));
+                    sources.insert(slot, FramedSource::new(framer, facts, replay_to));
                     continue;
                 }
                 SourceEvent::Continues {
@@ -293,7 +293,7 @@ impl Lane {
         };
         let rest = is_cut.then_some(batch);
         framed.merge_spans();
-        if matches!(self.mode, LaneMode::Shared(_)) {
+        if matches!(self.mode, QueueMode::Shared(_)) {
             // Before a watermark can move beyond them.
             rests
                 .iter()
@@ -310,10 +310,10 @@ impl Lane {
     }
 }
 
-impl Lane {
+impl InputQueue {
     /// Where the source is read again from within a record, the framer knows it, as far as the checkpoint does.
     fn begin_within(&self, slot: Slot, offset: u64, framer: &mut Framer) {
-        if !matches!(self.mode, LaneMode::Shared(_)) {
+        if !matches!(self.mode, QueueMode::Shared(_)) {
             return;
         }
         for rest in self.tracker.rests(slot) {
@@ -330,8 +330,8 @@ impl Lane {
     fn register(&self, framed: &mut Framed, heads: &[Head]) {
         let attached = self.attached();
         let reading = match &self.mode {
-            LaneMode::Shared(_) => Reading::Shared(&attached),
-            LaneMode::CatchUp(output) => Reading::CatchUp(*output),
+            QueueMode::Shared(_) => Reading::Shared(&attached),
+            QueueMode::CatchUp(output) => Reading::CatchUp(*output),
         };
         if !framed.frames.records.is_empty() {
             framed.turns = self.orders.take(|output| match reading {
@@ -378,7 +378,7 @@ impl Framed {
     }
 
     /// Adds the run and the spans of what one push of a source framed.
-    fn add_spans(&mut self, source: &LaneSource, before: &FrameMark) {
+    fn add_spans(&mut self, source: &FramedSource, before: &FrameMark) {
         let Framed {
             frames,
             spans,
