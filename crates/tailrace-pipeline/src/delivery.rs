@@ -77,12 +77,12 @@ pub(crate) struct Ticket {
     output: usize,
     resolved: bool,
     /// Of a part of the batch: freed with its last ticket.
-    _held: Option<Arc<Held>>,
+    _held: Option<Arc<HeldMemory>>,
 }
 
 /// What a part of a batch holds in memory, for one output.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldMemory {
     /// Given back when every output has resolved the part.
     pub(crate) _credit: Arc<Reserved>,
     pub(crate) _share: Option<Share>,
@@ -246,7 +246,7 @@ impl OpenBatch {
     }
 
     /// Tickets for more requests to an output that wants the batch.
-    pub(crate) fn tickets(&self, output: usize, count: usize, held: Held) -> Vec<Ticket> {
+    pub(crate) fn tickets(&self, output: usize, count: usize, held: HeldMemory) -> Vec<Ticket> {
         let (held, tickets) = (Arc::new(held), count);
         let count = u32::try_from(count).expect("requests of a batch fit u32");
         // No one acknowledges it meanwhile: its guard is not resolved.
@@ -278,7 +278,7 @@ impl OpenBatch {
 }
 
 impl Ticket {
-    fn new(batch: &Arc<BatchInFlight>, output: usize, held: Option<Arc<Held>>) -> Self {
+    fn new(batch: &Arc<BatchInFlight>, output: usize, held: Option<Arc<HeldMemory>>) -> Self {
         Self {
             batch: Arc::clone(batch),
             output,

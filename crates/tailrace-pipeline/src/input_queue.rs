@@ -3,7 +3,7 @@
 //! worker frames under the queue's lock, and looks for the prefilter's texts while it has the lines at hand; the rest, the bulk
 //! of the work, it does without.
 
-mod held;
+mod overflow;
 mod part;
 mod sources;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::outputs::Ready;
 use crate::unfinished::Unfinished;
 use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
 use crate::worker::Work;
-pub(crate) use held::Held;
+pub(crate) use overflow::Overflow;
 pub(crate) use part::common;
 use sources::{FramedSource, Head, RestEnds, Sources};
 
@@ -112,7 +112,7 @@ impl InputQueue {
         orders: Arc<Orders<Ready>>,
         bytes_waiting_max: u64,
         records_max: usize,
-        held: Held,
+        overflow: Overflow,
     ) -> Self {
         let attached = (0..orders.outputs()).map(|_| AtomicBool::new(true));
         Self {
@@ -122,7 +122,7 @@ impl InputQueue {
             frame,
             facts,
             tracker,
-            sources: Mutex::new(Sources::new(held)),
+            sources: Mutex::new(Sources::new(overflow)),
             orders,
             records_max,
         }

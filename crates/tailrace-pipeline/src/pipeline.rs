@@ -22,7 +22,7 @@ use crate::facts::FactsConfig;
 use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
-use crate::input_queue::{Framed, Held, InputQueue};
+use crate::input_queue::{Framed, InputQueue, Overflow};
 use crate::jobs::{Job, Jobs};
 use crate::kubernetes::{Awaiting, NodePods};
 use crate::ledger::PipelineLedger;
@@ -195,7 +195,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
             // One may wait for a worker while the reader fills another one.
             batch_bytes_max,
             plan.records_max(),
-            Held::new(held_bytes_max, around.data_dir.to_owned()),
+            Overflow::new(held_bytes_max, around.data_dir.to_owned()),
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();

@@ -10,7 +10,7 @@ use tailrace_frame::{Framer, Frames};
 use tailrace_scan::NewlineSearch;
 use tracing::warn;
 
-use super::held::Held;
+use super::overflow::Overflow;
 use crate::facts::CurrentFacts;
 use crate::watermark::Slot;
 
@@ -26,14 +26,14 @@ pub(super) struct Sources {
     by_slot: HashMap<Slot, Box<FramedSource>>,
     /// Bytes of unfinished records that all of them hold in memory.
     held_bytes: usize,
-    held: Held,
+    overflow: Overflow,
     /// How many batches were framed.
     batches: u64,
     /// The file was of no use: said once.
     is_held_in_memory: bool,
 }
 
-/// What is less is not worth a place in a file.
+/// What is less is not worth a range in a file.
 const STOWED_BYTES_MIN: usize = 256;
 
 /// One source of an input queue.
@@ -74,7 +74,7 @@ impl FramedSource {
     }
 
     /// Frames the next bytes, a range of the chunk buffer, or passes over them where its pod is left out. Ends behind the
-    /// line with which there are `records_max` records; gives the place of the first byte that was not framed.
+    /// line with which there are `records_max` records; gives the range of the first byte that was not framed.
     pub(super) fn push(
         &mut self,
         buffer: &[u8],
@@ -98,11 +98,11 @@ impl FramedSource {
 }
 
 impl Sources {
-    pub(super) fn new(held: Held) -> Self {
+    pub(super) fn new(overflow: Overflow) -> Self {
         Self {
             by_slot: HashMap::new(),
             held_bytes: 0,
-            held,
+            overflow,
             batches: 0,
             is_held_in_memory: false,
         }
@@ -122,8 +122,8 @@ impl Sources {
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(source) = self.by_slot.remove(&slot) {
             self.held_bytes -= source.held_bytes;
-            if let Some(place) = source.stowed {
-                self.held.free(place);
+            if let Some(range) = source.stowed {
+                self.overflow.free(range);
             }
         }
     }
@@ -135,8 +135,8 @@ impl Sources {
     pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut FramedSource> {
         let source = self.by_slot.get_mut(&slot)?;
         source.batch = self.batches;
-        if let Some(place) = source.stowed.take() {
-            let bytes = self.held.read(place);
+        if let Some(range) = source.stowed.take() {
+            let bytes = self.overflow.read(range);
             let bytes = bytes.expect("the beginning of an unfinished line was written to the data directory and cannot be read again");
             source.framer.restore(&bytes);
         }
@@ -165,7 +165,7 @@ impl Sources {
 
     /// Moves what sources hold out of memory, if it is too much, those that were idle for longest first.
     pub(super) fn limit_held(&mut self) {
-        if self.held_bytes <= self.held.bytes_max() {
+        if self.held_bytes <= self.overflow.bytes_max() {
             return;
         }
         let sources = self.by_slot.iter();
@@ -173,7 +173,7 @@ impl Sources {
         let mut candidates: Vec<_> = heavy.map(|(&slot, source)| (source.batch, slot)).collect();
         candidates.sort_unstable();
         for (_, slot) in candidates {
-            if self.held_bytes <= self.held.bytes_max() / 2 || !self.stow(slot) {
+            if self.held_bytes <= self.overflow.bytes_max() / 2 || !self.stow(slot) {
                 return;
             }
         }
@@ -187,7 +187,7 @@ impl Sources {
     /// How many times something was written.
     #[cfg(test)]
     pub(super) fn stowed(&self) -> u64 {
-        self.held.writes()
+        self.overflow.writes()
     }
 
     /// Whether it could be written.
@@ -196,8 +196,8 @@ impl Sources {
             return true;
         };
         let bytes = source.framer.stow();
-        match self.held.write(&bytes) {
-            Ok(place) => source.stowed = Some(place),
+        match self.overflow.write(&bytes) {
+            Ok(range) => source.stowed = Some(range),
             Err(error) => {
                 source.framer.restore(&bytes);
                 if !self.is_held_in_memory {

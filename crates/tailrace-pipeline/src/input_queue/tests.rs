@@ -32,10 +32,10 @@ fn scanner() -> Scanner {
 }
 
 fn queue(records_max: usize) -> InputQueue {
-    queue_with(records_max, Held::new(usize::MAX, PathBuf::new()))
+    queue_with(records_max, Overflow::new(usize::MAX, PathBuf::new()))
 }
 
-fn queue_with(records_max: usize, held: Held) -> InputQueue {
+fn queue_with(records_max: usize, overflow: Overflow) -> InputQueue {
     let facts = FactsConfig {
         resource: Vec::new(),
         encodings: Vec::new(),
@@ -49,7 +49,7 @@ fn queue_with(records_max: usize, held: Held) -> InputQueue {
         Orders::new([false].into_iter()),
         1 << 20,
         records_max,
-        held,
+        overflow,
     )
 }
 
@@ -389,8 +389,8 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
             end,
         ]
     };
-    let run = |held: Held| {
-        let (queue, scanner) = (queue_with(usize::MAX, held), scanner());
+    let run = |overflow: Overflow| {
+        let (queue, scanner) = (queue_with(usize::MAX, overflow), scanner());
         let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..20).map(|_| open(&queue)).unzip();
         let mut out = vec![frame(&queue, &scanner, opened, &[])];
         for round in 0..3 {
@@ -426,8 +426,8 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
         let stowed = queue.sources.lock().unwrap().stowed();
         (out.iter().map(described).collect::<Vec<_>>(), stowed)
     };
-    let (expect, none) = run(Held::new(usize::MAX, PathBuf::new()));
-    let (all, stowed) = run(Held::new(0, dir.path().to_owned()));
+    let (expect, none) = run(Overflow::new(usize::MAX, PathBuf::new()));
+    let (all, stowed) = run(Overflow::new(0, dir.path().to_owned()));
     assert_eq!(
         (none, stowed),
         (0, 20 + 20 + 1),
@@ -435,13 +435,13 @@ fn what_is_held_in_a_file_is_what_was_held_in_memory() {
     );
     assert_eq!(all, expect);
     // Where there is no place for a file it stays in memory.
-    assert_eq!(run(Held::new(0, "/nonexistent".into())), (expect, 0));
+    assert_eq!(run(Overflow::new(0, "/nonexistent".into())), (expect, 0));
 }
 
 #[test]
 fn what_many_sources_hold_does_not_end_in_one_batch() {
     let dir = tempfile::tempdir().unwrap();
-    let queue = queue_with(usize::MAX, Held::new(1 << 20, dir.path().to_owned()));
+    let queue = queue_with(usize::MAX, Overflow::new(1 << 20, dir.path().to_owned()));
     let scanner = scanner();
     let (slots, opened): (Vec<Slot>, Vec<SourceEvent>) = (0..40).map(|_| open(&queue)).unzip();
     frame(&queue, &scanner, opened, &[]);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Work;
 use super::contained::Made;
 use crate::credit::BATCH_CREDIT_MIN;
-use crate::delivery::{BatchInFlight, Held, OpenBatch};
+use crate::delivery::{BatchInFlight, HeldMemory, OpenBatch};
 use crate::input_queue::Framed;
 use crate::outputs::Ready;
 use crate::pipeline::Pipeline;
@@ -63,7 +63,7 @@ impl Work {
             let mut ready = Vec::new();
             if framed.wanted[output] {
                 let shares = pipeline.credit.shares();
-                let held = Held {
+                let held = HeldMemory {
                     _credit: Arc::clone(&credit),
                     _share: (!framed.is_catch_up).then(|| shares.hold(output, held)),
                 };

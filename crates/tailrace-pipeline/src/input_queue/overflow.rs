@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 
 /// Where the bytes of unfinished records may lie.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Overflow {
     /// In memory; more is moved to the file.
     bytes_max: usize,
     /// The directory of the file.
@@ -29,7 +29,7 @@ pub(crate) struct Held {
     writes: u64,
 }
 
-impl Held {
+impl Overflow {
     /// So many bytes in memory, all else in a file in this directory.
     pub(crate) fn new(bytes_max: usize, dir: PathBuf) -> Self {
         Self {
@@ -58,29 +58,29 @@ impl Held {
             self.file = Some(self.create()?);
         }
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let place = self.end..self.end + bytes.len() as u64;
-        file.write_all_at(bytes, place.start)?;
-        self.end = place.end;
+        let range = self.end..self.end + bytes.len() as u64;
+        file.write_all_at(bytes, range.start)?;
+        self.end = range.end;
         self.used += bytes.len() as u64;
         #[cfg(test)]
         {
             self.writes += 1;
         }
-        Ok(place)
+        Ok(range)
     }
 
-    /// Reads bytes back; their place is free then.
-    pub(super) fn read(&mut self, place: Range<u64>) -> io::Result<Vec<u8>> {
+    /// Reads bytes back; their range is free afterwards.
+    pub(super) fn read(&mut self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let mut bytes = vec![0; (place.end - place.start) as usize];
-        file.read_exact_at(&mut bytes, place.start)?;
-        self.free(place);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        file.read_exact_at(&mut bytes, range.start)?;
+        self.free(range);
         Ok(bytes)
     }
 
-    /// Gives a place back to the disk. Where that fails it is given back with the last one.
-    pub(super) fn free(&mut self, place: Range<u64>) {
-        let len = place.end - place.start;
+    /// Gives a range back to the disk. Where that fails it is given back with the last one.
+    pub(super) fn free(&mut self, range: Range<u64>) {
+        let len = range.end - range.start;
         self.used -= len;
         let Some(file) = &self.file else { return };
         if self.used == 0 {
@@ -88,7 +88,7 @@ impl Held {
             let _ = file.set_len(0);
         } else {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = rustix::fs::fallocate(file, hole, place.start, len);
+            let _ = rustix::fs::fallocate(file, hole, range.start, len);
         }
     }
 
@@ -117,24 +117,24 @@ mod tests {
     #[test]
     fn bytes_come_back_and_leave_no_name() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
-        let mut held = Held::new(0, dir.path().to_owned());
+        let mut overflow = Overflow::new(0, dir.path().to_owned());
         let texts: Vec<Vec<u8>> = (0..20_u8).map(|n| vec![n; 5000 + usize::from(n)]).collect();
         for _ in 0..2 {
-            let written = texts.iter().map(|text| held.write(text));
-            let places = written.collect::<io::Result<Vec<_>>>()?;
+            let written = texts.iter().map(|text| overflow.write(text));
+            let ranges = written.collect::<io::Result<Vec<_>>>()?;
             assert_eq!(std::fs::read_dir(dir.path())?.count(), 0);
-            for (place, text) in places.into_iter().zip(&texts) {
-                assert_eq!(&held.read(place)?, text);
+            for (range, text) in ranges.into_iter().zip(&texts) {
+                assert_eq!(&overflow.read(range)?, text);
             }
-            assert_eq!((held.used, held.end), (0, 0));
+            assert_eq!((overflow.used, overflow.end), (0, 0));
         }
         Ok(())
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error() {
-        let mut held = Held::new(0, PathBuf::from("/nonexistent/tailrace"));
-        assert!(held.write(b"x").is_err());
-        assert_eq!(held.used, 0);
+        let mut overflow = Overflow::new(0, PathBuf::from("/nonexistent/tailrace"));
+        assert!(overflow.write(b"x").is_err());
+        assert_eq!(overflow.used, 0);
     }
 }
