@@ -127,11 +127,11 @@ impl CrashedBatch {
 
     /// The dead-letter entry of a record.
     fn entry(&self, crashed: &Crashed) -> DeadLetter {
-        let place = self
+        let location = self
             .ticket
             .as_ref()
-            .and_then(|ticket| ticket.place(crashed.record));
-        let (path, bytes) = place.unzip();
+            .and_then(|ticket| ticket.location(crashed.record));
+        let (path, bytes) = location.unzip();
         DeadLetter {
             output: self.driver.name.clone(),
             reason: crashed.reason.clone(),

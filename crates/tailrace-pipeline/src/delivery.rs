@@ -28,7 +28,7 @@ pub(crate) struct BatchInFlight {
     /// One per output, or none.
     metrics: Vec<OutputMetrics>,
     spans: Vec<Span>,
-    places: Places,
+    locations: RecordLocations,
     /// Records that no branch of the query kept.
     filtered: AtomicU64,
     outputs: Vec<OutputInFlight>,
@@ -61,7 +61,7 @@ pub(crate) enum RecordOutcome {
 
 /// Where the records of a batch were read, for dead-letter entries, and when.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
+pub(crate) struct RecordLocations {
     read_at: Option<Instant>,
     /// Records of one source, and the offset that its bytes are counted from.
     runs: Vec<(Range<u32>, Slot, u64)>,
@@ -113,7 +113,7 @@ impl BatchInFlight {
     pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
-        (spans, places): (Vec<Span>, Places),
+        (spans, locations): (Vec<Span>, RecordLocations),
         filtered: u64,
         (wanted, requests): (&[bool], &[u32]),
         credit: Option<Reserved>,
@@ -130,7 +130,7 @@ impl BatchInFlight {
             tracker,
             metrics,
             spans,
-            places,
+            locations,
             filtered: AtomicU64::new(filtered),
             outputs,
             credit: Mutex::new(credit),
@@ -177,7 +177,7 @@ impl BatchInFlight {
             state.share().take();
         }
         if last && !state.nacked.load(Ordering::Relaxed) {
-            if let (Some(metrics), Some(at)) = (self.metrics.get(output), self.places.read_at) {
+            if let (Some(metrics), Some(at)) = (self.metrics.get(output), self.locations.read_at) {
                 metrics.delay.observe(at.elapsed());
             }
             self.ack(output);
@@ -232,7 +232,7 @@ impl OpenBatch {
     pub(crate) fn start(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
-        read: (Vec<Span>, Places),
+        read: (Vec<Span>, RecordLocations),
         wanted: &[bool],
         credit: Option<Reserved>,
     ) -> Self {
@@ -301,8 +301,8 @@ impl Ticket {
     }
 
     /// Where a record was read: the file, and its bytes there.
-    pub(crate) fn place(&self, record: u32) -> Option<(PathBuf, (u64, u64))> {
-        let (slot, bytes) = self.batch.places.of(record)?;
+    pub(crate) fn location(&self, record: u32) -> Option<(PathBuf, (u64, u64))> {
+        let (slot, bytes) = self.batch.locations.of(record)?;
         Some((self.batch.tracker.path(slot)?, bytes))
     }
 
@@ -314,15 +314,19 @@ impl Ticket {
             .iter()
             .map(|span| span.end - span.start)
             .sum();
-        let place = |span: &Span| {
+        let source_range = |span: &Span| {
             let path = self.batch.tracker.path(span.slot).unwrap_or_default();
             format!("{}:{}-{}", path.display(), span.start, span.end)
         };
         match self.batch.spans.as_slice() {
             [] => "nowhere".to_owned(),
-            [span] => place(span),
+            [span] => source_range(span),
             [first, rest @ ..] => {
-                format!("{} and {} more, {bytes} bytes", place(first), rest.len())
+                format!(
+                    "{} and {} more, {bytes} bytes",
+                    source_range(first),
+                    rest.len()
+                )
             }
         }
     }
@@ -346,7 +350,7 @@ impl OutputInFlight {
     }
 }
 
-impl Places {
+impl RecordLocations {
     /// When the bytes were read.
     pub(crate) fn read_at(&mut self, at: Instant) {
         self.read_at = Some(at);

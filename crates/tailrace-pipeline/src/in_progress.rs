@@ -153,7 +153,7 @@ impl InProgress {
         }
         let suspects = self.suspects();
         let mut deaths = vec![0; records as usize];
-        for (run, slot, bytes) in framed.places.runs() {
+        for (run, slot, bytes) in framed.locations.runs() {
             let Some(file) = Place::of_file(scope, slot, tracker) else {
                 continue;
             };
@@ -165,7 +165,7 @@ impl InProgress {
                 continue;
             }
             for record in run {
-                let end = framed.places.of(record).map_or(0, |(_, (_, end))| end);
+                let end = framed.locations.of(record).map_or(0, |(_, (_, end))| end);
                 let uid = || uid_of(framed, record, tracker);
                 deaths[record as usize] = here
                     .iter()
@@ -193,7 +193,7 @@ impl InProgress {
         }
         let mut suspects = self.suspects();
         let before = suspects.len();
-        for (_, slot, (start, end)) in framed.places.runs() {
+        for (_, slot, (start, end)) in framed.locations.runs() {
             if let Some(file) = Place::of_file(scope, slot, tracker) {
                 suspects.retain(|place| {
                     let ends_here =
@@ -235,7 +235,7 @@ fn groups_of(deaths: &[u32]) -> Vec<Group> {
 
 /// What identifies a record; 0 where its source is no file.
 fn uid_of(framed: &Framed, record: u32, tracker: &Tracker) -> u128 {
-    let Some((slot, (_, end))) = framed.places.of(record) else {
+    let Some((slot, (_, end))) = framed.locations.of(record) else {
         return 0;
     };
     let uid = |(id, generation): (FileId, u32)| {
@@ -266,8 +266,8 @@ impl Marks {
         if let Some(file) = &self.file {
             store::begin(&mut self.buffer);
             let is_whole = group.records.len() == framed.frames.records.len();
-            let part = (!is_whole).then(|| framed.places.part(group.records.clone()));
-            for (_, slot, (start, end)) in part.as_ref().unwrap_or(&framed.places).runs() {
+            let part = (!is_whole).then(|| framed.locations.part(group.records.clone()));
+            for (_, slot, (start, end)) in part.as_ref().unwrap_or(&framed.locations).runs() {
                 let Some(file) = Place::of_file(scope, slot, tracker) else {
                     continue;
                 };

@@ -19,7 +19,7 @@ use tailrace_scan::{Hits, NewlineSearcher};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
-use crate::delivery::Places;
+use crate::delivery::RecordLocations;
 use crate::facts::{Facts, FactsConfig};
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
@@ -86,7 +86,7 @@ pub(crate) struct Framed {
     /// Records in parts between which others lie.
     pub parted: Vec<Parted>,
     /// Where each record was read.
-    pub places: Places,
+    pub locations: RecordLocations,
     /// Per output: some of it is for this output.
     pub wanted: Vec<bool>,
     /// Per output: none of it is for this output, which acknowledged all of it in an earlier run.
@@ -207,7 +207,7 @@ impl InputQueue {
             observed_ns: batch.observed_ns,
             ..Framed::default()
         };
-        framed.places.read_at(batch.read_at);
+        framed.locations.read_at(batch.read_at);
         let mut events = std::mem::take(&mut batch.events).into_iter();
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
@@ -383,7 +383,7 @@ impl Framed {
             frames,
             spans,
             parted,
-            places,
+            locations,
             replayed,
             ..
         } = self;
@@ -392,7 +392,7 @@ impl Framed {
             .start
             .checked_sub(1)
             .map_or(0, |last| frames.piece_ends[last]);
-        places.add(
+        locations.add(
             frames.piece_ends[records.clone()]
                 .iter()
                 .filter_map(|&end| {

@@ -362,7 +362,7 @@ impl Pipeline {
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
-            (take(&mut framed.spans), take(&mut framed.places)),
+            (take(&mut framed.spans), take(&mut framed.locations)),
             0,
             (&framed.wanted, &requests),
             framed.credit.take(),

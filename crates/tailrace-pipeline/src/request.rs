@@ -104,8 +104,8 @@ impl Part {
 
     /// The dead-letter entry of this part, a single record.
     fn entry(&self, reason: &str) -> DeadLetter {
-        let place = self.ticket(|ticket| ticket.place(self.record(self.rows.start)));
-        let (path, bytes) = place.flatten().unzip();
+        let location = self.ticket(|ticket| ticket.location(self.record(self.rows.start)));
+        let (path, bytes) = location.flatten().unzip();
         DeadLetter {
             time: String::new(),
             output: self.whole.driver.name.clone(),

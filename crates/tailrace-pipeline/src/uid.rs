@@ -18,7 +18,7 @@ pub(crate) fn are_wanted(plan: &PipelinePlan) -> bool {
 /// One per record of the batch; 0 for records of inputs that are no files.
 pub(crate) fn of_batch(framed: &Framed, tracker: &Tracker) -> Vec<u128> {
     let mut uids = Vec::with_capacity(framed.frames.records.len());
-    for (slot, ends) in framed.places.ends() {
+    for (slot, ends) in framed.locations.ends() {
         let identity = tracker.identity(slot);
         for end in ends {
             let record = &framed.frames.records[uids.len()];

@@ -120,7 +120,7 @@ impl World {
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
-            (spans, Places::default()),
+            (spans, RecordLocations::default()),
             1,
             (&[true], &[1]),
             None,

@@ -34,7 +34,7 @@ fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket
     BatchInFlight::start(
         Arc::clone(tracker),
         Vec::new(),
-        (vec![span], Places::default()),
+        (vec![span], RecordLocations::default()),
         0,
         (&vec![true; requests.len()], requests),
         None,
@@ -128,7 +128,7 @@ fn rejected_records_are_counted_once_and_exactly() {
     let (_, tickets) = BatchInFlight::start(
         Arc::clone(&tracker),
         Vec::new(),
-        (spans, Places::default()),
+        (spans, RecordLocations::default()),
         4,
         (&[true], &[2]),
         None,
@@ -154,7 +154,7 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
     tracker.framed_for_all(&spans, &[(slot, 20, None)]);
-    let parts = (spans, Places::default());
+    let parts = (spans, RecordLocations::default());
     let (_, tickets) = BatchInFlight::start(
         Arc::clone(&tracker),
         Vec::new(),
@@ -196,22 +196,24 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
 
 #[test]
 fn a_record_is_found_where_it_was_read() {
-    let mut places = Places::default();
+    let mut locations = RecordLocations::default();
     let far = 5_000_000_000;
-    places.add(
+    locations.add(
         [(10, 20), (20, 25)]
             .map(|bytes| (Slot(1), bytes))
             .into_iter(),
     );
-    places.add(
+    locations.add(
         [(far, far + 7), (far + 9, far + 30)]
             .map(|bytes| (Slot(2), bytes))
             .into_iter(),
     );
     // Behind a rotation one push gives records of both sources.
     let turns = [(3, (1, 2)), (3, (2, 4)), (4, (0, 3)), (3, (4, 6))];
-    places.add(turns.map(|(slot, bytes)| (Slot(slot), bytes)).into_iter());
-    let ends = places.ends().map(|(slot, ends)| (slot.0, ends.collect()));
+    locations.add(turns.map(|(slot, bytes)| (Slot(slot), bytes)).into_iter());
+    let ends = locations
+        .ends()
+        .map(|(slot, ends)| (slot.0, ends.collect()));
     let expected: [(u32, Vec<u64>); 5] = [
         (1, vec![20, 25]),
         (2, vec![far + 7, far + 30]),
@@ -220,7 +222,7 @@ fn a_record_is_found_where_it_was_read() {
         (3, vec![6]),
     ];
     assert_eq!(Vec::from_iter(ends), expected);
-    let found: Vec<_> = (0..9).map(|record| places.of(record)).collect();
+    let found: Vec<_> = (0..9).map(|record| locations.of(record)).collect();
     let expected = [
         Some((Slot(1), (10, 20))),
         Some((Slot(1), (20, 25))),

@@ -42,7 +42,7 @@ fn batch(slot: Slot, first: u64, records: u32) -> Framed {
     }
     let place = |n| (slot, (10 * n, 10 * n + 10));
     framed
-        .places
+        .locations
         .add((first..first + u64::from(records)).map(place));
     framed.buffers = vec![Bytes::from(bytes), Bytes::new()];
     framed

@@ -34,7 +34,7 @@ impl Framed {
             frames,
             buffers: self.buffers.clone(),
             runs: runs.collect(),
-            places: self.places.part(records.clone()),
+            locations: self.locations.part(records.clone()),
             is_catch_up: self.is_catch_up,
             observed_ns: self.observed_ns,
             ..Self::default()

@@ -141,7 +141,7 @@ fn a_record_that_began_before_a_rotation_stands_where_it_ends() {
         [span(earlier, part_len, 0), span(slot, end, 2)]
     );
     let ends = framed
-        .places
+        .locations
         .ends()
         .map(|(slot, ends)| (slot, ends.collect()));
     assert_eq!(Vec::from_iter(ends), [(slot, vec![rest_len, end])]);

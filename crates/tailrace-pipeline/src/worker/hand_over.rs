@@ -29,8 +29,8 @@ impl Work {
         }
         self.part(pipeline, true);
         if let Some(open) = self.open.take() {
-            let places = self.framed.places.held_bytes() as u64;
-            open.shrink_credit(places.max(BATCH_CREDIT_MIN));
+            let locations = self.framed.locations.held_bytes() as u64;
+            open.shrink_credit(locations.max(BATCH_CREDIT_MIN));
             open.finish(self.made.filtered);
             pipeline.queues[self.queue].unfinished.end();
         }
@@ -44,7 +44,7 @@ impl Work {
             OpenBatch::start(
                 Arc::clone(&pipeline.tracker),
                 pipeline.metrics.outputs.clone(),
-                (take(&mut framed.spans), framed.places.clone()),
+                (take(&mut framed.spans), framed.locations.clone()),
                 &framed.wanted,
                 framed.credit.take(),
             )
@@ -98,12 +98,12 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
             false => 0,
         })
         .collect();
-    let held = made.held_bytes() + framed.places.held_bytes();
+    let held = made.held_bytes() + framed.locations.held_bytes();
     let is_catch_up = framed.is_catch_up;
     let (batch, tickets) = BatchInFlight::start(
         Arc::clone(&pipeline.tracker),
         pipeline.metrics.outputs.clone(),
-        (take(&mut framed.spans), take(&mut framed.places)),
+        (take(&mut framed.spans), take(&mut framed.locations)),
         made.filtered,
         (&framed.wanted, &counts),
         framed.credit.take(),
