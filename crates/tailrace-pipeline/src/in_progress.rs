@@ -11,7 +11,7 @@
 //! real each time, so that what dies only in company goes through. The third death names one record; it is not
 //! processed again ([`DEATHS_MAX`]). A suspect that is processed without a death is none any more.
 //!
-//! Takes and gives places ([`Place`]). Never reads a log and never decides what becomes of a record.
+//! Works on byte ranges ([`Suspect`]). Never reads a log and never decides what becomes of a record.
 
 mod store;
 #[cfg(test)]
@@ -37,9 +37,9 @@ pub(crate) const DEATHS_MAX: u32 = 3;
 /// After the first death a batch is processed in at most so many parts, each of which is a request of its own.
 const GROUPS_MAX: usize = 256;
 
-/// Bytes of a file, as a pipeline reads it.
+/// Bytes of a file at which a process may die, as a pipeline reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Suspect {
     /// The pipeline, its query and the version of the agent: with another one it may well not die.
     scope: u64,
     device: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct InProgress {
     dir: PathBuf,
-    suspects: Mutex<Vec<Place>>,
+    suspects: Mutex<Vec<Suspect>>,
     has_suspects: AtomicBool,
     /// Held by the worker that processes a suspect.
     alone: Mutex<()>,
@@ -110,7 +110,7 @@ impl InProgress {
         }
         let count = suspects
             .iter()
-            .filter(|place| place.deaths < DEATHS_MAX)
+            .filter(|suspect| suspect.deaths < DEATHS_MAX)
             .count();
         if count > 0 {
             warn!(
@@ -136,7 +136,7 @@ impl InProgress {
         }
     }
 
-    fn suspects(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn suspects(&self) -> MutexGuard<'_, Vec<Suspect>> {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,13 +154,13 @@ impl InProgress {
         let suspects = self.suspects();
         let mut deaths = vec![0; records as usize];
         for (run, slot, bytes) in framed.locations.runs() {
-            let Some(file) = Place::of_file(scope, slot, tracker) else {
+            let Some(file) = Suspect::of_file(scope, slot, tracker) else {
                 continue;
             };
-            let overlaps = |place: &&Place| {
-                place.is_in_file_of(&file) && place.start < bytes.1 && bytes.0 < place.end
+            let overlaps = |suspect: &&Suspect| {
+                suspect.is_in_file_of(&file) && suspect.start < bytes.1 && bytes.0 < suspect.end
             };
-            let here: Vec<&Place> = suspects.iter().filter(overlaps).collect();
+            let here: Vec<&Suspect> = suspects.iter().filter(overlaps).collect();
             if here.is_empty() {
                 continue;
             }
@@ -169,12 +169,12 @@ impl InProgress {
                 let uid = || uid_of(framed, record, tracker);
                 deaths[record as usize] = here
                     .iter()
-                    .filter(|place| place.start < end && end <= place.end)
+                    .filter(|suspect| suspect.start < end && end <= suspect.end)
                     .map(
-                        |place| match place.deaths >= DEATHS_MAX && place.uid != uid() {
+                        |suspect| match suspect.deaths >= DEATHS_MAX && suspect.uid != uid() {
                             // Another record stands there now.
                             true => DEATHS_MAX - 1,
-                            false => place.deaths.min(DEATHS_MAX),
+                            false => suspect.deaths.min(DEATHS_MAX),
                         },
                     )
                     .max()
@@ -194,11 +194,11 @@ impl InProgress {
         let mut suspects = self.suspects();
         let before = suspects.len();
         for (_, slot, (start, end)) in framed.locations.runs() {
-            if let Some(file) = Place::of_file(scope, slot, tracker) {
-                suspects.retain(|place| {
+            if let Some(file) = Suspect::of_file(scope, slot, tracker) {
+                suspects.retain(|suspect| {
                     let ends_here =
-                        place.is_in_file_of(&file) && start < place.end && place.end <= end;
-                    place.deaths >= DEATHS_MAX || !ends_here
+                        suspect.is_in_file_of(&file) && start < suspect.end && suspect.end <= end;
+                    suspect.deaths >= DEATHS_MAX || !ends_here
                 });
             }
         }
@@ -268,11 +268,11 @@ impl Marks {
             let is_whole = group.records.len() == framed.frames.records.len();
             let part = (!is_whole).then(|| framed.locations.part(group.records.clone()));
             for (_, slot, (start, end)) in part.as_ref().unwrap_or(&framed.locations).runs() {
-                let Some(file) = Place::of_file(scope, slot, tracker) else {
+                let Some(file) = Suspect::of_file(scope, slot, tracker) else {
                     continue;
                 };
                 let is_single = group.deaths + 1 >= DEATHS_MAX;
-                let place = Place {
+                let suspect = Suspect {
                     deaths: group.deaths,
                     start,
                     end,
@@ -282,7 +282,7 @@ impl Marks {
                     },
                     ..file
                 };
-                store::push(&mut self.buffer, &place);
+                store::push(&mut self.buffer, &suspect);
             }
             store::finish(&mut self.buffer);
             // What cannot be written is not known after a death.
@@ -303,7 +303,7 @@ impl Drop for Marked<'_> {
     }
 }
 
-impl Place {
+impl Suspect {
     /// All bytes of a file; `None` for what is no file and cannot be read again.
     fn of_file(scope: u64, slot: Slot, tracker: &Tracker) -> Option<Self> {
         let (id, generation) = tracker.identity(slot)?;
@@ -321,13 +321,13 @@ impl Place {
     }
 
     fn is_in_file_of(&self, other: &Self) -> bool {
-        let file = |place: &Self| {
+        let file = |suspect: &Self| {
             (
-                place.scope,
-                place.device,
-                place.inode,
-                place.born,
-                place.generation,
+                suspect.scope,
+                suspect.device,
+                suspect.inode,
+                suspect.born,
+                suspect.generation,
             )
         };
         file(self) == file(other)

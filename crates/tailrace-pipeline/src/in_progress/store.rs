@@ -6,19 +6,19 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{DEATHS_MAX, Place};
+use super::{DEATHS_MAX, Suspect};
 
 /// A head that says that there are no places.
 pub(super) const NOTHING: [u8; HEAD] = [0; HEAD];
 const HEAD: usize = 16;
-const PLACE: usize = 72;
+const SUSPECT: usize = 72;
 /// More suspects than this are not kept; the oldest go.
 const SUSPECTS_MAX: usize = 16 * 1024;
 const SUSPECTS: &str = "suspects";
 
 /// The places at which processes died: those of earlier starts, and what is marked now, which is taken over; and
 /// whether that could be written.
-pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
+pub(super) fn load(dir: &Path) -> (Vec<Suspect>, io::Result<()>) {
     let read = |name: &Path| {
         tailrace_files::read(name)
             .map(|bytes| parse(&bytes))
@@ -34,11 +34,11 @@ pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
         name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let marked = marks.iter().filter(of_worker);
-    let marked: Vec<Place> = marked.flat_map(|path| read(path)).collect();
+    let marked: Vec<Suspect> = marked.flat_map(|path| read(path)).collect();
     let is_changed = !marked.is_empty();
     marked
         .into_iter()
-        .for_each(|place| add_death(&mut suspects, place));
+        .for_each(|suspect| add_death(&mut suspects, suspect));
     suspects.drain(..suspects.len().saturating_sub(SUSPECTS_MAX));
     let written = || {
         tailrace_files::create_dir(dir)?;
@@ -52,20 +52,22 @@ pub(super) fn load(dir: &Path) -> (Vec<Place>, io::Result<()>) {
 }
 
 /// One more process died there. A larger suspect that holds the place stays one: in the rest of it there may be more.
-fn add_death(suspects: &mut Vec<Place>, place: Place) {
-    let place = Place {
-        deaths: (place.deaths + 1).min(DEATHS_MAX),
-        ..place
+fn add_death(suspects: &mut Vec<Suspect>, suspect: Suspect) {
+    let suspect = Suspect {
+        deaths: (suspect.deaths + 1).min(DEATHS_MAX),
+        ..suspect
     };
-    suspects.retain(|known| !place.holds(known) || known.deaths > place.deaths);
-    suspects.push(place);
+    suspects.retain(|known| !suspect.holds(known) || known.deaths > suspect.deaths);
+    suspects.push(suspect);
 }
 
 /// Writes the suspects, all or nothing.
-pub(super) fn save(dir: &Path, suspects: &[Place]) -> io::Result<()> {
+pub(super) fn save(dir: &Path, suspects: &[Suspect]) -> io::Result<()> {
     let mut bytes = Vec::new();
     begin(&mut bytes);
-    suspects.iter().for_each(|place| push(&mut bytes, place));
+    suspects
+        .iter()
+        .for_each(|suspect| push(&mut bytes, suspect));
     finish(&mut bytes);
     let temporary = dir.join("suspects.tmp");
     tailrace_files::create(&temporary)?.write_all(&bytes)?;
@@ -84,47 +86,47 @@ pub(super) fn begin(bytes: &mut Vec<u8>) {
 }
 
 /// Adds one.
-pub(super) fn push(bytes: &mut Vec<u8>, place: &Place) {
-    for number in [place.scope, place.device, place.inode, place.born] {
+pub(super) fn push(bytes: &mut Vec<u8>, suspect: &Suspect) {
+    for number in [suspect.scope, suspect.device, suspect.inode, suspect.born] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    for number in [place.generation, place.deaths] {
+    for number in [suspect.generation, suspect.deaths] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    for number in [place.start, place.end] {
+    for number in [suspect.start, suspect.end] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    bytes.extend_from_slice(&place.uid.to_le_bytes());
+    bytes.extend_from_slice(&suspect.uid.to_le_bytes());
 }
 
 /// Writes the head.
 pub(super) fn finish(bytes: &mut [u8]) {
-    let (head, places) = bytes.split_at_mut(HEAD);
-    head[..8].copy_from_slice(&(places.len() as u64).to_le_bytes());
-    head[8..].copy_from_slice(&checksum(places).to_le_bytes());
+    let (head, suspects) = bytes.split_at_mut(HEAD);
+    head[..8].copy_from_slice(&(suspects.len() as u64).to_le_bytes());
+    head[8..].copy_from_slice(&checksum(suspects).to_le_bytes());
 }
 
-fn checksum(places: &[u8]) -> u64 {
+fn checksum(suspects: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hasher.write(places);
+    hasher.write(suspects);
     hasher.finish()
 }
 
 /// The places of a file. What an earlier, longer content left behind its end does not count.
-fn parse(bytes: &[u8]) -> Vec<Place> {
-    let places = || {
+fn parse(bytes: &[u8]) -> Vec<Suspect> {
+    let suspects = || {
         let (length, rest) = bytes.split_first_chunk()?;
         let (sum, rest) = rest.split_first_chunk()?;
-        let places = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        (u64::from_le_bytes(*sum) == checksum(places)).then_some(places)
+        let suspects = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        (u64::from_le_bytes(*sum) == checksum(suspects)).then_some(suspects)
     };
-    let places = places().unwrap_or_default();
-    places.chunks_exact(PLACE).filter_map(place).collect()
+    let suspects = suspects().unwrap_or_default();
+    suspects.chunks_exact(SUSPECT).filter_map(suspect).collect()
 }
 
-fn place(mut bytes: &[u8]) -> Option<Place> {
+fn suspect(mut bytes: &[u8]) -> Option<Suspect> {
     let bytes = &mut bytes;
-    Some(Place {
+    Some(Suspect {
         scope: u64::from_le_bytes(next(bytes)?),
         device: u64::from_le_bytes(next(bytes)?),
         inode: u64::from_le_bytes(next(bytes)?),
