@@ -18,7 +18,7 @@ use crate::delivery::Ticket;
 use crate::encoding::{EncodedRequest, EncodingPlan, SharedCompression};
 use crate::metrics::OutputMetrics;
 use crate::pipeline::BuildContext;
-use crate::request::Part;
+use crate::request::RequestPart;
 use crate::wake::Readers;
 
 /// A request to submit.
@@ -36,7 +36,7 @@ pub(crate) struct OutputHandle {
 /// Where requests go, and records that have none because they could not be processed.
 #[derive(Clone)]
 struct Senders {
-    requests: mpsc::UnboundedSender<Part>,
+    requests: mpsc::UnboundedSender<RequestPart>,
     crashed: mpsc::UnboundedSender<CrashedBatch>,
 }
 
@@ -122,7 +122,7 @@ impl OutputHandle {
         if let Some(senders) = self.senders() {
             self.driver.metrics.in_flight.inc();
             let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-            let request = Part::whole(&self.driver, number, request, ticket);
+            let request = RequestPart::whole(&self.driver, number, request, ticket);
             // Nobody takes it any more: it is dropped, which is a nack.
             drop(senders.requests.send(request));
         }

@@ -16,7 +16,7 @@ use crate::encoding::{self, EncodedRequest};
 use crate::outputs::Driver;
 
 /// Some of the LogRecords of one request.
-pub(crate) struct Part {
+pub(crate) struct RequestPart {
     whole: Arc<Whole>,
     /// Which LogRecords of the whole request these are.
     rows: Range<usize>,
@@ -36,7 +36,7 @@ struct Whole {
     ticket: Mutex<Option<Ticket>>,
 }
 
-impl Part {
+impl RequestPart {
     /// A whole request.
     pub(crate) fn whole(
         driver: &Arc<Driver>,
@@ -132,7 +132,7 @@ impl Drop for Whole {
     }
 }
 
-impl Request for Part {
+impl Request for RequestPart {
     fn payload(&self) -> &Payload {
         &self.payload
     }
