@@ -74,14 +74,14 @@ pub(crate) enum Miss {
 }
 
 /// In which order files are read again where a log was rotated: a record may begin in one and end in the next.
-struct Order {
+struct ReadOrder {
     /// Not read to where the shared reading is.
     unread: BTreeSet<Slot>,
     /// Their records may go on in a file that is to be read.
     continued: BTreeSet<Slot>,
 }
 
-impl Order {
+impl ReadOrder {
     fn of(files: &BTreeMap<Slot, Missed>, behind: impl Fn(Slot) -> Option<Behind>) -> Self {
         let (mut unread, mut continued) = (BTreeSet::new(), BTreeSet::new());
         for (&slot, missed) in files {
@@ -211,7 +211,7 @@ impl CatchUp {
         let mut buffer = pool.take();
         let mut events = Vec::new();
         let mut files = self.files();
-        let order = Order::of(&files, |slot| pipeline.tracker.behind(self.output, slot));
+        let order = ReadOrder::of(&files, |slot| pipeline.tracker.behind(self.output, slot));
         for (&slot, missed) in &mut *files {
             let Some(behind) = pipeline.tracker.behind(self.output, slot) else {
                 continue;

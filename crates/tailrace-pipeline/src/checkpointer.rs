@@ -22,7 +22,7 @@ use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
-use crate::watermark::{Counts, Mark};
+use crate::watermark::{CheckpointEntry, Counts};
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
@@ -379,8 +379,9 @@ fn skips(plan: &PipelinePlan) -> bool {
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one
 /// is not acknowledged, and the lower watermark holds.
-fn lowest_marks(mut marks: Vec<Mark>) -> Vec<Mark> {
-    let key = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation, mark.output);
+fn lowest_marks(mut marks: Vec<CheckpointEntry>) -> Vec<CheckpointEntry> {
+    let key =
+        |mark: &CheckpointEntry| (mark.id.device, mark.id.inode, mark.generation, mark.output);
     // In place: at a start there is one for each of many files.
     marks.sort_by_key(|mark| (key(mark), mark.watermark));
     marks.dedup_by_key(|mark| key(mark));

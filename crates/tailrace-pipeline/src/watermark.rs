@@ -107,7 +107,7 @@ pub(crate) struct Resumed {
 
 /// The state of one source for one output, as the checkpoint keeps it.
 #[derive(Debug, Clone)]
-pub(crate) struct Mark {
+pub(crate) struct CheckpointEntry {
     /// Identity of the file.
     pub id: FileId,
     /// Generation of the file.
@@ -130,7 +130,7 @@ pub(crate) struct Mark {
 /// which files are gone and may be forgotten.
 #[derive(Debug, Default)]
 struct Departed {
-    marks: Vec<Mark>,
+    marks: Vec<CheckpointEntry>,
     gone: Vec<(FileId, u32)>,
 }
 
@@ -138,7 +138,7 @@ impl Departed {
     /// A file is gone. Marks of it that were not taken yet would bring it back.
     fn forget(&mut self, id: FileId, generation: u32) {
         let key = (id.device, id.inode, generation);
-        let key_of = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation);
+        let key_of = |mark: &CheckpointEntry| (mark.id.device, mark.id.inode, mark.generation);
         self.marks.retain(|mark| key_of(mark) != key);
         self.gone.push((id, generation));
     }
@@ -148,7 +148,7 @@ impl Departed {
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
-    sources: Mutex<BTreeMap<Slot, Box<Source>>>,
+    sources: Mutex<BTreeMap<Slot, Box<TrackedSource>>>,
     next: AtomicU32,
     departed: Mutex<Departed>,
     /// Locked after `sources`, never before.
@@ -168,14 +168,14 @@ struct Files {
 }
 
 #[derive(Debug)]
-struct Source {
+struct TrackedSource {
     opening: Opening,
     read_to: u64,
     size: u64,
     /// How far the shared reading is framed.
     head: Head,
     /// One per output.
-    views: Vec<View>,
+    views: Vec<OutputView>,
     finished: bool,
     /// The source whose records may go on in this one.
     continues: Option<Slot>,
@@ -196,7 +196,7 @@ struct Head {
 
 /// A source as one output sees it.
 #[derive(Debug)]
-struct View {
+struct OutputView {
     mark: Resumed,
     head: Head,
     /// Spans not yet below the watermark, by start.
@@ -279,7 +279,7 @@ impl Tracker {
         self.files().changed.insert(slot);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Box<Source>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Box<TrackedSource>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -298,7 +298,7 @@ impl Tracker {
         };
         let view = |output| {
             let resumed: Resumed = opening.resume.get(output).copied().unwrap_or(fresh);
-            View {
+            OutputView {
                 mark: Resumed {
                     watermark: resumed.watermark.max(opening.offset),
                     ..resumed
@@ -308,7 +308,7 @@ impl Tracker {
                 parted: Vec::new(),
             }
         };
-        let source = Source {
+        let source = TrackedSource {
             read_to: opening.offset,
             size: opening.size,
             head,
@@ -340,7 +340,7 @@ impl Tracker {
     /// Bytes read but not acknowledged, for each output; nothing for a source that is not known.
     pub(crate) fn unacked_by_output(&self, slot: Slot) -> Vec<u64> {
         self.lock().get(&slot).map_or_else(Vec::new, |source| {
-            let unacked = |view: &View| source.read_to.saturating_sub(view.mark.watermark);
+            let unacked = |view: &OutputView| source.read_to.saturating_sub(view.mark.watermark);
             source.views.iter().map(unacked).collect()
         })
     }
@@ -352,8 +352,9 @@ impl Tracker {
         let Some(source) = sources.get(&slot) else {
             return false;
         };
-        let is_done =
-            |view: &View| view.mark.watermark == source.read_to && view.head.held_from.is_none();
+        let is_done = |view: &OutputView| {
+            view.mark.watermark == source.read_to && view.head.held_from.is_none()
+        };
         source.head.held_from.is_none() && source.views.iter().all(is_done)
     }
 
@@ -580,7 +581,7 @@ impl Tracker {
     }
 
     /// Last marks of files that are tracked no more, and files to forget, since the last call.
-    pub(crate) fn take_departed(&self) -> (Vec<Mark>, Vec<(FileId, u32)>) {
+    pub(crate) fn take_departed(&self) -> (Vec<CheckpointEntry>, Vec<(FileId, u32)>) {
         let Departed { marks, gone } = std::mem::take(&mut *self.departed());
         (marks, gone)
     }
@@ -618,7 +619,7 @@ impl Tracker {
 
     /// The marks of files that may have others than at the last call, for the checkpoint: of each such
     /// file, those of all its sources.
-    pub(crate) fn take_marks(&self) -> Vec<Mark> {
+    pub(crate) fn take_marks(&self) -> Vec<CheckpointEntry> {
         let sources = self.lock();
         let mut files = self.files();
         let changed = std::mem::take(&mut files.changed);
@@ -638,7 +639,7 @@ impl Tracker {
         let (mut files, mut others) = (0, 0);
         for source in self.lock().values() {
             let framed_to = source.head.framed_to;
-            let unacked = |view: &View| view.unacked_bytes(framed_to);
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             match source.opening.id {
                 Some(_) => files += bytes,
@@ -654,7 +655,7 @@ impl Tracker {
         let sources = self.lock();
         let bytes = sources.values().map(|source| {
             let framed_to = source.head.framed_to;
-            let unacked = |view: &View| view.unacked_bytes(framed_to);
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
             match source.opening.id {
@@ -669,7 +670,7 @@ impl Tracker {
 impl Tracker {
     /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.
     pub(crate) fn lags(&self, max: usize) -> Vec<SourceLag> {
-        let lag = |source: &Source| SourceLag {
+        let lag = |source: &TrackedSource| SourceLag {
             path: source.opening.path.to_path_buf(),
             size: source.size,
             read_to: source.read_to,
@@ -696,18 +697,18 @@ impl Files {
     }
 }
 
-impl Source {
+impl TrackedSource {
     fn key(&self) -> Option<FileKey> {
         let id = self.opening.id?;
         Some((id.device, id.inode, self.opening.generation))
     }
 
-    fn add_marks(&self, marks: &mut Vec<Mark>) {
+    fn add_marks(&self, marks: &mut Vec<CheckpointEntry>) {
         let Some(id) = self.opening.id else { return };
         let rests = self.open_rests();
         for (output, view) in self.views.iter().enumerate() {
             let mark = &view.mark;
-            marks.push(Mark {
+            marks.push(CheckpointEntry {
                 id,
                 generation: self.opening.generation,
                 path: self.opening.path.clone(),

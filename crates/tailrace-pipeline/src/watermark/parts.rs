@@ -3,7 +3,7 @@
 
 use tailrace_input::checkpoint::Rest;
 
-use super::{Parted, Reading, Slot, Source, Tracker};
+use super::{Parted, Reading, Slot, TrackedSource, Tracker};
 
 impl Tracker {
     /// What an earlier run knew of records that began in the source before.
@@ -66,7 +66,7 @@ impl Tracker {
     }
 }
 
-impl Source {
+impl TrackedSource {
     /// Those that matter to a restart: it would read their end again.
     pub(super) fn open_rests(&self) -> Vec<Rest> {
         let lowest = self.lowest();

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{OpenSpan, Parted, Span, View};
+use super::{OpenSpan, OutputView, Parted, Span};
 
-impl View {
+impl OutputView {
     /// Adds a framed span; false if it was acknowledged in an earlier run.
     pub(super) fn register(&mut self, span: &Span) -> bool {
         self.head.records += span.records;
