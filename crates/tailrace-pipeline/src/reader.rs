@@ -201,7 +201,7 @@ impl Reader {
                         && self.input.pause(*source)
                     {
                         self.paused.insert(*source);
-                        self.pipeline.waiting.wait();
+                        self.pipeline.waiting.request_wake();
                     }
                 }
                 FileEvent::Continues {
@@ -446,7 +446,7 @@ impl Reader {
     fn look_after_sources(&mut self) {
         if !self.paused.is_empty() {
             // Before looking, so that what is acknowledged meanwhile wakes us.
-            self.pipeline.waiting.wait();
+            self.pipeline.waiting.request_wake();
         }
         self.detach_laggards();
         if !self.input.is_kept() {
@@ -471,7 +471,7 @@ impl Reader {
         });
         if input.wants_acknowledged() {
             // What is acknowledged makes room.
-            pipeline.waiting.wait();
+            pipeline.waiting.request_wake();
             for (&open, &slot) in slots {
                 input.acknowledge(open, unacked_bytes(pipeline, &attached, slot));
             }

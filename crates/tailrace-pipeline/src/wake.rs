@@ -37,7 +37,7 @@ impl Readers {
     }
 
     /// A reader holds a source back and wants to be woken.
-    pub(crate) fn wait(&self) {
+    pub(crate) fn request_wake(&self) {
         self.waits.store(true, Ordering::Release);
     }
 
