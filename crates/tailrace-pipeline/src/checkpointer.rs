@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tailrace_input::checkpoint::{
-    Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
+    Checkpoint, Counts, Loaded, Origin, PipelineState, Store, Watermark,
 };
 use tailrace_input::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
@@ -22,7 +22,7 @@ use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
-use crate::watermark::{CheckpointEntry, Counts};
+use crate::watermark::CheckpointEntry;
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
@@ -323,7 +323,7 @@ impl Writer {
             let output = &pipeline.plan.config.outputs[mark.output].name;
             let at = Watermark {
                 offset: mark.watermark,
-                counts: stored(mark.counts),
+                counts: mark.counts,
             };
             let known = state.get(output, mark.id, mark.generation);
             self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
@@ -396,18 +396,7 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
     })
 }
 
-fn records(counts: Stored) -> u64 {
-    let Stored {
-        delivered,
-        filtered,
-        rejected,
-        dead_lettered,
-        dropped,
-    } = counts;
-    delivered + filtered + rejected + dead_lettered + dropped
-}
-
-fn stored(counts: Counts) -> Stored {
+fn records(counts: Counts) -> u64 {
     let Counts {
         delivered,
         filtered,
@@ -415,11 +404,5 @@ fn stored(counts: Counts) -> Stored {
         dead_lettered,
         dropped,
     } = counts;
-    Stored {
-        delivered,
-        filtered,
-        rejected,
-        dead_lettered,
-        dropped,
-    }
+    delivered + filtered + rejected + dead_lettered + dropped
 }

@@ -16,10 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use tailrace_input::checkpoint::Counts;
+
 use crate::credit::{Reserved, Share, Shares};
 use crate::input_queue::common;
 use crate::metrics::OutputMetrics;
-use crate::watermark::{Counts, Slot, Span, Tracker};
+use crate::watermark::{Slot, Span, Tracker};
 
 /// What is shared by all tickets of one batch.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tailrace_input::checkpoint::{FileState, PipelineState, Rest};
 use tailrace_input::{FileId, Gone, Resume};
 
-use crate::watermark::{Counts, Resumed};
+use crate::watermark::Resumed;
 
 /// What the checkpoint knows of each file of one pipeline. Shares its memory with the checkpoint: of most files nothing
 /// is ever asked.
@@ -61,13 +61,7 @@ impl ResumeTable {
         let resumed = |output: &String| match file.output(output) {
             Some(at) => Resumed {
                 watermark: at.offset,
-                counts: Counts {
-                    delivered: at.counts.delivered,
-                    filtered: at.counts.filtered,
-                    rejected: at.counts.rejected,
-                    dead_lettered: at.counts.dead_lettered,
-                    dropped: at.counts.dropped,
-                },
+                counts: at.counts,
             },
             // A new output begins with the others.
             None => Resumed {

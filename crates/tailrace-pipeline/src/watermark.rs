@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailrace_input::FileId;
-use tailrace_input::checkpoint::Rest;
+use tailrace_input::checkpoint::{Counts, Rest};
 
 use crate::ledger::SourceLag;
 
@@ -48,32 +48,6 @@ pub(crate) struct Span {
     pub end: u64,
     /// Records whose last piece lies in this span.
     pub records: u64,
-}
-
-/// Final outcomes of records, cumulative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Accepted by the output.
-    pub delivered: u64,
-    /// Removed by `WHERE`.
-    pub filtered: u64,
-    /// Rejected by the output in a partial success.
-    pub rejected: u64,
-    /// Set aside in the dead-letter file.
-    pub dead_lettered: u64,
-    /// Given up as configured.
-    pub dropped: u64,
-}
-
-impl Counts {
-    /// Adds another count to this one.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.delivered += other.delivered;
-        self.filtered += other.filtered;
-        self.rejected += other.rejected;
-        self.dead_lettered += other.dead_lettered;
-        self.dropped += other.dropped;
-    }
 }
 
 /// What the follower reports about a source when it opens it.
@@ -526,7 +500,7 @@ impl Tracker {
             view.spans.insert(start, open);
         }
         if let Some(counts) = counts {
-            view.mark.counts.add(counts);
+            view.mark.counts = view.mark.counts.plus(counts);
         }
         view.head = head;
         view.advance();

@@ -10,7 +10,8 @@ use tailrace_scan::{Column, ColumnSource, Config, Needle, Needles, Records, Scan
 
 use super::*;
 use crate::transform::scan_records;
-use crate::watermark::{Counts, Opening};
+use crate::watermark::Opening;
+use tailrace_input::checkpoint::Counts;
 
 /// Finds the records in which the text `"x"`, quotes and all, may stand.
 fn scanner() -> Scanner {

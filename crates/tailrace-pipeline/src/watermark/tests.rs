@@ -47,7 +47,7 @@ impl Tracker {
         let mut totals = Counts::default();
         self.lock()
             .values()
-            .for_each(|source| totals.add(source.views[output].mark.counts));
+            .for_each(|source| totals = totals.plus(source.views[output].mark.counts));
         totals
     }
 }

@@ -43,7 +43,7 @@ impl OutputView {
             && first.get().end <= to
         {
             let counts = first.remove().acked;
-            self.mark.counts.add(counts.unwrap_or_default());
+            self.mark.counts = self.mark.counts.plus(counts.unwrap_or_default());
         }
         self.mark.watermark = to;
         if !self.parted.is_empty() {
