@@ -359,9 +359,10 @@ impl CatchUp {
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         held.sort_unstable();
-        let max = match pipeline.is_required(self.output) {
-            true => pipeline.plan.config.limits.held_bytes,
-            false => 0,
+        let max = if pipeline.is_required(self.output) {
+            pipeline.plan.config.limits.held_bytes
+        } else {
+            0
         };
         let mut sum: u64 = held.iter().map(|(bytes, _)| bytes).sum();
         while let Some((bytes, slot)) = held.pop().filter(|_| sum > max) {

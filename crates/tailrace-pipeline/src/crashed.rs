@@ -48,9 +48,10 @@ pub(crate) struct CrashedBatch {
 }
 
 /// How often the dead-letter file is tried again.
-const RETRY_EVERY: Duration = match cfg!(test) {
-    true => Duration::from_millis(1),
-    false => Duration::from_secs(1),
+const RETRY_EVERY: Duration = if cfg!(test) {
+    Duration::from_millis(1)
+} else {
+    Duration::from_secs(1)
 };
 /// How often it is logged that it cannot be written.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -212,9 +213,10 @@ impl CrashedBatch {
                 },
             };
             let (start, end) = entry.bytes.unwrap_or_default();
-            let what = match n < in_file {
-                true => "it is in the dead-letter file",
-                false => "the dead-letter file is full, so it is dropped",
+            let what = if n < in_file {
+                "it is in the dead-letter file"
+            } else {
+                "the dead-letter file is full, so it is dropped"
             };
             error!(
                 pipeline = self.driver.pipeline,

@@ -276,9 +276,10 @@ impl Marks {
                     deaths: group.deaths,
                     start,
                     end,
-                    uid: match is_single {
-                        true => uid_of(framed, group.records.start, tracker),
-                        false => 0,
+                    uid: if is_single {
+                        uid_of(framed, group.records.start, tracker)
+                    } else {
+                        0
                     },
                     ..file
                 };

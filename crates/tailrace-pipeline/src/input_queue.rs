@@ -287,9 +287,10 @@ impl InputQueue {
         let is_cut = left.peek().is_some();
         // Of a batch that is cut, the next one searches the rest again.
         framed.hits = if is_cut { None } else { search.finish() };
-        framed.credit = match is_cut {
-            true => batch.cut(framed_to, left),
-            false => batch.credit.take(),
+        framed.credit = if is_cut {
+            batch.cut(framed_to, left)
+        } else {
+            batch.credit.take()
         };
         let rest = is_cut.then_some(batch);
         framed.merge_spans();

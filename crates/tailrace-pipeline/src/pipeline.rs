@@ -264,9 +264,10 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     let mut resume = around.resume;
     let reader = |(queue, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
-        let resume = match queue + 1 == inputs {
-            true => std::mem::take(&mut resume),
-            false => resume.clone(),
+        let resume = if queue + 1 == inputs {
+            std::mem::take(&mut resume)
+        } else {
+            resume.clone()
         };
         let pool = Arc::clone(&pool);
         let awaiting = Option::map(node, Awaiting::new);

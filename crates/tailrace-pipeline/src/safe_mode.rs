@@ -155,17 +155,19 @@ impl SafeMode {
 
     /// What the machine affords now.
     pub(crate) fn sizes(&self, sizes: Sizes) -> Sizes {
-        match self.is_active() {
-            true => reduced(sizes),
-            false => sizes,
+        if self.is_active() {
+            reduced(sizes)
+        } else {
+            sizes
         }
     }
 
     /// Bytes of records in a batch now, of those that the config allows.
     pub(crate) fn batch_bytes_max(&self, configured: usize) -> usize {
-        match self.is_active() {
-            true => configured.min(BATCH_BYTES_MAX),
-            false => configured,
+        if self.is_active() {
+            configured.min(BATCH_BYTES_MAX)
+        } else {
+            configured
         }
     }
 
@@ -319,14 +321,13 @@ mod tests {
                 bench.start();
                 assert_eq!(bench.count(), Some((2, 2)));
                 let start = bench.start();
-                match ends {
-                    true => start.ended(),
-                    false => {
-                        start.progressed(bench.now);
-                        assert_eq!(bench.count(), Some((0, 3)));
-                        bench.wait(LASTING);
-                        start.lives(bench.now);
-                    }
+                if ends {
+                    start.ended()
+                } else {
+                    start.progressed(bench.now);
+                    assert_eq!(bench.count(), Some((0, 3)));
+                    bench.wait(LASTING);
+                    start.lives(bench.now);
                 }
                 assert_eq!(bench.count(), None);
             }

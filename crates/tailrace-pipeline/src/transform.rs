@@ -102,9 +102,10 @@ impl Transform {
         let Some(pushdown) = plan.query.pushdown() else {
             return self.one_phase(plan, framed);
         };
-        let transformed = match self.goes_in_two(plan, look_at_all) {
-            true => self.two_phases(plan, framed, pushdown),
-            false => self.one_phase(plan, framed),
+        let transformed = if self.goes_in_two(plan, look_at_all) {
+            self.two_phases(plan, framed, pushdown)
+        } else {
+            self.one_phase(plan, framed)
         };
         let records = framed.frames.records.len();
         self.kept_share.note(transformed.kept, records);

@@ -283,9 +283,10 @@ impl Worker {
         let filtered = (framed.frames.records.len() - transformed.kept) as u64;
         let requests = match &transformed.columns {
             Some(columns) => {
-                let uids = match self.with_uids {
-                    true => uid::of_batch(framed, &pipeline.tracker),
-                    false => Vec::new(),
+                let uids = if self.with_uids {
+                    uid::of_batch(framed, &pipeline.tracker)
+                } else {
+                    Vec::new()
                 };
                 let uids = survivors_of(uids, columns.survivors.as_deref());
                 let bytes_max = match records {

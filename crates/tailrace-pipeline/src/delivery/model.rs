@@ -194,9 +194,10 @@ fn every_order_and_every_end_of_three_requests_from_two_files() {
             let end = |batch: usize| ENDS[number / ENDS.len().pow(batch as u32) % ENDS.len()];
             let mut world = World::new();
             for (at, &(frames, batch)) in order.iter().enumerate() {
-                match frames {
-                    true => world.frame(batch),
-                    false => world.resolve(batch, end(batch)),
+                if frames {
+                    world.frame(batch)
+                } else {
+                    world.resolve(batch, end(batch))
                 }
                 world.check(&|| format!("{:?} {:?}", &order[..=at], [end(0), end(1), end(2)]));
             }

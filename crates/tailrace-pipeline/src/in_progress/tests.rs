@@ -189,9 +189,10 @@ fn damaged_or_missing_files_accuse_nobody() {
     for damage in 0..176 {
         life(dir.path(), &tracker, std::slice::from_ref(&batch), |_| true);
         let mut bytes = std::fs::read(folder.join("0")).unwrap();
-        match damage < bytes.len() {
-            true => bytes[damage] ^= 0x40,
-            false => bytes.truncate(damage - bytes.len()),
+        if damage < bytes.len() {
+            bytes[damage] ^= 0x40
+        } else {
+            bytes.truncate(damage - bytes.len())
         }
         std::fs::write(folder.join("0"), bytes).unwrap();
         let in_progress = InProgress::open(dir.path());

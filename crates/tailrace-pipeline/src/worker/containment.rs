@@ -153,9 +153,10 @@ impl Bench {
     }
 
     fn process(&self, worker: &mut Worker, framed: Framed) {
-        let queue = match framed.is_catch_up {
-            true => self.pipeline().catch_up_queue(0, 1),
-            false => 0,
+        let queue = if framed.is_catch_up {
+            self.pipeline().catch_up_queue(0, 1)
+        } else {
+            0
         };
         if let Some(mut work) = self.begin(worker, queue, framed) {
             let until = Instant::now() + Duration::from_secs(60);

@@ -53,9 +53,10 @@ impl Work {
         let credit = Arc::new(pipeline.credit_of(self.queue).take(held));
         let encodings = self.made.requests.len();
         let requests = replace(&mut self.made.requests, vec![Vec::new(); encodings]);
-        let crashed = match is_last {
-            true => take(&mut self.made.crashed),
-            false => Vec::new(),
+        let crashed = if is_last {
+            take(&mut self.made.crashed)
+        } else {
+            Vec::new()
         };
         let crashed_records = Arc::new(crashed);
         let crashed = usize::from(!crashed_records.is_empty());
@@ -78,9 +79,10 @@ impl Work {
                 ready = of_output.iter().cloned().zip(tickets).collect();
             }
             let submit = |(request, ticket)| handle.submit(request, ticket);
-            match is_last {
-                true => framed.turns.submit(output, ready, submit),
-                false => framed.turns.submit_some(output, ready, submit),
+            if is_last {
+                framed.turns.submit(output, ready, submit)
+            } else {
+                framed.turns.submit_some(output, ready, submit)
             }
         }
     }
@@ -93,9 +95,12 @@ fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
     // Records that could not be processed are one more, the first.
     let crashed = usize::from(!made.crashed.is_empty());
     let counts: Vec<u32> = outputs
-        .map(|output| match framed.wanted[output] {
-            true => u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX),
-            false => 0,
+        .map(|output| {
+            if framed.wanted[output] {
+                u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX)
+            } else {
+                0
+            }
         })
         .collect();
     let held = made.held_bytes() + framed.locations.held_bytes();
