@@ -167,16 +167,15 @@ impl InProgress {
             for record in run {
                 let end = framed.locations.of(record).map_or(0, |(_, (_, end))| end);
                 let uid = || uid_of(framed, record, tracker);
+                let deaths_at = |suspect: &&Suspect| {
+                    // Else another record stands there now.
+                    let is_same = suspect.deaths < DEATHS_MAX || suspect.uid == uid();
+                    suspect.deaths.min(if is_same { DEATHS_MAX } else { DEATHS_MAX - 1 })
+                };
                 deaths[record as usize] = here
                     .iter()
                     .filter(|suspect| suspect.start < end && end <= suspect.end)
-                    .map(
-                        |suspect| match suspect.deaths >= DEATHS_MAX && suspect.uid != uid() {
-                            // Another record stands there now.
-                            true => DEATHS_MAX - 1,
-                            false => suspect.deaths.min(DEATHS_MAX),
-                        },
-                    )
+                    .map(deaths_at)
                     .max()
                     .unwrap_or(0);
             }
