@@ -25,14 +25,17 @@ use crate::fault::Faults;
 use crate::health::Trouble;
 use crate::in_progress::InProgress;
 use crate::jobs::Jobs;
-use crate::ledger::{PipelineLedger, SourceLag};
+use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
 use crate::outputs::OutputHandle;
 use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
-use crate::pipelines::{PipelineId, Pipelines};
+use crate::pipeline_id::PipelineId;
+use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::reload::Reload;
 use crate::safe_mode::SafeMode;
+use crate::sizes::Sizes;
+use crate::source_lag::SourceLag;
 use crate::worker;
 
 /// Where an agent is in its life.
@@ -98,15 +101,6 @@ pub(crate) struct Around {
     queue_bytes: u64,
     safe_mode: Arc<SafeMode>,
     built: u64,
-}
-
-/// What the machine affords.
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    /// Threads that frame, scan, transform and encode.
-    pub workers: usize,
-    /// Bytes that all pipelines together may have in flight.
-    pub queue_bytes: u64,
 }
 
 /// How an agent ended.

@@ -25,10 +25,11 @@ use tailrace_input::Reread;
 use tracing::{info, warn};
 
 use crate::batch::{RawBatch, SourceEvent};
+use crate::clock::now_ns;
 use crate::credit::{BATCH_CREDIT_MIN, Credit};
+use crate::metrics::Miss;
 use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
-use crate::reader::now_ns;
 use crate::watermark::{Behind, Slot};
 
 /// The longest time between two looks; whatever is acknowledged or framed ends it earlier.
@@ -62,15 +63,6 @@ struct Missed {
     is_open: bool,
     /// The input queue knows its end.
     is_finished: bool,
-}
-
-/// What a detached output misses because it cannot be read again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Miss {
-    /// The file was deleted, or is no file, and the output is not required.
-    NotRequired,
-    /// The file was truncated, or deleted files held more than they may.
-    Gone,
 }
 
 /// In which order files are read again where a log was rotated: a record may begin in one and end in the next.

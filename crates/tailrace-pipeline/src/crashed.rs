@@ -110,6 +110,15 @@ impl Crashed {
         }
     }
 
+    /// How many of these made a worker panic, and at how many the process died.
+    pub(crate) fn count(crashed: &[Self]) -> (u64, u64) {
+        let aborted = crashed
+            .iter()
+            .filter(|crashed| crashed.cause == Cause::Abort);
+        let aborted = aborted.count() as u64;
+        (crashed.len() as u64 - aborted, aborted)
+    }
+
     /// Bytes held in memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.line.line.len() + self.reason.len() + size_of::<Self>()

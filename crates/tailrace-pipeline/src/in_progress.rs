@@ -170,7 +170,9 @@ impl InProgress {
                 let deaths_at = |suspect: &&Suspect| {
                     // Else another record stands there now.
                     let is_same = suspect.deaths < DEATHS_MAX || suspect.uid == uid();
-                    suspect.deaths.min(if is_same { DEATHS_MAX } else { DEATHS_MAX - 1 })
+                    suspect
+                        .deaths
+                        .min(if is_same { DEATHS_MAX } else { DEATHS_MAX - 1 })
                 };
                 deaths[record as usize] = here
                     .iter()

@@ -21,6 +21,7 @@ use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
 use crate::delivery::RecordLocations;
 use crate::facts::{Facts, FactsConfig};
+use crate::metrics::PipelineMetrics;
 use crate::order::{Orders, Turns};
 use crate::outputs::Ready;
 use crate::unfinished::Unfinished;
@@ -376,6 +377,24 @@ impl Framed {
         }
         frames.clear();
         frames
+    }
+
+    /// Counts what the batch was framed into.
+    pub(crate) fn count(&self, metrics: &PipelineMetrics) {
+        let stats = &self.frames.stats;
+        metrics.records.inc_by(stats.records);
+        metrics.malformed_lines.inc_by(stats.broken);
+        metrics.truncated.inc_by(stats.truncated);
+        metrics.replayed.inc_by(self.replayed);
+        if stats.oversize_bytes > 0 {
+            metrics.skipped("oversize", stats.oversize_bytes);
+        }
+        if stats.nul_bytes > 0 {
+            metrics.skipped("nul", stats.nul_bytes);
+        }
+        if stats.excluded_bytes > 0 {
+            metrics.skipped("excluded", stats.excluded_bytes);
+        }
     }
 
     /// Adds the run and the spans of what one push of a source framed.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::pipelines::PipelineId;
+use crate::pipeline_id::PipelineId;
 
 /// Which input queue has a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

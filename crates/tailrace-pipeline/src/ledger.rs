@@ -1,8 +1,6 @@
 //! The ledger of one pipeline (D9): what became of every byte and record, read from the counters
 //! that the stages keep, and the check that they agree. Counts nothing itself.
 
-use std::path::PathBuf;
-
 use tracing::error;
 
 use crate::delay::DelaySums;
@@ -88,26 +86,6 @@ pub struct OutputLedger {
     pub holding: bool,
     /// From reading a batch to its acknowledgement.
     pub delay: DelaySums,
-}
-
-/// How far a source is read and acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceLag {
-    /// Path of the file; empty for inputs that are not files.
-    pub path: PathBuf,
-    /// Last known size in bytes.
-    pub size: u64,
-    /// Bytes read.
-    pub read_to: u64,
-    /// The lowest byte that some output has not acknowledged.
-    pub watermark: u64,
-}
-
-impl SourceLag {
-    /// Bytes that are not acknowledged by every output, read or not.
-    pub fn behind(&self) -> u64 {
-        self.size.max(self.read_to).saturating_sub(self.watermark)
-    }
 }
 
 impl PipelineLedger {

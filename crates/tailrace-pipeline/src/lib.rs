@@ -5,12 +5,14 @@
 //! nothing and never looks inside a record.
 
 mod pipeline;
+mod pipeline_id;
 mod pipelines;
 
 mod plan;
 
 mod batch;
 mod catch_up;
+mod clock;
 mod credit;
 mod pool;
 mod reader;
@@ -57,14 +59,18 @@ mod ledger;
 mod metrics;
 mod reload;
 mod safe_mode;
+mod sizes;
+mod source_lag;
 
-pub use agent::{Agent, Phase, Sizes, Summary, View};
+pub use agent::{Agent, Phase, Summary, View};
 pub use delay::DelaySums;
 pub use environment::{check_environment, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
-pub use ledger::{OutputLedger, PipelineLedger, SourceLag, TruncatedUnread};
+pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use reload::{Reload, Reloaded};
 pub use replay::{Replayed, replay};
 pub use sample::{Sampled, sample};
+pub use sizes::Sizes;
+pub use source_lag::SourceLag;

@@ -29,7 +29,7 @@ use crate::ledger::PipelineLedger;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::order::Orders;
 use crate::outputs::OutputHandle;
-use crate::pipelines::PipelineId;
+use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::pool::Pool;
 use crate::reader::Reader;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tailrace_input::{FileEvent, HandedOver, Input, SourceId};
 use tracing::{info, warn};
@@ -19,6 +19,7 @@ use detach::{end_of, keeps_deleted, unacked_bytes};
 use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
+use crate::clock::now_ns;
 use crate::credit::{BATCH_CREDIT_MIN, Credit, Reserved};
 use crate::kubernetes::Awaiting;
 use crate::pipeline::Pipeline;
@@ -570,11 +571,4 @@ impl Gauges {
             self.metadata_error = status.last_error;
         }
     }
-}
-
-pub(crate) fn now_ns() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::agent::Sizes;
+use crate::sizes::Sizes;
 
 /// After so many starts without progress the next one is in safe mode.
 const DEATHS_MAX: u32 = 3;

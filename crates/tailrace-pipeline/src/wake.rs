@@ -8,7 +8,7 @@ use std::time::Duration;
 use tailrace_input::Waker;
 
 use crate::jobs::Jobs;
-use crate::pipelines::PipelineId;
+use crate::pipeline_id::PipelineId;
 
 /// The readers of one pipeline.
 pub(crate) struct Readers {

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tailrace_input::FileId;
 use tailrace_input::checkpoint::{Counts, Rest};
 
-use crate::ledger::SourceLag;
+use crate::source_lag::SourceLag;
 
 /// Number of a source in a [`Tracker`]; given once, never reused while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

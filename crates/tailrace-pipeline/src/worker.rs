@@ -27,7 +27,8 @@ use crate::in_progress::{self, Group, InProgress, Marks};
 use crate::input_queue::{Framed, SourceRun};
 use crate::jobs::{Job, Jobs};
 use crate::pipeline::Pipeline;
-use crate::pipelines::{PipelineId, Pipelines};
+use crate::pipeline_id::PipelineId;
+use crate::pipelines::Pipelines;
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
@@ -220,7 +221,7 @@ impl Worker {
     ) -> Option<Work> {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
-            pipeline.metrics.framed(framed);
+            framed.count(&pipeline.metrics);
         }
         if records == 0 {
             pipeline.ack_at_once(framed);

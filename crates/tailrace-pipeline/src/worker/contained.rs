@@ -63,7 +63,8 @@ impl Worker {
         let framed = &work.framed;
         around.marks.all().passed(self.scope, framed, tracker);
         if !framed.is_catch_up {
-            pipeline.metrics.crashed(&work.made.crashed);
+            let (panicked, aborted) = Crashed::count(&work.made.crashed);
+            pipeline.metrics.crashed(panicked, aborted);
         }
         true
     }
