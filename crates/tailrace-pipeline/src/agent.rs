@@ -2,6 +2,8 @@
 //! reading, flush what was read, drain what is in flight within the grace period, write the
 //! checkpoint. The caller's future says when to stop. How it goes over to another config: `reload.rs`.
 
+mod reload;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -32,11 +34,11 @@ use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
 use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
-use crate::reload::Reload;
 use crate::safe_mode::SafeMode;
 use crate::sizes::Sizes;
 use crate::source_lag::SourceLag;
 use crate::worker;
+pub use reload::{Reload, Reloaded};
 
 /// Where an agent is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -473,9 +475,7 @@ impl View {
     pub fn ledgers(&self) -> Vec<PipelineLedger> {
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        ledgers
-            .map(|pipeline| PipelineLedger::of(pipeline))
-            .collect()
+        ledgers.map(|pipeline| pipeline.ledger()).collect()
     }
 
     /// The sources of each pipeline that are furthest behind, at most `max` of each.

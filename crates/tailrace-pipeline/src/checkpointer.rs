@@ -15,7 +15,7 @@ use tailrace_input::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
-use crate::ledger::{PipelineLedger, SelfCheck};
+use crate::ledger::SelfCheck;
 use crate::metrics::Metrics;
 use crate::pipeline::Pipeline;
 use crate::pipelines::Pipelines;
@@ -239,9 +239,7 @@ impl Writer {
         self.safe_mode.lives(Instant::now());
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        let ledgers: Vec<_> = ledgers
-            .map(|pipeline| PipelineLedger::of(pipeline))
-            .collect();
+        let ledgers: Vec<_> = ledgers.map(|pipeline| pipeline.ledger()).collect();
         for (pipeline, ledger) in pipelines.iter().zip(&ledgers) {
             let said = |output: usize| pipeline.outputs[output].said();
             let is_stalled = pipeline.health.look(ledger, said, Instant::now());

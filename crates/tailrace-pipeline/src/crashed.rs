@@ -2,7 +2,7 @@
 //! and acks them for one output when they are on disk. When the file is full they wait, or are dropped, as the config
 //! says; whatever else the output sends goes on meanwhile. Never decides which record is at fault.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tailrace_frame::Stream;
@@ -13,9 +13,9 @@ use tracing::error;
 use crate::contain::Panic;
 use crate::dead_letters::rfc3339;
 use crate::delivery::{RecordOutcome, Ticket};
+use crate::driver::Driver;
 use crate::in_progress::DEATHS_MAX;
 use crate::input_queue::Framed;
-use crate::outputs::Driver;
 
 /// A record that must not be processed again.
 #[derive(Debug)]
@@ -55,26 +55,6 @@ const RETRY_EVERY: Duration = if cfg!(test) {
 };
 /// How often it is logged that it cannot be written.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// How often panics are logged.
-const LOG_EVERY: Duration = Duration::from_secs(10);
-
-/// When panics were logged last, and how many records were not named since.
-#[derive(Debug, Default)]
-pub(crate) struct LogLimit(Mutex<(Option<Instant>, u64)>);
-
-impl LogLimit {
-    /// How many records to report now, those not reported before among them; `None` if it is too early.
-    fn due(&self, records: u64) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 += records;
-        let is_due = state.0.is_none_or(|at| at.elapsed() >= LOG_EVERY);
-        is_due.then(|| {
-            state.0 = Some(Instant::now());
-            std::mem::take(&mut state.1)
-        })
-    }
-}
-
 impl Crashed {
     /// A record of a batch that panics.
     pub(crate) fn panicked(batch: &Framed, record: u32, panic: &Panic) -> Self {

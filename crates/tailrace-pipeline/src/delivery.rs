@@ -10,17 +10,16 @@
 //! Takes spans and outcomes, gives acknowledgements. Never sends, never encodes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tailrace_input::checkpoint::Counts;
 
 use crate::credit::{Reserved, Share, Shares};
-use crate::input_queue::common;
+use crate::encoding::EncodedRequest;
 use crate::metrics::OutputMetrics;
+use crate::record_locations::RecordLocations;
 use crate::watermark::{Slot, Span, Tracker};
 
 /// What is shared by all tickets of one batch.
@@ -61,16 +60,6 @@ pub(crate) enum RecordOutcome {
     DeadLetterFull,
 }
 
-/// Where the records of a batch were read, for dead-letter entries, and when.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RecordLocations {
-    read_at: Option<Instant>,
-    /// Records of one source, and the offset that its bytes are counted from.
-    runs: Vec<(Range<u32>, Slot, u64)>,
-    /// Per record: its first byte and the one behind its last, from its run's offset.
-    bytes: Vec<(u32, u32)>,
-}
-
 /// The duty to resolve one request of one batch for one output. Dropping it is a nack.
 #[must_use = "a ticket that is dropped unresolved is a nack"]
 #[derive(Debug)]
@@ -99,15 +88,8 @@ pub(crate) struct OpenBatch {
     guards: Vec<Ticket>,
 }
 
-/// Where the LogRecords of a request end and which record each came from, so that a request can
-/// be cut, and a refusal be traced to its source, without scanning anything twice.
-#[derive(Debug, Default)]
-pub(crate) struct RequestTable {
-    /// End offset of each LogRecord in the uncompressed request.
-    pub ends: Vec<u32>,
-    /// Index in the batch of the record each LogRecord came from, ascending.
-    pub records: Vec<u32>,
-}
+/// A request to submit.
+pub(crate) type Ready = (EncodedRequest, Ticket);
 
 impl BatchInFlight {
     /// A batch with so many requests per output; `requests` and `wanted` have one entry per output. A batch
@@ -349,106 +331,6 @@ impl OutputInFlight {
 
     fn outcomes(&self) -> MutexGuard<'_, BTreeMap<u32, RecordOutcome>> {
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RecordLocations {
-    /// When the bytes were read.
-    pub(crate) fn read_at(&mut self, at: Instant) {
-        self.read_at = Some(at);
-    }
-
-    /// Adds the records that follow: the source and the bytes of each.
-    #[inline]
-    pub(crate) fn add(&mut self, records: impl Iterator<Item = (Slot, (u64, u64))>) {
-        let (least, most) = records.size_hint();
-        self.bytes.reserve(most.unwrap_or(least));
-        let mut source = None;
-        for (slot, (first, end)) in records {
-            let base = match source {
-                Some((same, base)) if same == slot => base,
-                _ => {
-                    self.end_run();
-                    self.runs.push((self.len()..self.len(), slot, first));
-                    source = Some((slot, first));
-                    first
-                }
-            };
-            // A chain of partial lines may begin before the record that came first; then only its end is known well.
-            let from_base =
-                |offset: u64| u32::try_from(offset.saturating_sub(base)).unwrap_or(u32::MAX);
-            self.bytes.push((from_base(first), from_base(end)));
-        }
-        self.end_run();
-    }
-
-    /// The records so far that are in no run are in the last one.
-    fn end_run(&mut self) {
-        let len = self.len();
-        if let Some((run, ..)) = self.runs.last_mut() {
-            run.end = len;
-        }
-    }
-
-    /// Which records each source gave, in order, and the offset behind the last byte of each.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (Slot, impl Iterator<Item = u64>)> {
-        self.runs.iter().map(|(records, slot, base)| {
-            let bytes = &self.bytes[records.start as usize..records.end as usize];
-            (
-                *slot,
-                bytes.iter().map(move |(_, end)| base + u64::from(*end)),
-            )
-        })
-    }
-
-    /// Those of some of the records.
-    pub(crate) fn part(&self, records: Range<u32>) -> Self {
-        let runs = self.runs.iter().filter_map(|(run, slot, base)| {
-            let run = common(run, &records)?;
-            Some((run, *slot, *base))
-        });
-        Self {
-            read_at: self.read_at,
-            runs: runs.collect(),
-            bytes: self
-                .bytes
-                .get(records.start as usize..records.end as usize)
-                .unwrap_or_default()
-                .to_vec(),
-        }
-    }
-
-    /// Which records each source gave, in order, and the bytes of the first one and up to the last one's end.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<u32>, Slot, (u64, u64))> {
-        self.runs.iter().filter_map(|(records, slot, base)| {
-            let (first, _) = self.bytes.get(records.start as usize)?;
-            let (_, end) = self.bytes.get(records.end.checked_sub(1)? as usize)?;
-            let bytes = (base + u64::from(*first), base + u64::from(*end));
-            Some((records.clone(), *slot, bytes))
-        })
-    }
-
-    /// Bytes held in memory.
-    pub(crate) fn held_bytes(&self) -> usize {
-        8 * self.bytes.len()
-    }
-
-    fn len(&self) -> u32 {
-        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Where a record was read.
-    pub(crate) fn of(&self, record: u32) -> Option<(Slot, (u64, u64))> {
-        let (_, slot, base) = self.runs.iter().find(|(run, ..)| run.contains(&record))?;
-        let (first, end) = self.bytes.get(record as usize)?;
-        Some((*slot, (base + u64::from(*first), base + u64::from(*end))))
-    }
-}
-
-impl RequestTable {
-    /// Number of LogRecords.
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
     }
 }
 

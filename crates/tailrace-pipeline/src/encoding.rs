@@ -9,8 +9,6 @@ use bytes::Bytes;
 use tailrace_otlp::{Compression, Compressor, Encoder, Encoding, Envelope, Part, Request};
 use tailrace_outputs::delivery::Payload;
 
-use crate::delivery::RequestTable;
-
 /// What an output wants its requests to look like. Outputs that want the same share the work.
 #[derive(Debug, Clone)]
 pub struct EncodingPlan {
@@ -44,6 +42,23 @@ impl SharedCompression {
     /// The one to use.
     pub fn get(&self) -> Compression {
         COMPRESSIONS[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+}
+
+/// Where the LogRecords of a request end and which record each came from, so that a request can
+/// be cut, and a refusal be traced to its source, without scanning anything twice.
+#[derive(Debug, Default)]
+pub(crate) struct RequestTable {
+    /// End offset of each LogRecord in the uncompressed request.
+    pub ends: Vec<u32>,
+    /// Index in the batch of the record each LogRecord came from, ascending.
+    pub records: Vec<u32>,
+}
+
+impl RequestTable {
+    /// Number of LogRecords.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
     }
 }
 

@@ -19,16 +19,13 @@ use tailrace_scan::{Hits, NewlineSearcher};
 
 use crate::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::credit::Reserved;
-use crate::delivery::RecordLocations;
+use crate::delivery::Ready;
 use crate::facts::{Facts, FactsConfig};
 use crate::metrics::PipelineMetrics;
 use crate::order::{Orders, Turns};
-use crate::outputs::Ready;
-use crate::unfinished::Unfinished;
+use crate::record_locations::RecordLocations;
 use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
-use crate::worker::Work;
 pub(crate) use overflow::Overflow;
-pub(crate) use part::common;
 use sources::{FramedSource, Head, RestEnds, Sources};
 
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
@@ -40,8 +37,6 @@ const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub(crate) struct InputQueue {
     /// Batches that wait for a worker.
     pub batches: BatchQueue,
-    /// Batches that are handed over in parts.
-    pub unfinished: Unfinished<Work>,
     frame: tailrace_frame::Config,
     facts: FactsConfig,
     tracker: Arc<Tracker>,
@@ -119,7 +114,6 @@ impl InputQueue {
         Self {
             mode: QueueMode::Shared(attached.collect()),
             batches: BatchQueue::new(bytes_waiting_max),
-            unfinished: Unfinished::default(),
             frame,
             facts,
             tracker,

@@ -4,7 +4,7 @@
 use tracing::error;
 
 use crate::delay::DelaySums;
-use crate::pipeline::Pipeline;
+use crate::metrics::{OutputMetrics, PipelineMetrics};
 
 /// What became of a pipeline's bytes and records since this process started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,15 +89,11 @@ pub struct OutputLedger {
 }
 
 impl PipelineLedger {
-    pub(crate) fn of(pipeline: &Pipeline) -> Self {
-        let metrics = &pipeline.metrics;
+    pub(crate) fn of(metrics: &PipelineMetrics, in_flight_bytes: u64) -> Self {
         let gauge = |n: i64| u64::try_from(n).unwrap_or(0);
-        let missed = |output: &crate::metrics::OutputMetrics| {
-            output.dropped_not_required.get() + output.dropped_gone.get()
-        };
-        let catch_ups = pipeline.catch_ups.iter();
-        let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
-        let output = |output: &crate::metrics::OutputMetrics| OutputLedger {
+        let missed =
+            |output: &OutputMetrics| output.dropped_not_required.get() + output.dropped_gone.get();
+        let output = |output: &OutputMetrics| OutputLedger {
             output: output.name.clone(),
             delivered: output.delivered.get(),
             rejected: output.rejected.get(),
@@ -125,7 +121,7 @@ impl PipelineLedger {
             truncated: metrics.truncated.get(),
             replayed: metrics.replayed.get(),
             records: metrics.records.get(),
-            in_flight_bytes: pipeline.credit.used() + catching_up,
+            in_flight_bytes,
             read_bytes: metrics.read_bytes.get(),
             unread_bytes: gauge(metrics.unread_bytes.get()),
             oldest_unread_s: gauge(metrics.oldest_unread.get()),
@@ -142,10 +138,9 @@ impl PipelineLedger {
 
     /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
     /// has not begun.
-    pub(crate) fn count_earlier(pipeline: &Pipeline) {
-        let ledger = Self::of(pipeline);
-        for (output, metrics) in ledger.outputs.iter().zip(&pipeline.metrics.outputs) {
-            metrics.earlier.inc_by(ledger.in_flight(output));
+    pub(crate) fn count_earlier(&self, outputs: &[OutputMetrics]) {
+        for (output, metrics) in self.outputs.iter().zip(outputs) {
+            metrics.earlier.inc_by(self.in_flight(output));
         }
     }
 

@@ -1,28 +1,22 @@
-//! Starts an output and hands it the requests of the workers; says in metrics and in the own log what
-//! happens to them. Never looks into a payload.
+//! Starts an output and hands it the requests of the workers. Never looks into a payload.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tailrace_otlp::{Compression, Encoding};
 use tailrace_outputs::Opened;
-use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
-use tracing::{debug, error, info, warn};
 
-use crate::crashed::{self, Crashed, CrashedBatch, LogLimit};
+use crate::crashed::{self, Crashed, CrashedBatch};
 use crate::dead_letters::DeadLetterQueue;
 use crate::delivery::Ticket;
-use crate::encoding::{EncodedRequest, EncodingPlan, SharedCompression};
+use crate::driver::Driver;
+use crate::encoding::{EncodedRequest, EncodingPlan};
+use crate::fault::Faults;
 use crate::metrics::OutputMetrics;
-use crate::pipeline::BuildContext;
 use crate::request::RequestPart;
 use crate::wake::Readers;
-
-/// A request to submit.
-pub(crate) type Ready = (EncodedRequest, Ticket);
 
 /// The workers' end of an output.
 pub(crate) struct OutputHandle {
@@ -40,26 +34,6 @@ struct Senders {
     crashed: mpsc::UnboundedSender<CrashedBatch>,
 }
 
-/// What all requests of one output share.
-pub(crate) struct Driver {
-    pub(crate) pipeline: String,
-    pub(crate) name: String,
-    pub(crate) metrics: OutputMetrics,
-    pub(crate) waiting: Arc<Readers>,
-    pub(crate) dead_letters: Arc<DeadLetterQueue>,
-    /// When records that could not be processed were logged.
-    pub(crate) crash_log: LogLimit,
-    /// How its requests are encoded, and so cut.
-    pub(crate) encoding: Arc<dyn Encoding>,
-    compression: Arc<SharedCompression>,
-    /// The server refuses everything.
-    held: AtomicBool,
-    /// The answer to the last attempt, if it failed.
-    said: Mutex<Option<String>>,
-    /// The last answer was none that a request can be resolved with.
-    failing: watch::Sender<bool>,
-}
-
 impl OutputHandle {
     /// Starts to drive an output; the task ends when the handle is closed and all is resolved, or it is
     /// abandoned.
@@ -70,28 +44,22 @@ impl OutputHandle {
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<DeadLetterQueue>,
-        around: &BuildContext<'_>,
+        (runtime, faults): (&Handle, &Faults),
     ) -> (Self, JoinHandle<()>) {
         let Opened { transport, drive } = open;
-        let driver = Arc::new(Driver {
-            pipeline: pipeline.to_owned(),
-            name,
+        let driver = Arc::new(Driver::new(
+            (pipeline.to_owned(), name),
+            encoding,
             metrics,
-            waiting: Arc::clone(waiting),
-            dead_letters: Arc::clone(dead_letters),
-            crash_log: LogLimit::default(),
-            encoding: Arc::clone(&encoding.encoding),
-            compression: Arc::clone(&encoding.compression),
-            held: AtomicBool::new(false),
-            said: Mutex::default(),
-            failing: watch::Sender::new(false),
-        });
+            waiting,
+            dead_letters,
+        ));
         let (requests, receiver) = unbounded();
         let (crashed, of_crashed) = unbounded();
-        let (faults, watch) = (around.faults.clone(), Arc::clone(&driver));
+        let (faults, watch) = (faults.clone(), Arc::clone(&driver));
         let abandoned = Arc::new(Notify::new());
         let abandon = Arc::clone(&abandoned);
-        let task = around.runtime.spawn(async move {
+        let task = runtime.spawn(async move {
             // Aborted with this task: what is not resolved by then is a nack.
             let mut driving = JoinSet::new();
             driving.spawn(async move {
@@ -151,23 +119,17 @@ impl OutputHandle {
 
     /// Ready when an attempt has failed and the next one will be later.
     pub(crate) async fn fails(&self) {
-        // The sender is ours: it cannot be gone.
-        let _ = self
-            .driver
-            .failing
-            .subscribe()
-            .wait_for(|&fails| fails)
-            .await;
+        self.driver.fails().await;
     }
 
     /// Whether the last attempt has failed.
     pub(crate) fn is_failing(&self) -> bool {
-        *self.driver.failing.borrow()
+        self.driver.is_failing()
     }
 
     /// The answer to the last attempt, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
-        self.driver.lock_said().clone()
+        self.driver.said()
     }
 
     /// Drops what is not resolved, which is a nack. Nothing holds any more.
@@ -177,9 +139,7 @@ impl OutputHandle {
 
     /// Takes back what the driver reported in metrics, after its end.
     pub(crate) fn forget(&self) {
-        if self.driver.held.swap(false, Ordering::Relaxed) {
-            self.driver.metrics.holding.dec();
-        }
+        self.driver.forget();
     }
 }
 
@@ -196,123 +156,5 @@ impl std::fmt::Debug for OutputHandle {
         f.debug_struct("OutputHandle")
             .field("name", &self.driver.name)
             .finish_non_exhaustive()
-    }
-}
-
-impl Driver {
-    fn lock_said(&self) -> MutexGuard<'_, Option<String>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Driver {
-    /// Something is held back, for this reason.
-    fn hold(&self, reason: &str) {
-        *self.lock_said() = Some(reason.to_owned());
-        self.failing.send_replace(true);
-        if !self.held.swap(true, Ordering::Relaxed) {
-            self.metrics.holding.inc();
-        }
-    }
-}
-
-impl Observer for Driver {
-    fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        *self.lock_said() = Some(reason.to_owned());
-        self.failing.send_replace(true);
-        self.metrics.retried(cause.as_str());
-        warn!(
-            pipeline = self.pipeline,
-            output = self.name,
-            cause = cause.as_str(),
-            reason,
-            delay_ms = delay.as_millis() as u64,
-            "a request could not be delivered and will be sent again"
-        );
-    }
-
-    fn waiting(&self, problem: &str, records: usize) {
-        self.hold(problem);
-        error!(
-            pipeline = self.pipeline,
-            output = self.name,
-            records,
-            reason = problem,
-            "records that the server refuses cannot be set aside and wait; others go on as long as limits.replay and \
-             queue.max_bytes allow"
-        );
-    }
-
-    fn holding(&self, reason: &str, delay: Duration) {
-        self.hold(reason);
-        error!(
-            pipeline = self.pipeline,
-            output = self.name,
-            reason,
-            next_probe_ms = delay.as_millis() as u64,
-            "the server refuses this output; it holds and nothing is skipped: \
-             check the endpoint and its credentials"
-        );
-    }
-
-    fn released(&self) {
-        if self.held.swap(false, Ordering::Relaxed) {
-            self.metrics.holding.dec();
-            info!(
-                pipeline = self.pipeline,
-                output = self.name,
-                "the output holds no longer: what was refused before is accepted or set aside"
-            );
-        }
-    }
-
-    fn cut(&self, bytes: u64, reason: &str) {
-        info!(
-            pipeline = self.pipeline,
-            output = self.name,
-            bytes,
-            reason,
-            "a request was too large for the server and goes out in two; later ones are cut before"
-        );
-    }
-
-    fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
-        info!(
-            pipeline = self.pipeline,
-            output = self.name,
-            from = from.name(),
-            to = to.name(),
-            reason,
-            "the server may not know this compression; trying another"
-        );
-    }
-
-    fn delivered(&self, delivered: &Delivered) {
-        if delivered.compression != self.compression.get() {
-            self.compression.set(delivered.compression);
-        }
-        self.failing.send_replace(false);
-        *self.lock_said() = None;
-        self.metrics.requests.inc();
-        if let Some(oddity) = &delivered.oddity
-            && self.metrics.odd_responses.inc() == 0
-        {
-            warn!(
-                pipeline = self.pipeline,
-                output = self.name,
-                answer = oddity,
-                "the server accepts requests with an answer that is no OTLP response in protobuf; it may not say \
-                 which records it rejects. This is reported once, and counted in \
-                 tailrace_output_odd_responses_total"
-            );
-        }
-        self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
-        debug!(
-            pipeline = self.pipeline,
-            output = self.name,
-            bytes = delivered.wire_bytes,
-            attempts = delivered.attempts,
-            "request delivered"
-        );
     }
 }

@@ -36,8 +36,10 @@ use crate::reader::Reader;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::seen::ColumnsSeen;
+use crate::unfinished::Unfinished;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
+use crate::work::Work;
 
 /// What the stages of one pipeline share.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct Pipeline {
     pub(crate) credit: Arc<Credit>,
     /// One for each input; then, where there are several outputs, for each output one for each input.
     pub(crate) queues: Vec<InputQueue>,
+    /// By input queue: batches that are handed over in parts.
+    pub(crate) unfinished: Vec<Unfinished<Work>>,
     /// For each output one for each input, where there are several outputs.
     pub(crate) catch_ups: Vec<Arc<CatchUp>>,
     pub(crate) tracker: Arc<Tracker>,
@@ -230,7 +234,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
             metrics,
             &waiting,
             &dead_letters,
-            &around,
+            (around.runtime, around.faults),
         );
         outputs.push(handle);
         sending.push(task);
@@ -247,6 +251,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         stopping: AtomicBool::new(false),
         waiting,
         credit,
+        unfinished: queues.iter().map(|_| Unfinished::default()).collect(),
         queues,
         catch_ups,
         tracker,
@@ -260,7 +265,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         plan,
     });
     pipeline.resize(around.queue_bytes);
-    PipelineLedger::count_earlier(&pipeline);
+    pipeline.count_earlier();
     let mut resume = around.resume;
     let reader = |(queue, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
@@ -355,6 +360,19 @@ impl Pipeline {
         framed.turns.pass(|output, (request, ticket)| {
             self.outputs[output].submit(request, ticket);
         });
+    }
+
+    /// What became of its bytes and records so far.
+    pub(crate) fn ledger(&self) -> PipelineLedger {
+        let catch_ups = self.catch_ups.iter();
+        let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
+        PipelineLedger::of(&self.metrics, self.credit.used() + catching_up)
+    }
+
+    /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
+    /// has not begun.
+    pub(crate) fn count_earlier(&self) {
+        self.ledger().count_earlier(&self.metrics.outputs);
     }
 
     /// Acknowledges a batch that has no record.

@@ -12,8 +12,8 @@ use tracing::{error, warn};
 
 use crate::dead_letters::Stored;
 use crate::delivery::{RecordOutcome, Ticket};
-use crate::encoding::{self, EncodedRequest};
-use crate::outputs::Driver;
+use crate::driver::Driver;
+use crate::encoding::{self, EncodedRequest, RequestTable};
 
 /// Some of the LogRecords of one request.
 pub(crate) struct RequestPart {
@@ -28,7 +28,7 @@ pub(crate) struct RequestPart {
 /// What the parts of a request share.
 struct Whole {
     driver: Arc<Driver>,
-    table: Arc<crate::delivery::RequestTable>,
+    table: Arc<RequestTable>,
     number: u64,
     unresolved: AtomicUsize,
     rejected: AtomicU64,

@@ -9,7 +9,7 @@
 mod contained;
 mod hand_over;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
@@ -18,12 +18,11 @@ use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
 use tailrace_sql::{OutputValue, Rows, split_values};
 
-use crate::delivery::OpenBatch;
 use crate::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::failed::FailedValues;
 use crate::failpoint::Failpoints;
 use crate::fault::Faults;
-use crate::in_progress::{self, Group, InProgress, Marks};
+use crate::in_progress::{self, InProgress, Marks};
 use crate::input_queue::{Framed, SourceRun};
 use crate::jobs::{Job, Jobs};
 use crate::pipeline::Pipeline;
@@ -32,8 +31,8 @@ use crate::pipelines::Pipelines;
 use crate::plan::{PipelinePlan, offset_s};
 use crate::transform::{Columns, Transform, rows_of_run};
 use crate::uid;
-use crate::unfinished::{InParts, Next};
-use contained::Made;
+use crate::unfinished::Next;
+use crate::work::{Made, Work};
 
 /// What the workers of an agent share.
 pub(crate) struct Shared {
@@ -69,10 +68,10 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         if !states.contains_key(&job.pipeline) {
             states.retain(|known, _| pipelines.get(*known).is_some());
         }
-        let queue = &pipeline.queues[job.queue];
+        let unfinished = &pipeline.unfinished[job.queue];
         let is_exceeded = || pipeline.credit_of(job.queue).is_exceeded();
-        let can_go_on = || queue.unfinished.can_go_on(is_exceeded);
-        let next = queue.unfinished.take(is_exceeded);
+        let can_go_on = || unfinished.can_go_on(is_exceeded);
+        let next = unfinished.take(is_exceeded);
         if matches!(next, Next::Wait) {
             jobs.put_off(job, can_go_on);
             continue;
@@ -98,7 +97,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
                 pipeline.pass_turns(&mut work.framed);
                 memory = work.framed.take_memory();
             } else {
-                queue.unfinished.put(work);
+                unfinished.put(work);
             }
         });
         if !is_done {
@@ -127,28 +126,6 @@ fn release(states: &mut HashMap<PipelineId, Vec<Option<Worker>>>) {
     let bytes = BYTES_MAX / workers().count().max(1);
     let workers = states.values_mut().flatten().flatten();
     workers.for_each(|worker| worker.release(bytes));
-}
-
-/// A framed batch, and what is done of it.
-#[derive(Debug)]
-pub(crate) struct Work {
-    queue: usize,
-    framed: Framed,
-    look_at_all: bool,
-    /// What is left to be processed.
-    groups: VecDeque<Group>,
-    /// What is to be handed over.
-    made: Made,
-    /// Some of it was handed over.
-    open: Option<OpenBatch>,
-    /// As the last worker left it.
-    piece_max: u32,
-}
-
-impl InParts for Work {
-    fn is_drained(&self) -> bool {
-        self.open.as_ref().is_none_or(OpenBatch::is_drained)
-    }
 }
 
 /// What a worker keeps for one input between batches.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tailrace_frame::{Flags, Frames, SIDE};
 
 use super::{Framed, SourceRun};
+use crate::record_locations::common;
 
 impl Framed {
     /// The bytes of a record.
@@ -40,10 +41,4 @@ impl Framed {
             ..Self::default()
         }
     }
-}
-
-/// What a run of records has in common with a part of the batch, counted from the part's first record.
-pub(crate) fn common(run: &Range<u32>, part: &Range<u32>) -> Option<Range<u32>> {
-    let (start, end) = (run.start.max(part.start), run.end.min(part.end));
-    (start < end).then(|| start - part.start..end - part.start)
 }

@@ -5,24 +5,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Around, Work, Worker, piece_bytes_max};
+use super::{Around, Worker, piece_bytes_max};
 use crate::contain;
 use crate::crashed::Crashed;
-use crate::encoding::{Compressors, EncodedRequest};
+use crate::encoding::Compressors;
 use crate::failpoint::Failpoints;
 use crate::in_progress::{DEATHS_MAX, Group};
 use crate::pipeline::Pipeline;
-
-/// What a batch was made into, or a part of it.
-#[derive(Debug, Default)]
-pub(super) struct Made {
-    /// Records that the query removed.
-    pub(super) filtered: u64,
-    /// By encoding.
-    pub(super) requests: Vec<Vec<EncodedRequest>>,
-    /// Records that could not be processed.
-    pub(super) crashed: Vec<Crashed>,
-}
+use crate::work::Work;
 
 /// What of a batch is handed over before the rest of it is made.
 const PART_BYTES: usize = 1024 * 1024;
@@ -131,26 +121,5 @@ impl Worker {
             }
         }
         None
-    }
-}
-
-impl Made {
-    /// Adds what was made of the part of the batch that begins with this record.
-    fn add(&mut self, part: Self, first: u32) {
-        self.filtered += part.filtered;
-        for (all, requests) in self.requests.iter_mut().zip(part.requests) {
-            all.extend(
-                requests
-                    .into_iter()
-                    .map(|request| request.counted_from(first)),
-            );
-        }
-    }
-
-    /// Bytes held in memory.
-    pub(super) fn held_bytes(&self) -> usize {
-        let requests = self.requests.iter().flatten();
-        let requests: usize = requests.map(EncodedRequest::held_bytes).sum();
-        requests + self.crashed.iter().map(Crashed::held_bytes).sum::<usize>()
     }
 }

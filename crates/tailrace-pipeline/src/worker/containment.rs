@@ -16,11 +16,11 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::batch::{RawBatch, SourceEvent};
-use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
 use crate::pipeline::{BuildContext, Built, build, open};
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
+use crate::unfinished::InParts as _;
 use crate::watermark::{Opening, Slot};
 
 /// A pipeline with outputs `one` and `two` that write files, and one source that the test reads for it.
@@ -205,7 +205,7 @@ impl Bench {
         }
         let (unacked, _) = self.pipeline().tracker.undelivered_bytes();
         assert_eq!(unacked, 0);
-        let ledger = PipelineLedger::of(self.pipeline());
+        let ledger = self.pipeline().ledger();
         for output in &ledger.outputs {
             assert_eq!(ledger.in_flight(output), 0, "{ledger:?}");
             assert_eq!(output.in_flight_requests, 0, "{ledger:?}");
@@ -368,7 +368,7 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
             .map(|framed| bench.begin(&worker, 0, framed))
             .into_iter()
             .rev();
-        let unfinished = &pipeline.queues[0].unfinished;
+        let unfinished = &pipeline.unfinished[0];
         let is_exceeded = || pipeline.credit.is_exceeded();
         let take = || match unfinished.take(is_exceeded) {
             Next::Take(work) => Some(work),
@@ -469,7 +469,7 @@ fn a_panic_costs_the_record_and_nothing_else() {
     assert_eq!(bench.written("one"), expect);
     assert_eq!(bench.written("two"), expect);
 
-    let ledger = PipelineLedger::of(bench.pipeline());
+    let ledger = bench.pipeline().ledger();
     assert_eq!((ledger.records, ledger.filtered), (100, 10));
     for output in &ledger.outputs {
         assert_eq!((output.delivered, output.dead_lettered), (80, 10));
@@ -511,7 +511,7 @@ fn rows_of_several_branches_come_out_together_and_count_once() {
     let records = (0..20).filter(|n| n % 10 != 3);
     let rows = records.flat_map(|n| [Some(n), (n >= 5).then_some(1000 + n)]);
     assert_eq!(bench.written("one"), Vec::from_iter(rows.flatten()));
-    let ledger = PipelineLedger::of(bench.pipeline());
+    let ledger = bench.pipeline().ledger();
     let output = &ledger.outputs[1];
     assert_eq!((output.delivered, output.dead_lettered), (18, 2));
 }
@@ -541,7 +541,7 @@ fn when_the_dead_letter_file_is_full_records_are_dropped_if_so_configured() {
     let framed = bench.frame(&worker, &lines(0..30));
     bench.process(&mut worker, framed);
     bench.drain();
-    let ledger = PipelineLedger::of(bench.pipeline());
+    let ledger = bench.pipeline().ledger();
     let set_aside: u64 = ledger
         .outputs
         .iter()
@@ -565,7 +565,7 @@ fn else_they_wait_for_room_and_the_others_go_on() {
     let framed = bench.frame(&worker, &lines(10..15));
     bench.process(&mut worker, framed);
     let in_flight = || {
-        let ledger = PipelineLedger::of(bench.pipeline());
+        let ledger = bench.pipeline().ledger();
         let outputs = ledger.outputs.iter();
         Vec::from_iter(outputs.map(|output| ledger.in_flight(output)))
     };

@@ -4,13 +4,11 @@
 use std::mem::{replace, take};
 use std::sync::Arc;
 
-use super::Work;
-use super::contained::Made;
 use crate::credit::BATCH_CREDIT_MIN;
-use crate::delivery::{BatchInFlight, HeldMemory, OpenBatch};
+use crate::delivery::{BatchInFlight, HeldMemory, OpenBatch, Ready};
 use crate::input_queue::Framed;
-use crate::outputs::Ready;
 use crate::pipeline::Pipeline;
+use crate::work::{Made, Work};
 
 impl Work {
     /// Gives each output what was made so far; more will follow. It is charged to the credit of the input queue.
@@ -32,7 +30,7 @@ impl Work {
             let locations = self.framed.locations.held_bytes() as u64;
             open.shrink_credit(locations.max(BATCH_CREDIT_MIN));
             open.finish(self.made.filtered);
-            pipeline.queues[self.queue].unfinished.end();
+            pipeline.unfinished[self.queue].end();
         }
         pipeline.waiting.note_progress();
     }
@@ -40,7 +38,7 @@ impl Work {
     fn part(&mut self, pipeline: &Arc<Pipeline>, is_last: bool) {
         let framed = &mut self.framed;
         let open = self.open.get_or_insert_with(|| {
-            pipeline.queues[self.queue].unfinished.begin();
+            pipeline.unfinished[self.queue].begin();
             OpenBatch::start(
                 Arc::clone(&pipeline.tracker),
                 pipeline.metrics.outputs.clone(),

@@ -23,11 +23,10 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, warn};
 
-use crate::agent::{Agent, Running};
+use super::{Agent, Running};
 use crate::certificates::Certificates;
 use crate::checkpointer::RestoredPipeline;
 use crate::error::Error;
-use crate::ledger::PipelineLedger;
 use crate::outputs::OutputHandle;
 use crate::pipeline::{self, Opened};
 use crate::plan::PipelinePlan;
@@ -233,7 +232,7 @@ impl Agent {
         self.runtime.block_on(drain(&mut leaving));
         for running in leaving {
             let pipeline = &running.pipeline;
-            PipelineLedger::count_earlier(pipeline);
+            pipeline.count_earlier();
             self.checkpointer.end(pipeline);
             pipeline.metrics.ended();
             pipeline.outputs.iter().for_each(OutputHandle::forget);
