@@ -28,8 +28,8 @@ use crate::batch::{RawBatch, SourceEvent};
 use crate::clock::now_ns;
 use crate::credit::{BATCH_CREDIT_MIN, Credit};
 use crate::metrics::Miss;
-use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
+use crate::shared::Shared;
 use crate::watermark::{Behind, Slot};
 
 /// The longest time between two looks; whatever is acknowledged or framed ends it earlier.
@@ -156,23 +156,23 @@ impl CatchUp {
     }
 
     /// Catches up and rejoins; ends then, or when the agent stops.
-    pub(crate) fn run(&self, pipeline: &Pipeline, pool: &Arc<Pool>) {
+    pub(crate) fn run(&self, shared: &Shared, pool: &Arc<Pool>) {
         let mut is_well = false;
         let mut next_stat = Instant::now();
-        while !pipeline.stopping.load(Ordering::Relaxed) {
+        while !shared.stopping.load(Ordering::Relaxed) {
             // Before looking, so that what is acknowledged or framed meanwhile ends the wait.
-            let seen = pipeline.waiting.seen();
+            let seen = shared.waiting.seen();
             if Instant::now() >= next_stat {
                 next_stat = Instant::now() + STAT_EVERY;
-                self.limit_held(pipeline);
+                self.limit_held(shared);
             }
-            is_well = is_well || self.is_drained(pipeline);
-            let read = is_well && self.read(pipeline, pool);
-            if is_well && self.rejoin(pipeline) {
+            is_well = is_well || self.is_drained(shared);
+            let read = is_well && self.read(shared, pool);
+            if is_well && self.rejoin(shared) {
                 return;
             }
             if !read {
-                pipeline.waiting.wait_for_progress(seen, LOOK_EVERY);
+                shared.waiting.wait_for_progress(seen, LOOK_EVERY);
             }
         }
     }
@@ -186,40 +186,40 @@ impl CatchUp {
     }
 
     /// All that was in flight when the output was detached is acknowledged.
-    fn is_drained(&self, pipeline: &Pipeline) -> bool {
+    fn is_drained(&self, shared: &Shared) -> bool {
         let mut slots = self
             .in_flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         slots.retain(|slot| {
-            let behind = pipeline.tracker.behind(self.output, *slot);
+            let behind = shared.tracker.behind(self.output, *slot);
             behind.is_some_and(|behind| !behind.drained)
         });
         slots.is_empty()
     }
 
     /// Reads one batch; false if there was nothing.
-    fn read(&self, pipeline: &Pipeline, pool: &Arc<Pool>) -> bool {
+    fn read(&self, shared: &Shared, pool: &Arc<Pool>) -> bool {
         let mut buffer = pool.take();
         let mut events = Vec::new();
         let mut files = self.files();
-        let order = ReadOrder::of(&files, |slot| pipeline.tracker.behind(self.output, slot));
+        let order = ReadOrder::of(&files, |slot| shared.tracker.behind(self.output, slot));
         for (&slot, missed) in &mut *files {
-            let Some(behind) = pipeline.tracker.behind(self.output, slot) else {
+            let Some(behind) = shared.tracker.behind(self.output, slot) else {
                 continue;
             };
             if order.has_to_wait(missed, &behind) {
                 continue;
             }
             if missed.file.is_none() {
-                self.give_up(pipeline, slot, missed, &behind);
-            } else if !self.read_file(pipeline, (slot, missed), &behind, &mut buffer, &mut events) {
+                self.give_up(shared, slot, missed, &behind);
+            } else if !self.read_file(shared, (slot, missed), &behind, &mut buffer, &mut events) {
                 missed.file = None;
             } else if missed.ends(&behind) && !order.goes_on(slot) {
                 missed.is_finished = true;
                 events.push(SourceEvent::Finished { slot });
             }
-            if buffer.len() >= pipeline.batch_bytes_max() {
+            if buffer.len() >= shared.batch_bytes_max() {
                 break;
             }
         }
@@ -229,25 +229,25 @@ impl CatchUp {
             return false;
         }
         let bytes = (buffer.len() as u64).max(BATCH_CREDIT_MIN);
-        let queue = pipeline.catch_up_queue(self.input, self.output);
-        let batches = &pipeline.queues[queue].batches;
+        let queue = shared.queues.catch_up(self.input, self.output);
+        let batches = &shared.queues[queue].batches;
         batches.push(RawBatch {
             observed_ns: now_ns(),
             read_at: Instant::now(),
             // First that of the pipeline, which may take long.
-            credit: self.credit.reserve(bytes, || self.limit_held(pipeline)),
-            room: batches.room.reserve(bytes, || self.limit_held(pipeline)),
+            credit: self.credit.reserve(bytes, || self.limit_held(shared)),
+            room: batches.room.reserve(bytes, || self.limit_held(shared)),
             bytes: buffer.share(),
             events,
         });
-        pipeline.push_job(queue);
+        shared.push_job(queue);
         true
     }
 
     /// Reads what the buffer has room for. False if the file is not what it was.
     fn read_file(
         &self,
-        pipeline: &Pipeline,
+        shared: &Shared,
         (slot, missed): (Slot, &mut Missed),
         behind: &Behind,
         buffer: &mut Buffer,
@@ -270,10 +270,8 @@ impl CatchUp {
             let Ok(Some(mid_line)) = file.seek(behind.offset) else {
                 return false;
             };
-            let again = pipeline.tracker.begin_catch_up(self.output, slot);
-            pipeline.metrics.outputs[self.output]
-                .sent_again
-                .inc_by(again);
+            let again = shared.tracker.begin_catch_up(self.output, slot);
+            shared.metrics.outputs[self.output].sent_again.inc_by(again);
             (*is_open, *read_to) = (true, behind.offset);
             events.push(SourceEvent::Opened {
                 slot,
@@ -292,7 +290,7 @@ impl CatchUp {
                 });
             }
         }
-        let room = pipeline.batch_bytes_max().saturating_sub(buffer.len());
+        let room = shared.batch_bytes_max().saturating_sub(buffer.len());
         let unread = behind.shared_to.saturating_sub(file.offset());
         let want = usize::try_from(unread).unwrap_or(usize::MAX).min(room);
         if want > 0 {
@@ -315,24 +313,24 @@ impl CatchUp {
     }
 
     /// A source that cannot be read again is missed, once all that was read of it is framed and acknowledged.
-    fn give_up(&self, pipeline: &Pipeline, slot: Slot, missed: &mut Missed, behind: &Behind) {
+    fn give_up(&self, shared: &Shared, slot: Slot, missed: &mut Missed, behind: &Behind) {
         let is_framed = !missed.is_open || behind.framed_to == missed.read_to;
         if behind.level || !behind.drained || !is_framed || missed.is_finished {
             return;
         }
         missed.is_open = false;
-        let records = pipeline.tracker.give_up(self.output, slot);
-        let is_required = pipeline.is_required(self.output);
+        let records = shared.tracker.give_up(self.output, slot);
+        let is_required = shared.is_required(self.output);
         let miss = if is_required {
             Miss::Gone
         } else {
             Miss::NotRequired
         };
-        pipeline.metrics.outputs[self.output].missed(miss, records);
+        shared.metrics.outputs[self.output].missed(miss, records);
         if is_required {
             warn!(
-                pipeline = pipeline.plan.name,
-                output = pipeline.metrics.outputs[self.output].name,
+                pipeline = shared.plan.name,
+                output = shared.metrics.outputs[self.output].name,
                 path = %behind.path.display(),
                 records,
                 "an output was behind and the file is gone or was truncated: these records are dropped for it"
@@ -342,7 +340,7 @@ impl CatchUp {
 
     /// Lets deleted files go: all of them if the output is not required, else the largest as long as they
     /// hold more than they may.
-    fn limit_held(&self, pipeline: &Pipeline) {
+    fn limit_held(&self, shared: &Shared) {
         let mut files = self.files();
         let held = |missed: &Missed| missed.file.as_ref()?.held_bytes().ok()?;
         let mut held: Vec<(u64, Slot)> = files
@@ -351,8 +349,8 @@ impl CatchUp {
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         held.sort_unstable();
-        let max = if pipeline.is_required(self.output) {
-            pipeline.plan.config.limits.held_bytes
+        let max = if shared.is_required(self.output) {
+            shared.plan.config.limits.held_bytes
         } else {
             0
         };
@@ -366,9 +364,9 @@ impl CatchUp {
     }
 
     /// Takes part in the shared reading again if level with it in every source.
-    fn rejoin(&self, pipeline: &Pipeline) -> bool {
+    fn rejoin(&self, shared: &Shared) -> bool {
         let is_level = |slot| {
-            let behind = pipeline.tracker.behind(self.output, slot);
+            let behind = shared.tracker.behind(self.output, slot);
             behind.is_none_or(|behind| behind.level)
         };
         if !self.files().keys().all(|slot| is_level(*slot)) {
@@ -383,16 +381,16 @@ impl CatchUp {
             }
             agreed
         };
-        let rejoined = pipeline.queues[self.input].attach(self.output, true, agreed);
+        let rejoined = shared.queues[self.input].attach(self.output, true, agreed);
         if rejoined {
             // Else a record that it held would go on in the next detachment.
-            let queue = pipeline.catch_up_queue(self.input, self.output);
-            pipeline.queues[queue].forget_sources();
-            pipeline.credit.shares().rejoin(self.output);
-            pipeline.waiting.wake();
+            let queue = shared.queues.catch_up(self.input, self.output);
+            shared.queues[queue].forget_sources();
+            shared.credit.shares().rejoin(self.output);
+            shared.waiting.wake();
             info!(
-                pipeline = pipeline.plan.name,
-                output = pipeline.metrics.outputs[self.output].name,
+                pipeline = shared.plan.name,
+                output = shared.metrics.outputs[self.output].name,
                 "the output has caught up and takes part in the shared reading again"
             );
         }

@@ -20,7 +20,7 @@ use crate::credit::{Reserved, Share, Shares};
 use crate::encoding::EncodedRequest;
 use crate::metrics::OutputMetrics;
 use crate::record_locations::RecordLocations;
-use crate::watermark::{Slot, Span, Tracker};
+use crate::watermark::{Span, Tracker};
 
 /// What is shared by all tickets of one batch.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ mod catch_up;
 mod clock;
 mod credit;
 mod pool;
+mod queues;
 mod reader;
 mod resume;
 mod wake;
@@ -61,6 +62,7 @@ mod health;
 mod ledger;
 mod metrics;
 mod safe_mode;
+mod shared;
 mod sizes;
 mod source_lag;
 

@@ -2,10 +2,10 @@
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
 use std::mem::take;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use tailrace_config::Input;
 use tailrace_input::options::{Framing, MultilineBy, MultilinePreset};
@@ -23,19 +23,21 @@ use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
 use crate::input_queue::{Framed, InputQueue, Overflow};
-use crate::jobs::{Job, Jobs};
+use crate::jobs::Jobs;
 use crate::kubernetes::{Awaiting, NodePods};
 use crate::ledger::PipelineLedger;
-use crate::metrics::{Metrics, PipelineMetrics};
+use crate::metrics::Metrics;
 use crate::order::Orders;
 use crate::outputs::OutputHandle;
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::pool::Pool;
+use crate::queues::Queues;
 use crate::reader::Reader;
 use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::seen::ColumnsSeen;
+use crate::shared::Shared;
 use crate::unfinished::Unfinished;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
@@ -44,29 +46,23 @@ use crate::work::Work;
 /// What the stages of one pipeline share.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    pub(crate) plan: PipelinePlan,
-    pub(crate) metrics: PipelineMetrics,
-    /// Set once: readers end after the batch they fill.
-    pub(crate) stopping: AtomicBool,
-    pub(crate) waiting: Arc<Readers>,
-    pub(crate) credit: Arc<Credit>,
-    /// One for each input; then, where there are several outputs, for each output one for each input.
-    pub(crate) queues: Vec<InputQueue>,
+    /// What the readers know, too.
+    shared: Arc<Shared>,
     /// By input queue: batches that are handed over in parts.
     pub(crate) unfinished: Vec<Unfinished<Work>>,
-    /// For each output one for each input, where there are several outputs.
-    pub(crate) catch_ups: Vec<Arc<CatchUp>>,
-    pub(crate) tracker: Arc<Tracker>,
+    /// By output, where there are several, one for each input.
+    catch_ups: Vec<Vec<Arc<CatchUp>>>,
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
     pub(crate) failed: FailureLog,
-    pub(crate) health: Health,
-    batch_bytes_max: usize,
-    safe_mode: Arc<SafeMode>,
-    pub(crate) batch_wait_max: Duration,
-    pub(crate) replay_bytes_max: u64,
-    pub(crate) id: PipelineId,
-    jobs: Arc<Jobs>,
+}
+
+impl Deref for Pipeline {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// What a pipeline is built with, besides its plan.
@@ -203,17 +199,17 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();
-    let mut queues: Vec<InputQueue> = of_inputs().map(queue).collect();
-    let mut catch_ups = Vec::new();
+    let mut queues = Queues::new(of_inputs().map(queue).collect());
+    let mut catch_ups: Vec<Vec<_>> = Vec::new();
     for output in (0..names.len()).filter(|_| several) {
         let again = |input| queue(input).catching_up(output);
-        queues.extend(of_inputs().map(again));
+        queues.add_output(of_inputs().map(again));
         // What a detached output holds of the credit when it begins to catch up is at most its share.
         // All its inputs have that together.
         let share = credit.capacity() / names.len() as u64;
         let credit = Credit::new(share, Shares::new(names.len()));
         let catch_up = |input| Arc::new(CatchUp::new(input, output, Arc::clone(&credit)));
-        catch_ups.extend((0..inputs).map(catch_up));
+        catch_ups.push((0..inputs).map(catch_up).collect());
     }
     // scan, transform, encode: the workers, from the plan
     // send, ack
@@ -243,19 +239,14 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 
     let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
     let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
-    let pipeline = Arc::new(Pipeline {
-        columns_seen: ColumnsSeen::new(&plan),
-        failed: FailureLog::default(),
+    let shared = Arc::new(Shared {
         health: Health::default(),
         metrics,
         stopping: AtomicBool::new(false),
         waiting,
         credit,
-        unfinished: queues.iter().map(|_| Unfinished::default()).collect(),
         queues,
-        catch_ups,
         tracker,
-        outputs,
         batch_bytes_max,
         safe_mode: Arc::clone(around.safe_mode),
         batch_wait_max: plan.config.batch.max_wait,
@@ -264,23 +255,37 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         jobs: Arc::clone(around.jobs),
         plan,
     });
+    let pipeline = Arc::new(Pipeline {
+        unfinished: shared
+            .queues
+            .iter()
+            .map(|_| Unfinished::default())
+            .collect(),
+        columns_seen: ColumnsSeen::new(&shared.plan),
+        failed: FailureLog::default(),
+        catch_ups,
+        outputs,
+        shared: Arc::clone(&shared),
+    });
     pipeline.resize(around.queue_bytes);
     pipeline.count_earlier();
     let mut resume = around.resume;
-    let reader = |(queue, (source, node))| {
+    let reader = |(input, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
-        let resume = if queue + 1 == inputs {
-            std::mem::take(&mut resume)
+        let resume = if input + 1 == inputs {
+            take(&mut resume)
         } else {
             resume.clone()
         };
-        let pool = Arc::clone(&pool);
-        let awaiting = Option::map(node, Awaiting::new);
+        let of_outputs = pipeline.catch_ups.iter();
         Reader::new(
-            Arc::clone(&pipeline),
-            queue,
-            (source, awaiting),
-            pool,
+            Arc::clone(&shared),
+            input,
+            of_outputs
+                .map(|of_inputs| Arc::clone(&of_inputs[input]))
+                .collect(),
+            (source, Option::map(node, Awaiting::new)),
+            Arc::clone(&pool),
             resume,
         )
     };
@@ -294,32 +299,12 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 }
 
 impl Pipeline {
-    /// The index of the input queue for what an output reads again of an input.
-    pub(crate) fn catch_up_queue(&self, input: usize, output: usize) -> usize {
-        self.plan.config.inputs.len() * (1 + output) + input
-    }
-
-    /// What an output reads again of an input.
-    pub(crate) fn catch_up(&self, input: usize, output: usize) -> &Arc<CatchUp> {
-        &self.catch_ups[self.plan.config.inputs.len() * output + input]
-    }
-
     /// What bounds what is in flight of an input queue.
     pub(crate) fn credit_of(&self, queue: usize) -> &Arc<Credit> {
-        match queue.checked_sub(self.plan.config.inputs.len()) {
+        match self.queues.output_of(queue) {
             None => &self.credit,
-            Some(catch_up) => &self.catch_ups[catch_up].credit,
+            Some(output) => &self.catch_ups[output][self.queues.input_of(queue)].credit,
         }
-    }
-
-    /// Bytes of records in a batch, at most, as things are now.
-    pub(crate) fn batch_bytes_max(&self) -> usize {
-        self.safe_mode.batch_bytes_max(self.batch_bytes_max)
-    }
-
-    /// Whether files are held for an output.
-    pub(crate) fn is_required(&self, output: usize) -> bool {
-        self.plan.config.outputs[output].required
     }
 
     /// Has so much of what may be in flight from now on.
@@ -327,19 +312,11 @@ impl Pipeline {
         let capacity = queue_bytes(&self.plan, share);
         self.credit.resize(capacity);
         let of_output = capacity / self.outputs.len().max(1) as u64;
-        for catch_up in &self.catch_ups {
+        for catch_up in self.catch_ups.iter().flatten() {
             catch_up.credit.resize(of_output);
         }
         let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
         self.metrics.queue_capacity.set(capacity);
-    }
-
-    /// Queues a job for a batch of an input queue.
-    pub(crate) fn push_job(&self, queue: usize) {
-        self.jobs.push(Job {
-            pipeline: self.id,
-            queue,
-        });
     }
 
     /// Ends reading; what was read goes on.
@@ -351,6 +328,7 @@ impl Pipeline {
             .for_each(|queue| queue.batches.room.close());
         self.catch_ups
             .iter()
+            .flatten()
             .for_each(|catch_up| catch_up.credit.close());
         self.waiting.wake();
     }
@@ -364,7 +342,7 @@ impl Pipeline {
 
     /// What became of its bytes and records so far.
     pub(crate) fn ledger(&self) -> PipelineLedger {
-        let catch_ups = self.catch_ups.iter();
+        let catch_ups = self.catch_ups.iter().flatten();
         let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
         PipelineLedger::of(&self.metrics, self.credit.used() + catching_up)
     }

@@ -19,18 +19,21 @@ use detach::{end_of, keeps_deleted, unacked_bytes};
 use quiet::Quiet;
 
 use crate::batch::{RawBatch, SourceEvent};
+use crate::catch_up::CatchUp;
 use crate::clock::now_ns;
 use crate::credit::{BATCH_CREDIT_MIN, Credit, Reserved};
 use crate::kubernetes::Awaiting;
-use crate::pipeline::Pipeline;
 use crate::pool::{Buffer, Pool};
 use crate::resume::ResumeTable;
+use crate::shared::Shared;
 use crate::watermark::{Opening, Slot};
 
 /// One reader.
 pub(crate) struct Reader {
-    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) input_index: usize,
+    /// By output, where there are several: what it reads again of this input.
+    catch_ups: Vec<Arc<CatchUp>>,
     pub(crate) input: Box<dyn Input>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: ResumeTable,
@@ -77,17 +80,19 @@ const IDLE_WAIT: Duration = Duration::from_secs(1);
 impl Reader {
     /// A reader of one input of a pipeline.
     pub(crate) fn new(
-        pipeline: Arc<Pipeline>,
+        shared: Arc<Shared>,
         input_index: usize,
+        catch_ups: Vec<Arc<CatchUp>>,
         (input, awaiting): (Box<dyn Input>, Option<Awaiting>),
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
-        let multiline = pipeline.plan.config.inputs[input_index].records().multiline;
+        let multiline = shared.plan.config.inputs[input_index].records().multiline;
         Self {
             quiet: Quiet::new(multiline.map(|multiline| multiline.timeout)),
-            pipeline,
+            shared,
             input_index,
+            catch_ups,
             input,
             awaiting,
             pool,
@@ -110,7 +115,7 @@ impl Reader {
     /// Reads until the pipeline stops or the input ends. Gives the files that it held open.
     pub(crate) fn run(mut self) -> HandedOver {
         let mut events = Vec::new();
-        while !self.pipeline.stopping.load(Ordering::Relaxed) {
+        while !self.shared.stopping.load(Ordering::Relaxed) {
             self.look_after_sources();
             let mut buffer = self.pool.take();
             let ended = self.fill(&mut buffer, &mut events);
@@ -132,7 +137,7 @@ impl Reader {
     /// Fills the buffer until the batch is full, old enough, or there is reason to stop. True if
     /// the input has ended.
     fn fill(&mut self, buffer: &mut Buffer, events: &mut Vec<FileEvent>) -> bool {
-        let bytes_max = self.pipeline.batch_bytes_max();
+        let bytes_max = self.shared.batch_bytes_max();
         let mut deadline = None;
         loop {
             let room = bytes_max.saturating_sub(buffer.len());
@@ -140,7 +145,7 @@ impl Reader {
             let more = self.input.read(buffer.bytes_mut(), room, events);
             self.note(&events[first_event..]);
             let is_full = buffer.len() >= bytes_max || events.len() >= EVENTS_MAX;
-            if is_full || self.pipeline.stopping.load(Ordering::Relaxed) {
+            if is_full || self.shared.stopping.load(Ordering::Relaxed) {
                 return false;
             }
             if self.input.has_ended() {
@@ -160,7 +165,7 @@ impl Reader {
                 continue;
             }
             let now = Instant::now();
-            let due = *deadline.get_or_insert(now + self.pipeline.batch_wait_max);
+            let due = *deadline.get_or_insert(now + self.shared.batch_wait_max);
             if now >= due || buffer.len() == 0 {
                 return false;
             }
@@ -191,18 +196,18 @@ impl Reader {
                 } => {
                     let bytes = (end - start) as u64;
                     let slot = self.slots[source];
-                    self.pipeline.metrics.read_bytes.inc_by(bytes);
-                    self.pipeline.tracker.read(slot, offset + bytes);
+                    self.shared.metrics.read_bytes.inc_by(bytes);
+                    self.shared.tracker.read(slot, offset + bytes);
                     if self.input.is_identified() {
-                        self.pipeline.tracker.identify(slot, *id);
+                        self.shared.tracker.identify(slot, *id);
                     }
                     self.note_missed(*source, slot);
                     self.quiet.read(*source, Instant::now());
-                    if self.unacked_bytes(slot) >= self.pipeline.replay_bytes_max
+                    if self.unacked_bytes(slot) >= self.shared.replay_bytes_max
                         && self.input.pause(*source)
                     {
                         self.paused.insert(*source);
-                        self.pipeline.waiting.request_wake();
+                        self.shared.waiting.request_wake();
                     }
                 }
                 FileEvent::Continues {
@@ -210,7 +215,7 @@ impl Reader {
                 } => {
                     let slots = (self.slots.get(source), self.slots.get(earlier));
                     if let (Some(&slot), Some(&earlier)) = slots {
-                        self.pipeline.tracker.continues(slot, earlier);
+                        self.shared.tracker.continues(slot, earlier);
                     }
                     // What the earlier source holds of a record waits in this one from now on.
                     self.quiet.forget(*earlier);
@@ -219,7 +224,7 @@ impl Reader {
                 // Here and not later: the inode may be used again in the same read.
                 FileEvent::Forgotten { id, generation, .. } => {
                     self.resume.forget(*id, *generation);
-                    self.pipeline.tracker.gone(*id, *generation);
+                    self.shared.tracker.gone(*id, *generation);
                 }
                 _ => {}
             }
@@ -242,8 +247,8 @@ impl Reader {
         // Reported again before its first chunk: the later one stands for the earlier one.
         let inherited = self.slots.remove(source).and_then(|slot| {
             self.replaced.insert(*source, slot);
-            let rests = self.pipeline.tracker.rests(slot);
-            Some((self.pipeline.tracker.forget(slot)?, rests))
+            let rests = self.shared.tracker.rests(slot);
+            Some((self.shared.tracker.forget(slot)?, rests))
         });
         let resumed = self.resume.take(*id, *generation, *offset);
         let (resume, replay_to, rests) = match (resumed, inherited) {
@@ -252,14 +257,14 @@ impl Reader {
             (None, None) => (Vec::new(), 0, Vec::new()),
         };
         info!(
-            pipeline = self.pipeline.plan.name,
+            pipeline = self.shared.plan.name,
             path = %path.display(),
             offset,
             size,
             "following file"
         );
         let is_kept = self.input.is_kept();
-        let slot = self.pipeline.tracker.open(Opening {
+        let slot = self.shared.tracker.open(Opening {
             id: is_kept.then_some(*id),
             generation: *generation,
             path: path.clone(),
@@ -268,7 +273,7 @@ impl Reader {
             replay_to,
             resume,
         });
-        self.pipeline.tracker.resume_rests(slot, rests);
+        self.shared.tracker.resume_rests(slot, rests);
         slot
     }
 
@@ -293,10 +298,10 @@ impl Reader {
         }
         self.detach_laggards();
         self.wait_for_rejoin();
-        let pipeline = Arc::clone(&self.pipeline);
-        let batches = &pipeline.queues[self.input_index].batches;
+        let shared = Arc::clone(&self.shared);
+        let batches = &shared.queues[self.input_index].batches;
         // First that of the pipeline, which may take long.
-        let [credit, room] = [&pipeline.credit, &batches.room].map(|credit| match buffer.len() {
+        let [credit, room] = [&shared.credit, &batches.room].map(|credit| match buffer.len() {
             0 => None,
             bytes => self.reserve(credit, bytes as u64),
         });
@@ -308,24 +313,24 @@ impl Reader {
             observed_ns,
             read_at,
         });
-        self.pipeline.push_job(self.input_index);
+        self.shared.push_job(self.input_index);
     }
 
     /// Waits for credit. `None`: the agent stops.
     fn reserve(&mut self, credit: &Arc<Credit>, bytes: u64) -> Option<Reserved> {
-        let pipeline = Arc::clone(&self.pipeline);
+        let shared = Arc::clone(&self.shared);
         credit.reserve(bytes.max(BATCH_CREDIT_MIN), || {
             self.hold();
             self.detach_laggards();
             let awaiting = self.awaiting.as_ref();
             self.gauges
-                .set(&pipeline, self.input_index, &mut *self.input, awaiting);
+                .set(&shared, self.input_index, &mut *self.input, awaiting);
         })
     }
 
     /// What a worker must know of an event; the rest is counted or reported here.
     fn source_event(&mut self, event: FileEvent) -> Option<SourceEvent> {
-        let tracker = &self.pipeline.tracker;
+        let tracker = &self.shared.tracker;
         match event {
             FileEvent::Opened {
                 source,
@@ -381,7 +386,7 @@ impl Reader {
                 self.with_slot(source, |slot| tracker.resize(slot, size))
             }
             FileEvent::Skipped { bytes, reason, .. } => {
-                self.pipeline.metrics.skipped(reason.as_str(), bytes);
+                self.shared.metrics.skipped(reason.as_str(), bytes);
                 None
             }
             FileEvent::Lost {
@@ -417,21 +422,21 @@ impl Reader {
     }
 
     fn report_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
-        self.pipeline.metrics.lost(reason, bytes);
-        let pipeline = &self.pipeline.plan.name;
+        self.shared.metrics.lost(reason, bytes);
+        let shared = &self.shared.plan.name;
         let path = path.display();
         match bytes {
             0 => {
-                warn!(pipeline, %path, reason, "a file is lost, and nobody knows how much it held")
+                warn!(shared, %path, reason, "a file is lost, and nobody knows how much it held")
             }
-            _ => warn!(pipeline, %path, bytes, reason, "bytes were lost before they could be read"),
+            _ => warn!(shared, %path, bytes, reason, "bytes were lost before they could be read"),
         }
     }
 
     fn report_truncation(&self, path: &Path, unseen: Option<Duration>, bytes_max: Option<u64>) {
-        self.pipeline.metrics.truncation(bytes_max);
+        self.shared.metrics.truncation(bytes_max);
         info!(
-            pipeline = self.pipeline.plan.name,
+            pipeline = self.shared.plan.name,
             path = %path.display(),
             unseen_ms = unseen.map(|unseen| u64::try_from(unseen.as_millis()).unwrap_or(u64::MAX)),
             unread_bytes_max = bytes_max,
@@ -440,14 +445,14 @@ impl Reader {
     }
 
     fn report_problem(&self, path: PathBuf, message: &str) {
-        warn!(pipeline = self.pipeline.plan.name, path = %path.display(), "{message}");
+        warn!(pipeline = self.shared.plan.name, path = %path.display(), "{message}");
     }
 
     /// Resumes sources that have room again, and forgets those that ended and are acknowledged.
     fn look_after_sources(&mut self) {
         if !self.paused.is_empty() {
             // Before looking, so that what is acknowledged meanwhile wakes us.
-            self.pipeline.waiting.request_wake();
+            self.shared.waiting.request_wake();
         }
         self.detach_laggards();
         if !self.input.is_kept() {
@@ -456,15 +461,15 @@ impl Reader {
         for source in self.awaiting.iter_mut().flat_map(Awaiting::answered) {
             self.input.resume(source);
         }
-        let pipeline = &self.pipeline;
+        let shared = &self.shared;
         let slots = &self.slots;
         let input = &mut self.input;
-        let attached = pipeline.queues[self.input_index].attached();
+        let attached = shared.queues[self.input_index].attached();
         self.paused.retain(|paused| {
             let unacked = slots
                 .get(paused)
-                .map_or(0, |slot| unacked_bytes(pipeline, &attached, *slot));
-            let waits = unacked >= pipeline.replay_bytes_max;
+                .map_or(0, |slot| unacked_bytes(shared, &attached, *slot));
+            let waits = unacked >= shared.replay_bytes_max;
             if !waits {
                 input.resume(*paused);
             }
@@ -472,19 +477,19 @@ impl Reader {
         });
         if input.wants_acknowledged() {
             // What is acknowledged makes room.
-            pipeline.waiting.request_wake();
+            shared.waiting.request_wake();
             for (&open, &slot) in slots {
-                input.acknowledge(open, unacked_bytes(pipeline, &attached, slot));
+                input.acknowledge(open, unacked_bytes(shared, &attached, slot));
             }
         }
         self.finished
-            .retain(|(ended, slot)| match pipeline.tracker.take_done(*slot) {
+            .retain(|(ended, slot)| match shared.tracker.take_done(*slot) {
                 Some(end) => {
                     input.finish(*ended, end);
                     false
                 }
                 None => {
-                    if !keeps_deleted(pipeline, *slot) {
+                    if !keeps_deleted(shared, *slot) {
                         input.let_go(*ended);
                     }
                     true
@@ -493,9 +498,9 @@ impl Reader {
         if self.next_rest <= Instant::now() {
             self.next_rest = Instant::now() + REST_EVERY;
             // What is dormant takes no memory here, nor in the tracker or the input queue.
-            let queue = &pipeline.queues[self.input_index];
+            let queue = &shared.queues[self.input_index];
             let is_at_rest =
-                |slot| pipeline.tracker.is_all_acknowledged(slot) && queue.is_between_records(slot);
+                |slot| shared.tracker.is_all_acknowledged(slot) && queue.is_between_records(slot);
             for dormant in input.take_dormant() {
                 match slots.get(&dormant) {
                     Some(&slot) if is_at_rest(slot) => input.put_to_rest(dormant),
@@ -505,7 +510,7 @@ impl Reader {
             }
         }
         self.gauges.set(
-            pipeline,
+            shared,
             self.input_index,
             &mut **input,
             self.awaiting.as_ref(),
@@ -517,7 +522,7 @@ impl Gauges {
     /// Sets them, if it is time.
     fn set(
         &mut self,
-        pipeline: &Pipeline,
+        shared: &Shared,
         input: usize,
         reading: &mut dyn Input,
         awaiting: Option<&Awaiting>,
@@ -528,14 +533,14 @@ impl Gauges {
         }
         self.next = now + GAUGES_EVERY;
         let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let metrics = &pipeline.metrics;
-        metrics.queue_size.set(gauge(pipeline.credit.used()));
+        let metrics = &shared.metrics;
+        metrics.queue_size.set(gauge(shared.credit.used()));
         let gauges = reading.gauges(now);
         if let Some(open) = gauges.open_files {
             metrics.files_open.set(gauge(open));
         }
         if let Some(denied) = gauges.denied {
-            let denied = pipeline.health.set_denied(input, denied);
+            let denied = shared.health.set_denied(input, denied);
             metrics.denied_paths.set(gauge(denied as u64));
         }
         if let Some(unread) = gauges.unread_bytes {
@@ -544,15 +549,15 @@ impl Gauges {
         let seconds = gauges.oldest_unread.unwrap_or_default().as_secs();
         metrics.oldest_unread.set(gauge(seconds));
         if let Some(awaiting) = awaiting {
-            self.report_metadata(pipeline, awaiting);
+            self.report_metadata(shared, awaiting);
         }
     }
 
     /// How the metadata of pods comes in; each error is reported once.
-    fn report_metadata(&mut self, pipeline: &Pipeline, awaiting: &Awaiting) {
+    fn report_metadata(&mut self, shared: &Shared, awaiting: &Awaiting) {
         let status = awaiting.node().status();
         let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let metrics = &pipeline.metrics;
+        let metrics = &shared.metrics;
         metrics.pods.set(gauge(status.tracked));
         metrics.pods_awaited.set(gauge(status.awaited));
         let new = status.errors.saturating_sub(self.metadata_errors);
@@ -562,11 +567,11 @@ impl Gauges {
             match &status.last_error {
                 Some(error) => {
                     warn!(
-                        pipeline = pipeline.plan.name,
+                        pipeline = shared.plan.name,
                         "metadata of pods cannot be had: {error}"
                     );
                 }
-                None => info!(pipeline = pipeline.plan.name, "metadata of pods comes in"),
+                None => info!(pipeline = shared.plan.name, "metadata of pods comes in"),
             }
             self.metadata_error = status.last_error;
         }

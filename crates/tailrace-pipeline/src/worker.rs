@@ -83,7 +83,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         let queues = || pipeline.queues.iter().map(|_| None).collect();
         let state = &mut states.entry(job.pipeline).or_insert_with(queues)[job.queue];
         // After the inputs' own queues come those of outputs that catch up.
-        let input = job.queue % pipeline.plan.config.inputs.len();
+        let input = pipeline.queues.input_of(job.queue);
         let mut is_done = true;
         faults.guard("a worker", || {
             let worker = state.get_or_insert_with(|| Worker::new(&pipeline.plan, input));

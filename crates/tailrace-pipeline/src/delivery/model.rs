@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use super::*;
 use crate::metrics::{Metrics, PipelineMetrics};
-use crate::watermark::Opening;
+use crate::watermark::{Opening, Slot};
 
 /// What becomes of a request. Each has two records or four, one of which may have a outcome of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,6 +8,8 @@ use std::time::Instant;
 use prometheus_client::registry::Registry;
 use tailrace_config as config;
 
+use std::time::Duration;
+
 use super::*;
 
 #[test]

@@ -10,15 +10,15 @@ use tailrace_input::SourceId;
 use tracing::warn;
 
 use super::Reader;
-use crate::pipeline::Pipeline;
+use crate::shared::Shared;
 use crate::watermark::Slot;
 
 /// How often new files are looked for while nothing can be taken.
 const HOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// Bytes of a source that are read and not acknowledged by every output that takes part in the reading.
-pub(super) fn unacked_bytes(pipeline: &Pipeline, attached: &[bool], slot: Slot) -> u64 {
-    let unacked = pipeline.tracker.unacked_by_output(slot);
+pub(super) fn unacked_bytes(shared: &Shared, attached: &[bool], slot: Slot) -> u64 {
+    let unacked = shared.tracker.unacked_by_output(slot);
     let attached = unacked
         .iter()
         .zip(attached)
@@ -27,10 +27,10 @@ pub(super) fn unacked_bytes(pipeline: &Pipeline, attached: &[bool], slot: Slot) 
 }
 
 /// Whether an output that is required has not acknowledged all that was read of a source.
-pub(super) fn keeps_deleted(pipeline: &Pipeline, slot: Slot) -> bool {
-    let unacked = pipeline.tracker.unacked_by_output(slot);
+pub(super) fn keeps_deleted(shared: &Shared, slot: Slot) -> bool {
+    let unacked = shared.tracker.unacked_by_output(slot);
     let mut outputs = unacked.iter().enumerate();
-    outputs.any(|(output, bytes)| *bytes > 0 && pipeline.is_required(output))
+    outputs.any(|(output, bytes)| *bytes > 0 && shared.is_required(output))
 }
 
 /// The one that holds most, if it is at least `min` and another one could go on: it holds less than half of that.
@@ -55,8 +55,8 @@ pub(super) fn end_of(thread: JoinHandle<()>) {
 
 impl Reader {
     pub(super) fn unacked_bytes(&self, slot: Slot) -> u64 {
-        let attached = self.pipeline.queues[self.input_index].attached();
-        unacked_bytes(&self.pipeline, &attached, slot)
+        let attached = self.shared.queues[self.input_index].attached();
+        unacked_bytes(&self.shared, &attached, slot)
     }
 
     pub(super) fn hold(&mut self) {
@@ -65,19 +65,19 @@ impl Reader {
 
     /// Detaches the output that others would have to wait for.
     pub(super) fn detach_laggards(&mut self) {
-        let pipeline = Arc::clone(&self.pipeline);
-        let outputs = pipeline.outputs.len();
-        if outputs < 2 || pipeline.stopping.load(Ordering::Relaxed) {
+        let shared = Arc::clone(&self.shared);
+        let outputs = shared.metrics.outputs.len();
+        if outputs < 2 || shared.stopping.load(Ordering::Relaxed) {
             return;
         }
-        let attached = pipeline.queues[self.input_index].attached();
-        let shares = pipeline.credit.shares();
+        let attached = shared.queues[self.input_index].attached();
+        let shares = shared.credit.shares();
         let held: Vec<u64> = (0..outputs).map(|output| shares.held(output)).collect();
-        let share = pipeline.credit.capacity() / outputs as u64;
+        let share = shared.credit.capacity() / outputs as u64;
         let of_credit = laggard(&held, &attached, share);
         let mut of_files = self.paused.iter().filter_map(|source| {
-            let unacked = pipeline.tracker.unacked_by_output(*self.slots.get(source)?);
-            laggard(&unacked, &attached, pipeline.replay_bytes_max)
+            let unacked = shared.tracker.unacked_by_output(*self.slots.get(source)?);
+            laggard(&unacked, &attached, shared.replay_bytes_max)
         });
         if let Some(output) = of_credit.or_else(|| of_files.next()) {
             drop(of_files);
@@ -87,15 +87,15 @@ impl Reader {
 
     /// Detaches an output from this input, unless it could not read again what it would miss.
     fn detach(&mut self, output: usize) {
-        let pipeline = Arc::clone(&self.pipeline);
-        let catch_up = pipeline.catch_up(self.input_index, output);
+        let shared = Arc::clone(&self.shared);
+        let catch_up = Arc::clone(&self.catch_ups[output]);
         if let Some(thread) = self.catching_up.remove(&output) {
             end_of(thread);
         }
         catch_up.clear();
         let slots: Vec<(SourceId, Slot)> = self.sources().collect();
         for &(source, slot) in &slots {
-            let behind = pipeline.tracker.behind(output, slot);
+            let behind = shared.tracker.behind(output, slot);
             if behind.is_some_and(|behind| behind.read_to > behind.offset)
                 && !self.note_missed_by(output, source, slot)
             {
@@ -103,10 +103,10 @@ impl Reader {
                 return;
             }
         }
-        pipeline.queues[self.input_index].attach(output, false, || true);
-        pipeline.credit.shares().detach(output);
+        shared.queues[self.input_index].attach(output, false, || true);
+        shared.credit.shares().detach(output);
         let in_flight = |slot: &Slot| {
-            let behind = pipeline.tracker.behind(output, *slot);
+            let behind = shared.tracker.behind(output, *slot);
             behind.is_some_and(|behind| !behind.drained)
         };
         catch_up.wait_for(
@@ -117,8 +117,8 @@ impl Reader {
                 .collect(),
         );
         warn!(
-            pipeline = pipeline.plan.name,
-            output = pipeline.metrics.outputs[output].name,
+            pipeline = shared.plan.name,
+            output = shared.metrics.outputs[output].name,
             "the output is behind the others, which go on without it; it reads by itself what it misses \
              as soon as it accepts what it has"
         );
@@ -126,15 +126,15 @@ impl Reader {
     }
 
     fn start(&mut self, output: usize) {
-        let pipeline = Arc::clone(&self.pipeline);
-        let catch_up = Arc::clone(pipeline.catch_up(self.input_index, output));
+        let shared = Arc::clone(&self.shared);
+        let catch_up = Arc::clone(&self.catch_ups[output]);
         let pool = Arc::clone(&self.pool);
         let run = move || {
-            pipeline.metrics.outputs[output].detached.inc();
-            pipeline.waiting.catch_up(true);
-            catch_up.run(&pipeline, &pool);
-            pipeline.waiting.catch_up(false);
-            pipeline.metrics.outputs[output].detached.dec();
+            shared.metrics.outputs[output].detached.inc();
+            shared.waiting.catch_up(true);
+            catch_up.run(&shared, &pool);
+            shared.waiting.catch_up(false);
+            shared.metrics.outputs[output].detached.dec();
         };
         let thread = std::thread::Builder::new().name("tailrace-again".to_owned());
         // Without it the output would be detached for ever: that is a fault, and ends the agent.
@@ -153,7 +153,7 @@ impl Reader {
         if self.catching_up.is_empty() {
             return;
         }
-        let attached = self.pipeline.queues[self.input_index].attached();
+        let attached = self.shared.queues[self.input_index].attached();
         for (output, _) in attached
             .iter()
             .enumerate()
@@ -167,12 +167,12 @@ impl Reader {
 
     /// False if the output is required and could not read it again.
     fn note_missed_by(&mut self, output: usize, source: SourceId, slot: Slot) -> bool {
-        let pipeline = &self.pipeline;
-        let catch_up = pipeline.catch_up(self.input_index, output);
+        let shared = &self.shared;
+        let catch_up = Arc::clone(&self.catch_ups[output]);
         if catch_up.knows(slot) {
             return true;
         }
-        let Some(behind) = pipeline.tracker.behind(output, slot) else {
+        let Some(behind) = shared.tracker.behind(output, slot) else {
             return true;
         };
         let file = if catch_up.len() < self.input.rereads_max() {
@@ -180,7 +180,7 @@ impl Reader {
         } else {
             None
         };
-        if file.is_none() && pipeline.is_required(output) {
+        if file.is_none() && shared.is_required(output) {
             return false;
         }
         catch_up.note(slot, file);
@@ -189,16 +189,16 @@ impl Reader {
 
     /// Waits until every output takes part again, if one could not read again what was read last.
     pub(super) fn wait_for_rejoin(&mut self) {
-        let pipeline = Arc::clone(&self.pipeline);
-        let queue = &pipeline.queues[self.input_index];
+        let shared = Arc::clone(&self.shared);
+        let queue = &shared.queues[self.input_index];
         let is_detached = || queue.attached().contains(&false);
         while std::mem::take(&mut self.must_rejoin) && is_detached() {
-            if pipeline.stopping.load(Ordering::Relaxed) {
+            if shared.stopping.load(Ordering::Relaxed) {
                 return;
             }
-            pipeline
+            shared
                 .waiting
-                .wait_for_progress(pipeline.waiting.seen(), HOLD_EVERY);
+                .wait_for_progress(shared.waiting.seen(), HOLD_EVERY);
             self.hold();
             self.must_rejoin = true;
         }

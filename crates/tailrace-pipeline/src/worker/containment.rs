@@ -154,7 +154,7 @@ impl Bench {
 
     fn process(&self, worker: &mut Worker, framed: Framed) {
         let queue = if framed.is_catch_up {
-            self.pipeline().catch_up_queue(0, 1)
+            self.pipeline().queues.catch_up(0, 1)
         } else {
             0
         };
@@ -280,7 +280,7 @@ fn an_output_that_was_detached_keeps_the_order_too() {
     assert!(pipeline.queues[0].attach(1, false, || true));
     let only_one = bench.frame(&worker, &lines(10..20));
     pipeline.tracker.begin_catch_up(1, bench.slot);
-    let queue = pipeline.catch_up_queue(0, 1);
+    let queue = pipeline.queues.catch_up(0, 1);
     let only_two = bench.frame_in(queue, &worker, (offset, true), &lines(10..20));
     assert!(pipeline.queues[0].attach(1, true, || true));
     let both = bench.frame(&worker, &lines(20..30));
