@@ -1,6 +1,6 @@
 //! The whole agent: builds every pipeline, runs its threads, and ends them in order. Stop
 //! reading, flush what was read, drain what is in flight within the grace period, write the
-//! checkpoint. The caller's future says when to stop. How it goes over to another config: `reload.rs`.
+//! checkpoint. The caller's future says when to stop. How it goes over to another config: `agent/reload.rs`.
 
 mod reload;
 
@@ -21,23 +21,23 @@ use tracing::{error, info, warn};
 
 use crate::certificates::Certificates;
 use crate::checkpointer::{self, CheckpointStatus, Checkpointer, RestoredPipeline};
+use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
-use crate::failpoint::Failpoints;
 use crate::fault::Faults;
 use crate::health::Trouble;
-use crate::in_progress::InProgress;
 use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
-use crate::outputs::OutputHandle;
 use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
 use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
+use crate::process::failpoint::Failpoints;
+use crate::process::in_progress::InProgress;
+use crate::process::worker;
 use crate::safe_mode::SafeMode;
 use crate::sizes::Sizes;
 use crate::source_lag::SourceLag;
-use crate::worker;
 pub use reload::{Reload, Reloaded};
 
 /// Where an agent is in its life.

@@ -15,12 +15,12 @@ use tailrace_input::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
+use crate::input::resume::ResumeTable;
 use crate::ledger::SelfCheck;
 use crate::metrics::Metrics;
 use crate::pipeline::Pipeline;
 use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
-use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
 use crate::watermark::CheckpointEntry;
 

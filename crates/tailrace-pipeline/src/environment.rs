@@ -22,7 +22,7 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
         diagnostics.extend(asks.map(|position| at(position, &error)));
     }
     for output in &plan.config.outputs {
-        if let Err(error) = crate::output_config::open(&plan.name, output, runtime) {
+        if let Err(error) = crate::delivery::output_config::open(&plan.name, output, runtime) {
             diagnostics.push(at(&output.position, &error));
         }
     }

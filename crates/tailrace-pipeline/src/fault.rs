@@ -1,4 +1,4 @@
-//! A panic in a thread or task of the agent, but for what a worker contains (`worker/contained.rs`). What it held is a nack and stays unacknowledged, but
+//! A panic in a thread or task of the agent, but for what a worker contains (`process/worker/contained.rs`). What it held is a nack and stays unacknowledged, but
 //! nothing in this process reads it again; so the agent drains what it can and ends, and the next
 //! start reads on from the watermarks.
 

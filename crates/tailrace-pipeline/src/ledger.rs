@@ -3,7 +3,7 @@
 
 use tracing::error;
 
-use crate::delay::DelaySums;
+use crate::delivery::delay::DelaySums;
 use crate::metrics::{OutputMetrics, PipelineMetrics};
 
 /// What became of a pipeline's bytes and records since this process started.

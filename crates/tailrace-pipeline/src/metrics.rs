@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tailrace_scan::Stats;
 
-use crate::delay::{self, Delays};
+use crate::delivery::delay::{self, Delays};
 
 /// The metric families of all pipelines.
 #[derive(Debug, Clone, Default)]

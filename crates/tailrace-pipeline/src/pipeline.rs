@@ -12,36 +12,36 @@ use tailrace_input::options::{Framing, MultilineBy, MultilinePreset};
 use tailrace_input::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
-use crate::catch_up::CatchUp;
 use crate::certificates::Certificates;
-use crate::credit::{Credit, Shares};
-use crate::dead_letters::DeadLetterQueue;
-use crate::delivery::BatchInFlight;
+use crate::delivery::credit::{Credit, Shares};
+use crate::delivery::dead_letters::DeadLetterQueue;
+use crate::delivery::in_flight::BatchInFlight;
+use crate::delivery::order::Orders;
+use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
-use crate::facts::FactsConfig;
-use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
-use crate::input_queue::{Framed, InputQueue, Overflow};
+use crate::input::catch_up::CatchUp;
+use crate::input::facts::FactsConfig;
+use crate::input::input_queue::{Framed, InputQueue, Overflow};
+use crate::input::pods::{Awaiting, NodePods};
+use crate::input::pool::Pool;
+use crate::input::queues::Queues;
+use crate::input::reader::Reader;
+use crate::input::resume::ResumeTable;
 use crate::jobs::Jobs;
-use crate::kubernetes::{Awaiting, NodePods};
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
-use crate::order::Orders;
-use crate::outputs::OutputHandle;
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
-use crate::pool::Pool;
-use crate::queues::Queues;
-use crate::reader::Reader;
-use crate::resume::ResumeTable;
+use crate::process::failed::FailureLog;
+use crate::process::seen::ColumnsSeen;
+use crate::process::unfinished::Unfinished;
+use crate::process::work::Work;
 use crate::safe_mode::SafeMode;
-use crate::seen::ColumnsSeen;
 use crate::shared::Shared;
-use crate::unfinished::Unfinished;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
-use crate::work::Work;
 
 /// What the stages of one pipeline share.
 #[derive(Debug)]
@@ -121,7 +121,8 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
     // Begun and ended at once: only whether it can be.
     check_nodes(&plan, runtime)?;
     let outputs = plan.config.outputs.iter();
-    let opened = outputs.map(|output| crate::output_config::open(&plan.name, output, runtime));
+    let opened =
+        outputs.map(|output| crate::delivery::output_config::open(&plan.name, output, runtime));
     Ok(Opened {
         outputs: opened.collect::<Result<_, _>>()?,
         certificates,

@@ -11,7 +11,7 @@ use tailrace_otlp::{Mapping, Value};
 use tailrace_scan::{self as scan, Scanned};
 use tailrace_sql::{self as sql, Query};
 
-use crate::encoding::{EncodingPlan, SharedCompression};
+use crate::delivery::encoding::{EncodingPlan, SharedCompression};
 
 /// One pipeline, ready to be built.
 #[derive(Debug)]

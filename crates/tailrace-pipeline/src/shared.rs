@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::credit::Credit;
+use crate::delivery::credit::Credit;
 use crate::health::Health;
+use crate::input::queues::Queues;
 use crate::jobs::{Job, Jobs};
 use crate::metrics::PipelineMetrics;
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
-use crate::queues::Queues;
 use crate::safe_mode::SafeMode;
 use crate::wake::Readers;
 use crate::watermark::Tracker;

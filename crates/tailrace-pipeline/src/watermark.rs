@@ -6,7 +6,7 @@
 //!
 //! Each output has its own view of a source: what was framed for it, and what of that it acknowledged. As
 //! long as an output takes part in the shared reading its view moves with it; while it is detached its
-//! catch-up reading moves it, up to where the shared reading is (`catch_up.rs`).
+//! catch-up reading moves it, up to where the shared reading is (`input/catch_up.rs`).
 //!
 //! The invariants of a view, which `tests` checks against a map of single bytes:
 //!
@@ -720,5 +720,4 @@ impl Head {
 }
 
 #[cfg(test)]
-#[path = "watermark/tests.rs"]
 mod tests;

@@ -26,8 +26,8 @@ use tracing::{error, warn};
 use super::{Agent, Running};
 use crate::certificates::Certificates;
 use crate::checkpointer::RestoredPipeline;
+use crate::delivery::outputs::OutputHandle;
 use crate::error::Error;
-use crate::outputs::OutputHandle;
 use crate::pipeline::{self, Opened};
 use crate::plan::PipelinePlan;
 
