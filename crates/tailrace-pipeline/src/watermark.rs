@@ -122,11 +122,16 @@ impl Departed {
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
-    sources: Mutex<BTreeMap<Slot, Box<TrackedSource>>>,
     next: AtomicU32,
-    departed: Mutex<Departed>,
-    /// Locked after `sources`, never before.
-    files: Mutex<Files>,
+    state: Mutex<State>,
+}
+
+/// All that changes, under one lock.
+#[derive(Debug, Default)]
+struct State {
+    sources: BTreeMap<Slot, Box<TrackedSource>>,
+    files: Files,
+    departed: Departed,
 }
 
 /// Device, inode and generation.
@@ -238,28 +243,26 @@ impl Tracker {
     pub(crate) fn new(outputs: usize) -> Self {
         Self {
             outputs,
-            sources: Mutex::default(),
             next: AtomicU32::new(0),
-            departed: Mutex::default(),
-            files: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changed(&self, slot: Slot) {
-        self.files().changed.insert(slot);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Box<TrackedSource>>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes a source whose marks may be others then; nothing where it is not known.
+    fn change(&self, slot: Slot, change: impl FnOnce(&mut TrackedSource)) {
+        let State { sources, files, .. } = &mut *self.lock();
+        if let Some(source) = sources.get_mut(&slot) {
+            change(source);
+            files.changed.insert(slot);
+        }
     }
 
     /// Adds a source under a new slot.
     pub(crate) fn open(&self, opening: Opening) -> Slot {
-        let mut sources = self.lock();
         let slot = Slot(self.next.fetch_add(1, Ordering::Relaxed));
         let fresh = Resumed {
             watermark: opening.offset,
@@ -293,7 +296,7 @@ impl Tracker {
             rests: Vec::new(),
             opening,
         };
-        let mut files = self.files();
+        let State { sources, files, .. } = &mut *self.lock();
         files.changed.insert(slot);
         if let Some(key) = source.key() {
             files.slots.entry(key).or_default().push(slot);
@@ -304,26 +307,29 @@ impl Tracker {
 
     /// Notes that the source was read up to `to`.
     pub(crate) fn read(&self, slot: Slot, to: u64) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        self.change(slot, |source| {
             source.read_to = source.read_to.max(to);
             source.size = source.size.max(to);
-            self.changed(slot);
-        }
+        });
     }
 
     /// Bytes read but not acknowledged, for each output; nothing for a source that is not known.
     pub(crate) fn unacked_by_output(&self, slot: Slot) -> Vec<u64> {
-        self.lock().get(&slot).map_or_else(Vec::new, |source| {
-            let unacked = |view: &OutputView| source.read_to.saturating_sub(view.mark.watermark);
-            source.views.iter().map(unacked).collect()
-        })
+        self.lock()
+            .sources
+            .get(&slot)
+            .map_or_else(Vec::new, |source| {
+                let unacked =
+                    |view: &OutputView| source.read_to.saturating_sub(view.mark.watermark);
+                source.views.iter().map(unacked).collect()
+            })
     }
 
     /// Whether every byte that was read of a source is acknowledged for all outputs, and none is held of a record that is
     /// not complete.
     pub(crate) fn is_all_acknowledged(&self, slot: Slot) -> bool {
-        let sources = self.lock();
-        let Some(source) = sources.get(&slot) else {
+        let state = self.lock();
+        let Some(source) = state.sources.get(&slot) else {
             return false;
         };
         let is_done = |view: &OutputView| {
@@ -335,20 +341,22 @@ impl Tracker {
     /// The path of a source.
     pub(crate) fn path(&self, slot: Slot) -> Option<PathBuf> {
         self.lock()
+            .sources
             .get(&slot)
             .map(|source| source.opening.path.to_path_buf())
     }
 
     /// What identifies the file of a source: none where it is no file.
     pub(crate) fn identity(&self, slot: Slot) -> Option<(FileId, u32)> {
-        let sources = self.lock();
-        let opening = &sources.get(&slot)?.opening;
+        let state = self.lock();
+        let opening = &state.sources.get(&slot)?.opening;
         Some((opening.id?, opening.generation))
     }
 
     /// Bytes below this offset were read by an earlier run.
     pub(crate) fn replay_to(&self, slot: Slot) -> u64 {
         self.lock()
+            .sources
             .get(&slot)
             .map_or(0, |source| source.opening.replay_to)
     }
@@ -369,7 +377,7 @@ impl Tracker {
         let outputs: Vec<usize> = (0..self.outputs).filter(|&n| takes_part(n)).collect();
         let is_shared = matches!(reading, Reading::Shared(_));
         let mut wanted = vec![false; self.outputs];
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         for span in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
                 continue;
@@ -393,14 +401,14 @@ impl Tracker {
             if is_shared {
                 source.head.move_to(framed_to, held_from);
             }
-            self.changed(slot);
+            files.changed.insert(slot);
         }
         wanted
     }
 
     /// Acknowledges spans for one output; `counts` are the outcomes of each span's records.
     pub(crate) fn ack(&self, output: usize, spans: &[(Span, Counts)]) {
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         for (span, counts) in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
                 continue;
@@ -410,15 +418,15 @@ impl Tracker {
                 debug_assert_eq!(open.end, span.end, "a span is acknowledged whole");
                 open.acked = Some(*counts);
                 view.advance();
-                self.changed(span.slot);
+                files.changed.insert(span.slot);
             }
         }
     }
 
     /// How far an output is behind the shared reading; `None` for a source that is not known.
     pub(crate) fn behind(&self, output: usize, slot: Slot) -> Option<Behind> {
-        let sources = self.lock();
-        let source = sources.get(&slot)?;
+        let state = self.lock();
+        let source = state.sources.get(&slot)?;
         let view = &source.views[output];
         Some(Behind {
             offset: view.head.ackable_to(),
@@ -437,7 +445,7 @@ impl Tracker {
 
     /// A source goes on where another one ended.
     pub(crate) fn continues(&self, slot: Slot, earlier: Slot) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        if let Some(source) = self.lock().sources.get_mut(&slot) {
             source.continues = Some(earlier);
         }
     }
@@ -446,8 +454,8 @@ impl Tracker {
     /// that, between the lines of an unfinished record, comes again: gives how many such records it
     /// had sent. Nothing may be in flight.
     pub(crate) fn begin_catch_up(&self, output: usize, slot: Slot) -> u64 {
-        let mut sources = self.lock();
-        let Some(source) = sources.get_mut(&slot) else {
+        let mut state = self.lock();
+        let Some(source) = state.sources.get_mut(&slot) else {
             return 0;
         };
         let view = &mut source.views[output];
@@ -467,7 +475,7 @@ impl Tracker {
     /// What an output has not read of a source will never be: it is level with the shared reading.
     /// Gives how many records it goes without, those that the query would have removed among them.
     pub(crate) fn give_up(&self, output: usize, slot: Slot) -> u64 {
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         let Some(source) = sources.get_mut(&slot) else {
             return 0;
         };
@@ -504,13 +512,13 @@ impl Tracker {
         }
         view.head = head;
         view.advance();
-        self.changed(slot);
+        files.changed.insert(slot);
         dropped
     }
 
     /// Marks a source that will not grow again.
     pub(crate) fn finish(&self, slot: Slot) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        if let Some(source) = self.lock().sources.get_mut(&slot) {
             source.finished = true;
         }
     }
@@ -518,84 +526,76 @@ impl Tracker {
     /// Forgets a finished source that every output has acknowledged, and gives its end offset; `None`
     /// while it must be kept.
     pub(crate) fn take_done(&self, slot: Slot) -> Option<u64> {
-        let mut sources = self.lock();
+        let State {
+            sources,
+            files,
+            departed,
+        } = &mut *self.lock();
         let source = sources.get(&slot)?;
         let end = source.read_to;
         if !source.finished || source.lowest() < end {
             return None;
         }
-        let mut departed = self.departed();
         match source.opening.id {
             Some(id) if source.gone => departed.forget(id, source.opening.generation),
             // It was renamed out of the globs and may yet come back: the checkpoint keeps it.
             _ => source.add_marks(&mut departed.marks),
         }
-        drop(departed);
-        self.files().drop_slot(source.key(), slot);
+        files.drop_slot(source.key(), slot);
         sources.remove(&slot);
         Some(end)
     }
 
-    fn departed(&self) -> MutexGuard<'_, Departed> {
-        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is acknowledged.
     pub(crate) fn gone(&self, id: FileId, generation: u32) {
+        let State {
+            sources, departed, ..
+        } = &mut *self.lock();
         let mut tracked = false;
-        for source in self.lock().values_mut() {
+        for source in sources.values_mut() {
             if source.key() == Some((id.device, id.inode, generation)) {
                 source.gone = true;
                 tracked = true;
             }
         }
         if !tracked {
-            self.departed().forget(id, generation);
+            departed.forget(id, generation);
         }
     }
 
     /// Last marks of files that are tracked no more, and files to forget, since the last call.
     pub(crate) fn take_departed(&self) -> (Vec<CheckpointEntry>, Vec<(FileId, u32)>) {
-        let Departed { marks, gone } = std::mem::take(&mut *self.departed());
+        let Departed { marks, gone } = std::mem::take(&mut self.lock().departed);
         (marks, gone)
     }
 
     /// Forgets a source that was opened and had no byte; gives how it was opened.
     pub(crate) fn forget(&self, slot: Slot) -> Option<Opening> {
-        let source = self.lock().remove(&slot)?;
-        self.files().drop_slot(source.key(), slot);
+        let State { sources, files, .. } = &mut *self.lock();
+        let source = sources.remove(&slot)?;
+        files.drop_slot(source.key(), slot);
         Some(source.opening)
     }
 
     /// The file's fingerprint covers more bytes now.
     pub(crate) fn identify(&self, slot: Slot, id: FileId) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.opening.id = Some(id);
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.opening.id = Some(id));
     }
 
     /// The file has another name.
     pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.opening.path = path;
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.opening.path = path);
     }
 
     /// The file was seen with this size.
     pub(crate) fn resize(&self, slot: Slot, size: u64) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.size = size;
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.size = size);
     }
 
     /// The marks of files that may have others than at the last call, for the checkpoint: of each such
     /// file, those of all its sources.
     pub(crate) fn take_marks(&self) -> Vec<CheckpointEntry> {
-        let sources = self.lock();
-        let mut files = self.files();
+        let State { sources, files, .. } = &mut *self.lock();
         let changed = std::mem::take(&mut files.changed);
         let changed = changed.iter().filter_map(|slot| sources.get(slot)?.key());
         let keys: BTreeSet<FileKey> = changed.collect();
@@ -611,7 +611,7 @@ impl Tracker {
     /// files, and of sources that cannot be read again. Bytes of an unfinished line are not among them.
     pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
         let (mut files, mut others) = (0, 0);
-        for source in self.lock().values() {
+        for source in self.lock().sources.values() {
             let framed_to = source.head.framed_to;
             let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
@@ -626,8 +626,8 @@ impl Tracker {
     /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
     /// since they were read. Looks at each such file.
     pub(crate) fn undelivered_gone_bytes(&self) -> u64 {
-        let sources = self.lock();
-        let bytes = sources.values().map(|source| {
+        let state = self.lock();
+        let bytes = state.sources.values().map(|source| {
             let framed_to = source.head.framed_to;
             let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
             let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
@@ -650,7 +650,12 @@ impl Tracker {
             read_to: source.read_to,
             watermark: source.lowest(),
         };
-        let mut lags: Vec<_> = self.lock().values().map(|source| lag(source)).collect();
+        let mut lags: Vec<_> = self
+            .lock()
+            .sources
+            .values()
+            .map(|source| lag(source))
+            .collect();
         lags.retain(|lag| lag.behind() > 0);
         lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
         lags.truncate(max);

@@ -33,7 +33,7 @@ impl Tracker {
 
     /// The lowest watermark of a source.
     pub(crate) fn lowest(&self, slot: Slot) -> u64 {
-        self.lock()[&slot].lowest()
+        self.lock().sources[&slot].lowest()
     }
 
     /// Bytes read but not acknowledged by every output: what a kill would repeat.
@@ -46,6 +46,7 @@ impl Tracker {
     pub(crate) fn totals(&self, output: usize) -> Counts {
         let mut totals = Counts::default();
         self.lock()
+            .sources
             .values()
             .for_each(|source| totals = totals.plus(source.views[output].mark.counts));
         totals
@@ -53,7 +54,7 @@ impl Tracker {
 }
 
 fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
-    tracker.lock()[&slot]
+    tracker.lock().sources[&slot]
         .views
         .iter()
         .map(|view| view.mark.watermark)
@@ -83,9 +84,12 @@ fn a_span_acked_out_of_order_waits_for_the_one_before() {
     assert_eq!(tracker.unacked_bytes(slot), 30);
     tracker.ack(0, &[(first, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [30]);
-    assert_eq!(tracker.lock()[&slot].views[0].mark.counts, counts(3));
+    assert_eq!(
+        tracker.lock().sources[&slot].views[0].mark.counts,
+        counts(3)
+    );
     assert!(
-        tracker.lock()[&slot].views[0].spans.is_empty(),
+        tracker.lock().sources[&slot].views[0].spans.is_empty(),
         "acknowledged spans are forgotten"
     );
 }
@@ -144,7 +148,7 @@ fn a_finished_source_is_kept_until_every_output_acked_it() {
     assert_eq!(tracker.take_done(slot), None);
     tracker.ack(1, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), Some(10));
-    assert!(tracker.lock().is_empty());
+    assert!(tracker.lock().sources.is_empty());
 }
 
 #[test]
@@ -256,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
+fn only_files_whose_marks_changed_are_reported_and_each_with_all_its_sources() {
     let tracker = Tracker::new(1);
     let file = |inode, offset| Opening {
         id: Some(FileId {
