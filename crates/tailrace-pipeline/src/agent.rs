@@ -1,6 +1,8 @@
 //! The whole agent: builds every pipeline, runs its threads, and ends them in order. Stop
 //! reading, flush what was read, drain what is in flight within the grace period, write the
-//! checkpoint. The caller's future says when to stop. How it goes over to another config: `reload.rs`.
+//! checkpoint. The caller's future says when to stop. How it goes over to another config: `agent/reload.rs`.
+
+mod reload;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -19,21 +21,24 @@ use tracing::{error, info, warn};
 
 use crate::certificates::Certificates;
 use crate::checkpointer::{self, CheckpointStatus, Checkpointer, RestoredPipeline};
+use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
-use crate::failpoint::Failpoints;
 use crate::fault::Faults;
 use crate::health::Trouble;
-use crate::in_progress::InProgress;
 use crate::jobs::Jobs;
-use crate::ledger::{PipelineLedger, SourceLag};
+use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
-use crate::outputs::OutputHandle;
 use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
-use crate::pipelines::{PipelineId, Pipelines};
+use crate::pipeline_id::PipelineId;
+use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
-use crate::reload::Reload;
+use crate::process::failpoint::Failpoints;
+use crate::process::in_progress::InProgress;
+use crate::process::worker;
 use crate::safe_mode::SafeMode;
-use crate::worker;
+use crate::sizes::Sizes;
+use crate::source_lag::SourceLag;
+pub use reload::{Reload, Reloaded};
 
 /// Where an agent is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,25 +105,16 @@ pub(crate) struct Around {
     built: u64,
 }
 
-/// What the machine affords.
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    /// Threads that frame, scan, transform and encode.
-    pub workers: usize,
-    /// Bytes that all pipelines together may have in flight.
-    pub queue_bytes: u64,
-}
-
 /// How an agent ended.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// The final ledger of each pipeline.
     pub pipelines: Vec<PipelineLedger>,
-    /// Bytes of files with records that are not settled.
+    /// Bytes of files with records that are not acknowledged.
     pub undelivered_bytes: u64,
     /// Of these, bytes of files that were truncated or deleted since; the others are read again at the next start.
     pub undelivered_gone_bytes: u64,
-    /// Bytes of inputs that cannot be read again with records that are not settled.
+    /// Bytes of inputs that cannot be read again with records that are not acknowledged.
     pub lost_bytes: u64,
     /// The agent ended because of a bug.
     pub fault: bool,
@@ -353,7 +349,7 @@ impl Agent {
         // What is not delivered by then is dropped, which is a nack.
         let sent = patience.wait(all(sending), stop.as_mut(), &faults);
         self.runtime.block_on(sent);
-        // Ends deliveries that are left, before the last look at what is settled; a write to a
+        // Ends deliveries that are left, before the last look at what is acknowledged; a write to a
         // pipe that nobody reads is not waited for.
         self.runtime.shutdown_background();
         self.checkpointer.finish();
@@ -396,13 +392,13 @@ impl Agent {
 
 /// How long the end of the agent is waited for.
 struct Patience {
-    /// None: until it is told to stop.
+    /// None: until it is asked to stop.
     deadline: Option<Instant>,
     grace: Duration,
 }
 
 impl Patience {
-    /// Waits for something, at most for the rest of the grace period once the agent was told to stop.
+    /// Waits for something, at most for the rest of the grace period once the agent was asked to stop.
     async fn wait(
         &mut self,
         done: impl Future<Output = ()>,
@@ -429,7 +425,7 @@ impl Patience {
 /// What ends a wait of the running agent.
 enum Next {
     End {
-        /// It was told to, or a bug was met: the inputs have not ended.
+        /// It was asked to, or a bug was met: the inputs have not ended.
         stopped: bool,
     },
     Reload(Reload),
@@ -479,9 +475,7 @@ impl View {
     pub fn ledgers(&self) -> Vec<PipelineLedger> {
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        ledgers
-            .map(|pipeline| PipelineLedger::of(pipeline))
-            .collect()
+        ledgers.map(|pipeline| pipeline.ledger()).collect()
     }
 
     /// The sources of each pipeline that are furthest behind, at most `max` of each.
@@ -552,7 +546,7 @@ impl View {
                  it is read again at the next start, but for what is gone from its file"
             );
         } else if summary.lost_bytes == 0 {
-            info!("every record that was read is settled");
+            info!("every record that was read is acknowledged");
         }
         summary
     }
@@ -576,7 +570,7 @@ fn thread<T: Send + 'static>(
     Ok(thread.map_err(|source| Kind::Thread { source })?)
 }
 
-/// A thread that panicked has said so; its tickets are nacks, so nothing is lost.
+/// A thread that panicked has reported it; its tickets are nacks, so nothing is lost.
 fn join<T>(threads: impl Iterator<Item = JoinHandle<T>>) {
     for thread in threads {
         let _ = thread.join();

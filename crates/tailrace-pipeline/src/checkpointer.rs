@@ -1,5 +1,5 @@
 //! Writes the checkpoint: every second while something moved, and at the end. Reads watermarks
-//! from the trackers; never decides what is settled. Looks at the ledger as often: whether it balances, and whether
+//! from the trackers; never decides what is acknowledged. Looks at the ledger as often: whether it balances, and whether
 //! each pipeline gets on.
 
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tailrace_inputs::checkpoint::{
-    Checkpoint, Counts as Stored, Loaded, Origin, PipelineState, Store, Watermark,
+    Checkpoint, Counts, Loaded, Origin, PipelineState, Store, Watermark,
 };
 use tailrace_inputs::{DataDir, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
-use crate::ledger::{PipelineLedger, SelfCheck};
+use crate::input::resume::ResumeTable;
+use crate::ledger::SelfCheck;
 use crate::metrics::Metrics;
 use crate::pipeline::Pipeline;
 use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
-use crate::resume::ResumeTable;
 use crate::safe_mode::SafeMode;
-use crate::watermark::{Counts, Mark};
+use crate::watermark::CheckpointEntry;
 
 /// How often the checkpoint is written while watermarks move.
 const EVERY: Duration = Duration::from_secs(1);
 /// How often it is said that it still cannot be written.
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// What an earlier run left, and the key that fingerprints are made with.
 pub(crate) struct Restored {
@@ -69,7 +69,7 @@ struct Writer {
     path: PathBuf,
     stored_at: Instant,
     /// When it was last said that it cannot be written.
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     /// A pipeline that the state does not know starts for the first time: nothing of it was lost.
     is_complete: bool,
     pipelines: Pipelines,
@@ -77,7 +77,7 @@ struct Writer {
     status: CheckpointStatus,
     check: SelfCheck,
     safe_mode: Arc<SafeMode>,
-    /// More is settled than the checkpoint on disk says.
+    /// More is acknowledged than the checkpoint on disk says.
     progressed: bool,
     /// By pipelines whose inputs have no place in the checkpoint.
     delivered: u64,
@@ -133,7 +133,7 @@ impl Idle {
             path,
             is_complete,
             stored_at: Instant::now(),
-            told_at: None,
+            reported_at: None,
             pipelines,
             metrics,
             status: status.clone(),
@@ -239,9 +239,7 @@ impl Writer {
         self.safe_mode.lives(Instant::now());
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
-        let ledgers: Vec<_> = ledgers
-            .map(|pipeline| PipelineLedger::of(pipeline))
-            .collect();
+        let ledgers: Vec<_> = ledgers.map(|pipeline| pipeline.ledger()).collect();
         for (pipeline, ledger) in pipelines.iter().zip(&ledgers) {
             let said = |output: usize| pipeline.outputs[output].said();
             let is_stalled = pipeline.health.look(ledger, said, Instant::now());
@@ -271,7 +269,7 @@ impl Writer {
         self.collect();
         match self.store.save() {
             Ok(_) => {
-                if self.told_at.take().is_some() {
+                if self.reported_at.take().is_some() {
                     info!("the checkpoint can be written again");
                     self.status.set(None);
                 }
@@ -286,9 +284,9 @@ impl Writer {
                     Some(cause) => format!("{failure}: {cause}"),
                     None => failure.to_string(),
                 };
-                let is_due = |told_at: Instant| told_at.elapsed() >= TELL_EVERY;
-                if self.told_at.is_none_or(is_due) {
-                    self.told_at = Some(Instant::now());
+                let is_due = |reported_at: Instant| reported_at.elapsed() >= REPORT_EVERY;
+                if self.reported_at.is_none_or(is_due) {
+                    self.reported_at = Some(Instant::now());
                     error!(
                         error = text,
                         seconds = self.stored_at.elapsed().as_secs(),
@@ -318,12 +316,12 @@ impl Writer {
         for (id, generation) in retired {
             state.remove(id, generation);
         }
-        // What departed was settled to its end: a lower mark of a source that came back in its place would be refused.
+        // What departed was acknowledged to its end: a lower mark of a source that came back in its place would be refused.
         for mark in departed.into_iter().chain(lowest_marks(marks)) {
             let output = &pipeline.plan.config.outputs[mark.output].name;
             let at = Watermark {
                 offset: mark.watermark,
-                counts: stored(mark.counts),
+                counts: mark.counts,
             };
             let known = state.get(output, mark.id, mark.generation);
             self.progressed |= records(at.counts) > known.map_or(0, |known| records(known.counts));
@@ -378,9 +376,10 @@ fn skips(plan: &PipelinePlan) -> bool {
 }
 
 /// One mark for each file and output: a file that came back has two sources while the earlier one
-/// is not settled, and the lower watermark holds.
-fn lowest_marks(mut marks: Vec<Mark>) -> Vec<Mark> {
-    let key = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation, mark.output);
+/// is not acknowledged, and the lower watermark holds.
+fn lowest_marks(mut marks: Vec<CheckpointEntry>) -> Vec<CheckpointEntry> {
+    let key =
+        |mark: &CheckpointEntry| (mark.id.device, mark.id.inode, mark.generation, mark.output);
     // In place: at a start there is one for each of many files.
     marks.sort_by_key(|mark| (key(mark), mark.watermark));
     marks.dedup_by_key(|mark| key(mark));
@@ -395,18 +394,7 @@ fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTab
     })
 }
 
-fn records(counts: Stored) -> u64 {
-    let Stored {
-        delivered,
-        filtered,
-        rejected,
-        dead_lettered,
-        dropped,
-    } = counts;
-    delivered + filtered + rejected + dead_lettered + dropped
-}
-
-fn stored(counts: Counts) -> Stored {
+fn records(counts: Counts) -> u64 {
     let Counts {
         delivered,
         filtered,
@@ -414,11 +402,5 @@ fn stored(counts: Counts) -> Stored {
         dead_lettered,
         dropped,
     } = counts;
-    Stored {
-        delivered,
-        filtered,
-        rejected,
-        dead_lettered,
-        dropped,
-    }
+    delivered + filtered + rejected + dead_lettered + dropped
 }

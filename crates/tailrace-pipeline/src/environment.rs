@@ -1,4 +1,4 @@
-//! What only the machine can tell of a config: whether certificates, credentials and logs are there and may be read.
+//! What only the machine can report about a config: whether certificates, credentials and logs are there and may be read.
 //!
 //! Takes plans, opens what the start would open, in the same way, and closes it again; gives what is wrong, where it is
 //! written down. Sends nothing to an output and reads no log.
@@ -22,7 +22,7 @@ pub fn check_environment(plan: &PipelinePlan, runtime: &Handle) -> Vec<Diagnosti
         diagnostics.extend(asks.map(|position| at(position, &error)));
     }
     for output in &plan.config.outputs {
-        if let Err(error) = crate::output_config::open(&plan.name, output, runtime) {
+        if let Err(error) = crate::delivery::output_config::open(&plan.name, output, runtime) {
             diagnostics.push(at(&output.position, &error));
         }
     }
@@ -58,7 +58,7 @@ fn at(position: &Position, error: &Error) -> Diagnostic {
     let mut cause = error.source();
     while let Some(next) = cause {
         let text = next.to_string();
-        // Some errors tell their cause themselves.
+        // Some errors report their cause themselves.
         if !message.ends_with(&text) {
             message = format!("{message}: {text}");
         }

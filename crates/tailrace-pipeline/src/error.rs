@@ -51,7 +51,7 @@ pub(crate) enum Kind {
     #[error("no thread could be started")]
     Thread { source: std::io::Error },
     #[error("the dead-letter file {} cannot be used", path.display())]
-    DeadLetters {
+    DeadLetterFile {
         path: PathBuf,
         source: std::io::Error,
     },

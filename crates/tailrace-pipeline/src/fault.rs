@@ -1,4 +1,4 @@
-//! A panic in a thread or task of the agent, but for what a worker contains (`worker/contained.rs`). What it held is a nack and stays unsettled, but
+//! A panic in a thread or task of the agent, but for what a worker contains (`process/worker/contained.rs`). What it held is a nack and stays unacknowledged, but
 //! nothing in this process reads it again; so the agent drains what it can and ends, and the next
 //! start reads on from the watermarks.
 
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 use tracing::error;
 
-/// Tells the agent of panics.
+/// Reports panics to the agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Faults(Arc<watch::Sender<bool>>);
 

@@ -65,7 +65,7 @@ pub(crate) struct Health(Mutex<State>);
 struct State {
     /// By input.
     denied: BTreeMap<usize, Vec<Denied>>,
-    /// What has been settled by each output, and what has been read.
+    /// What has been acknowledged by each output, and what has been read.
     outputs: BTreeMap<String, Progress>,
     read: Progress,
     stalls: Vec<Trouble>,
@@ -98,7 +98,7 @@ impl Health {
         state.denied.values().map(Vec::len).sum()
     }
 
-    /// Looks at the pipeline now; `said` is what the last failed attempt of an output was told. True if it stands
+    /// Looks at the pipeline now; `said` is what the server answered to the last failed attempt of an output. True if it stands
     /// still.
     pub(crate) fn look(
         &self,
@@ -115,17 +115,17 @@ impl Health {
             reason,
             seconds: stood.as_secs(),
         };
-        let mut settled_by_all = 0;
+        let mut acked_by_all = 0;
         for (index, output) in ledger.outputs.iter().enumerate() {
-            let settled = output.requests
+            let acked = output.requests
                 + output.delivered
                 + output.rejected
                 + output.dead_lettered
                 + output.dropped;
-            settled_by_all += settled;
+            acked_by_all += acked;
             let waits = output.in_flight_requests > 0;
             let progress = state.outputs.entry(output.output.clone()).or_default();
-            let stood = progress.look(settled, waits, now);
+            let stood = progress.look(acked, waits, now);
             if stood >= STALLED_AFTER {
                 let said = said(index).unwrap_or_else(|| "no answer came yet".to_owned());
                 let reason = format!(
@@ -136,7 +136,7 @@ impl Health {
                 stalls.push(trouble(Stage::Output, &output.output, reason, stood));
             }
         }
-        let read = ledger.read_bytes + ledger.records + ledger.filtered + settled_by_all;
+        let read = ledger.read_bytes + ledger.records + ledger.filtered + acked_by_all;
         // What the outputs do not take, or a permission forbids, is not the reader's fault.
         let is_denied = state.denied.values().any(|denied| !denied.is_empty());
         let waits = ledger.unread_bytes > 0 && !is_denied && stalls.is_empty();

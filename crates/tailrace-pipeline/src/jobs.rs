@@ -1,22 +1,22 @@
-//! The workers' to-do list: one token for each batch that waits in a lane. Workers of all
+//! The workers' to-do list: one token for each batch that waits in an input queue. Workers of all
 //! pipelines share it; closing it lets them end when nothing is left.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::pipelines::PipelineId;
+use crate::pipeline_id::PipelineId;
 
-/// Which lane has a batch.
+/// Which input queue has a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
     /// The pipeline.
     pub pipeline: PipelineId,
-    /// Index of the lane in its pipeline.
-    pub lane: usize,
+    /// Index of the input queue in its pipeline.
+    pub queue: usize,
 }
 
-/// Tokens, first in first out; those of batches with bytes are bounded by the room of the lanes' queues.
+/// Tokens, first in first out; those of batches with bytes are bounded by the room of the input queues.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,
@@ -164,7 +164,7 @@ mod tests {
         let jobs = Jobs::default();
         let job = |pipeline| Job {
             pipeline: PipelineId(pipeline),
-            lane: 0,
+            queue: 0,
         };
         jobs.push(job(1));
         jobs.push(job(2));
@@ -187,7 +187,7 @@ mod tests {
         let jobs = Jobs::default();
         let job = |pipeline| Job {
             pipeline: PipelineId(pipeline),
-            lane: 0,
+            queue: 0,
         };
         let put_off = |can_go_on| {
             let job = jobs.pop().expect("one was pushed");

@@ -1,12 +1,10 @@
 //! The ledger of one pipeline (D9): what became of every byte and record, read from the counters
 //! that the stages keep, and the check that they agree. Counts nothing itself.
 
-use std::path::PathBuf;
-
 use tracing::error;
 
-use crate::delay::DelaySums;
-use crate::pipeline::Pipeline;
+use crate::delivery::delay::DelaySums;
+use crate::metrics::{OutputMetrics, PipelineMetrics};
 
 /// What became of a pipeline's bytes and records since this process started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,9 +63,9 @@ pub struct OutputLedger {
     pub rejected: u64,
     /// Records set aside in the dead-letter file.
     pub dead_lettered: u64,
-    /// Of the pipeline's records, those that this output had settled before a restart, less those
+    /// Of the pipeline's records, those that this output had acknowledged before a restart, less those
     /// that it was sent twice.
-    pub settled_before: i64,
+    pub acked_before: i64,
     /// Records of an earlier pipeline of this name in this process that have no outcome here: they were read
     /// again after a reload, or the output was not there.
     pub earlier: u64,
@@ -90,42 +88,18 @@ pub struct OutputLedger {
     pub delay: DelaySums,
 }
 
-/// How far a source is read and settled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceLag {
-    /// Path of the file; empty for inputs that are not files.
-    pub path: PathBuf,
-    /// Last known size in bytes.
-    pub size: u64,
-    /// Bytes read.
-    pub read_to: u64,
-    /// The lowest byte that some output has not settled.
-    pub watermark: u64,
-}
-
-impl SourceLag {
-    /// Bytes that are not settled by every output, read or not.
-    pub fn behind(&self) -> u64 {
-        self.size.max(self.read_to).saturating_sub(self.watermark)
-    }
-}
-
 impl PipelineLedger {
-    pub(crate) fn of(pipeline: &Pipeline) -> Self {
-        let metrics = &pipeline.metrics;
+    pub(crate) fn of(metrics: &PipelineMetrics, in_flight_bytes: u64) -> Self {
         let gauge = |n: i64| u64::try_from(n).unwrap_or(0);
-        let missed = |output: &crate::metrics::OutputMetrics| {
-            output.dropped_not_required.get() + output.dropped_gone.get()
-        };
-        let catch_ups = pipeline.catch_ups.iter();
-        let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
-        let output = |output: &crate::metrics::OutputMetrics| OutputLedger {
+        let missed =
+            |output: &OutputMetrics| output.dropped_not_required.get() + output.dropped_gone.get();
+        let output = |output: &OutputMetrics| OutputLedger {
             output: output.name.clone(),
             delivered: output.delivered.get(),
             rejected: output.rejected.get(),
             dead_lettered: output.dead_lettered.get(),
             missed: missed(output),
-            settled_before: output.settled_before.get().cast_signed()
+            acked_before: output.acked_before.get().cast_signed()
                 - output.sent_again.get().cast_signed(),
             earlier: output.earlier.get(),
             detached: gauge(output.detached.get()),
@@ -147,7 +121,7 @@ impl PipelineLedger {
             truncated: metrics.truncated.get(),
             replayed: metrics.replayed.get(),
             records: metrics.records.get(),
-            in_flight_bytes: pipeline.credit.used() + catching_up,
+            in_flight_bytes,
             read_bytes: metrics.read_bytes.get(),
             unread_bytes: gauge(metrics.unread_bytes.get()),
             oldest_unread_s: gauge(metrics.oldest_unread.get()),
@@ -164,30 +138,29 @@ impl PipelineLedger {
 
     /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
     /// has not begun.
-    pub(crate) fn settle_earlier(pipeline: &Pipeline) {
-        let ledger = Self::of(pipeline);
-        for (output, metrics) in ledger.outputs.iter().zip(&pipeline.metrics.outputs) {
-            metrics.earlier.inc_by(ledger.in_flight(output));
+    pub(crate) fn count_earlier(&self, outputs: &[OutputMetrics]) {
+        for (output, metrics) in self.outputs.iter().zip(outputs) {
+            metrics.earlier.inc_by(self.in_flight(output));
         }
     }
 
     /// Records framed that have no final outcome yet at an output: they are in flight.
     pub fn in_flight(&self, output: &OutputLedger) -> u64 {
-        self.records.saturating_sub(self.settled(output))
+        self.records.saturating_sub(self.resolved(output))
     }
 
     /// Records that have their final outcome at an output.
-    fn settled(&self, output: &OutputLedger) -> u64 {
+    fn resolved(&self, output: &OutputLedger) -> u64 {
         let refused = output.rejected + output.dead_lettered + output.dropped;
-        let settled = self.filtered + output.delivered + refused + output.earlier;
-        settled.saturating_add_signed(output.settled_before)
+        let resolved = self.filtered + output.delivered + refused + output.earlier;
+        resolved.saturating_add_signed(output.acked_before)
     }
 
     /// The outputs whose records do not add up although nothing is in flight: how many records
     /// have no outcome, or (negative) have one too many.
     fn imbalances(&self) -> impl Iterator<Item = (&str, i128)> {
         let quiet = self.in_flight_bytes == 0;
-        let missing = |output| i128::from(self.records) - i128::from(self.settled(output));
+        let missing = |output| i128::from(self.records) - i128::from(self.resolved(output));
         let is_quiet = move |output: &&OutputLedger| quiet && output.detached == 0;
         let outputs = self.outputs.iter().filter(is_quiet);
         outputs
@@ -206,7 +179,7 @@ pub(crate) struct SelfCheck {
 
 impl SelfCheck {
     /// Logs an error for each pipeline in which nothing has moved since the last look, nothing is
-    /// in flight, and a record has no outcome or two. Each such state is told once.
+    /// in flight, and a record has no outcome or two. Each such state is reported once.
     pub(crate) fn look(&mut self, mut now: Vec<PipelineLedger>) {
         // It passes while nothing moves.
         now.iter_mut().for_each(|ledger| ledger.oldest_unread_s = 0);

@@ -1,70 +1,48 @@
 //! Composes the stages; decides when a checkpoint may move.
 //!
 //! Takes a checked config and gives a running [`Agent`]. Start reading in `pipeline.rs`, the one
-//! file that names all stages; `delivery.rs` has the argument that nothing is lost. Formats
+//! file that names all stages; `delivery/in_flight.rs` has the argument that nothing is lost. Formats
 //! nothing and never looks inside a record.
 
 mod pipeline;
-mod pipelines;
 
-mod plan;
-
-mod batch;
-mod catch_up;
-mod credit;
-mod pool;
-mod reader;
-mod resume;
-mod wake;
-
-mod facts;
-mod lane;
-mod order;
-
-mod contain;
-mod crashed;
-mod encoding;
-mod failpoint;
-mod in_progress;
-mod jobs;
-mod kubernetes;
-mod sample;
-mod seen;
-mod transform;
-mod uid;
-mod unfinished;
-mod worker;
-
-mod output_config;
-mod outputs;
-mod replay;
-mod request;
-mod set_aside;
-
-mod checkpointer;
+// The stages, in flow order.
 mod delivery;
+mod input;
+mod process;
+
+// What they share.
+mod clock;
+mod jobs;
+mod metrics;
+mod pipeline_id;
+mod plan;
+mod shared;
+mod sizes;
+mod source_lag;
+mod wake;
 mod watermark;
 
+// The whole agent.
 mod agent;
 mod certificates;
-mod delay;
+mod checkpointer;
 mod environment;
 mod error;
-mod failed;
 mod fault;
 mod health;
 mod ledger;
-mod metrics;
-mod reload;
+mod pipelines;
 mod safe_mode;
 
-pub use agent::{Agent, Phase, Sizes, Summary, View};
-pub use delay::DelaySums;
+pub use agent::{Agent, Phase, Reload, Reloaded, Summary, View};
+pub use delivery::delay::DelaySums;
+pub use delivery::replay::{Replayed, replay};
 pub use environment::{check_environment, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
-pub use ledger::{OutputLedger, PipelineLedger, SourceLag, TruncatedUnread};
+pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
-pub use reload::{Reload, Reloaded};
-pub use replay::{Replayed, replay};
-pub use sample::{Sampled, sample};
+pub use process::sample::{Sampled, sample};
+pub use sizes::Sizes;
+pub use source_lag::SourceLag;

@@ -13,10 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tailrace_scan::Stats;
 
-use crate::catch_up::Miss;
-use crate::crashed::{Cause, Crashed};
-use crate::delay::{self, Delays};
-use crate::lane::Framed;
+use crate::delivery::delay::{self, Delays};
 
 /// The metric families of all pipelines.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +61,7 @@ pub(crate) struct Metrics {
     checkpoint_age: Gauge,
     safe_mode: Gauge,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
-    settled_before: Family<OutputLabels, Counter>,
+    acked_before: Family<OutputLabels, Counter>,
     sent_again: Family<OutputLabels, Counter>,
     earlier: Family<OutputLabels, Counter>,
     lost_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
@@ -173,8 +170,8 @@ pub(crate) struct OutputMetrics {
     pub dropped_not_required: Counter,
     /// Records dropped because the file is gone that a detached output was to read.
     pub dropped_gone: Counter,
-    /// Records read again after a restart that this output had settled before; for the ledger.
-    pub settled_before: Counter,
+    /// Records read again after a restart that this output had acknowledged before; for the ledger.
+    pub acked_before: Counter,
     /// Records that this output was sent twice, because it was detached within an unfinished record; likewise.
     pub sent_again: Counter,
     /// Records framed by an earlier pipeline of this name in this process that have no outcome at this output:
@@ -192,6 +189,15 @@ pub(crate) struct OutputMetrics {
     pub odd_responses: Counter,
     /// From reading a batch to its acknowledgement.
     pub delay: Delays,
+}
+
+/// What a detached output misses because it cannot be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// The file was deleted, or is no file, and the output is not required.
+    NotRequired,
+    /// The file was truncated, or deleted files held more than they may.
+    Gone,
 }
 
 /// Bytes or files by reason.
@@ -522,7 +528,7 @@ impl Metrics {
             dropped_full: dropped("dead_letter_full"),
             dropped_not_required: dropped("not_required"),
             dropped_gone: dropped("gone"),
-            settled_before: self.settled_before.get_or_create_owned(&labels),
+            acked_before: self.acked_before.get_or_create_owned(&labels),
             sent_again: self.sent_again.get_or_create_owned(&labels),
             earlier: self.earlier.get_or_create_owned(&labels),
             detached: self.detached.get_or_create_owned(&labels),
@@ -561,24 +567,6 @@ impl PipelineMetrics {
         }
     }
 
-    /// Counts what one batch was framed into.
-    pub(crate) fn framed(&self, framed: &Framed) {
-        let stats = &framed.frames.stats;
-        self.records.inc_by(stats.records);
-        self.malformed_lines.inc_by(stats.broken);
-        self.truncated.inc_by(stats.truncated);
-        self.replayed.inc_by(framed.replayed);
-        if stats.oversize_bytes > 0 {
-            self.skipped("oversize", stats.oversize_bytes);
-        }
-        if stats.nul_bytes > 0 {
-            self.skipped("nul", stats.nul_bytes);
-        }
-        if stats.excluded_bytes > 0 {
-            self.skipped("excluded", stats.excluded_bytes);
-        }
-    }
-
     /// Counts what the scanner and the query made of one batch.
     pub(crate) fn scanned(&self, stats: &Stats, broken: u64, failed_rows: u64, filtered: u64) {
         // A broken container line is malformed as a record, too: it is counted as a line.
@@ -592,14 +580,10 @@ impl PipelineMetrics {
         self.filtered.inc_by(filtered);
     }
 
-    /// Counts records that are set aside because they could not be processed.
-    pub(crate) fn crashed(&self, crashed: &[Crashed]) {
-        let aborted = crashed
-            .iter()
-            .filter(|crashed| crashed.cause == Cause::Abort);
-        let aborted = aborted.count() as u64;
+    /// Counts records that could not be processed: those that made a worker panic, and those at which the process died.
+    pub(crate) fn crashed(&self, panicked: u64, aborted: u64) {
         self.aborted.inc_by(aborted);
-        self.panicked.inc_by(crashed.len() as u64 - aborted);
+        self.panicked.inc_by(panicked);
     }
 
     /// Counts bytes that are lost for a reason, and that something of a file is: nobody may know how much.

@@ -2,67 +2,67 @@
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
 use std::mem::take;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use tailrace_config::Input;
 use tailrace_inputs::options::{Framing, MultilineBy, MultilinePreset};
 use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
-use crate::catch_up::CatchUp;
 use crate::certificates::Certificates;
-use crate::credit::{Credit, Shares};
-use crate::delivery::BatchInFlight;
+use crate::delivery::credit::{Credit, Shares};
+use crate::delivery::dead_letters::DeadLetterQueue;
+use crate::delivery::in_flight::BatchInFlight;
+use crate::delivery::order::Orders;
+use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
-use crate::facts::FactsConfig;
-use crate::failed::FailureLog;
 use crate::fault::Faults;
 use crate::health::Health;
-use crate::jobs::{Job, Jobs};
-use crate::kubernetes::{Awaiting, NodePods};
-use crate::lane::{Framed, Held, Lane};
+use crate::input::catch_up::CatchUp;
+use crate::input::facts::FactsConfig;
+use crate::input::input_queue::{Framed, InputQueue, Overflow};
+use crate::input::pods::{Awaiting, NodePods};
+use crate::input::pool::Pool;
+use crate::input::queues::Queues;
+use crate::input::reader::Reader;
+use crate::input::resume::ResumeTable;
+use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
-use crate::metrics::{Metrics, PipelineMetrics};
-use crate::order::Orders;
-use crate::outputs::OutputHandle;
-use crate::pipelines::PipelineId;
+use crate::metrics::Metrics;
+use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
-use crate::pool::Pool;
-use crate::reader::Reader;
-use crate::resume::ResumeTable;
+use crate::process::failed::FailureLog;
+use crate::process::seen::ColumnsSeen;
+use crate::process::unfinished::Unfinished;
+use crate::process::work::Work;
 use crate::safe_mode::SafeMode;
-use crate::seen::ColumnsSeen;
-use crate::set_aside::SetAside;
+use crate::shared::Shared;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
 
 /// What the stages of one pipeline share.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    pub(crate) plan: PipelinePlan,
-    pub(crate) metrics: PipelineMetrics,
-    /// Set once: readers end after the batch they fill.
-    pub(crate) stopping: AtomicBool,
-    pub(crate) waiting: Arc<Readers>,
-    pub(crate) credit: Arc<Credit>,
-    /// One for each input; then, where there are several outputs, for each output one for each input.
-    pub(crate) lanes: Vec<Lane>,
-    /// For each output one for each input, where there are several outputs.
-    pub(crate) catch_ups: Vec<Arc<CatchUp>>,
-    pub(crate) tracker: Arc<Tracker>,
+    /// What the readers know, too.
+    shared: Arc<Shared>,
+    /// By input queue: batches that are handed over in parts.
+    pub(crate) unfinished: Vec<Unfinished<Work>>,
+    /// By output, where there are several, one for each input.
+    catch_ups: Vec<Vec<Arc<CatchUp>>>,
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
     pub(crate) failed: FailureLog,
-    pub(crate) health: Health,
-    batch_bytes_max: usize,
-    safe_mode: Arc<SafeMode>,
-    pub(crate) batch_wait_max: Duration,
-    pub(crate) replay_bytes_max: u64,
-    pub(crate) id: PipelineId,
-    jobs: Arc<Jobs>,
+}
+
+impl Deref for Pipeline {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// What a pipeline is built with, besides its plan.
@@ -121,7 +121,8 @@ pub(crate) fn open(plan: PipelinePlan, runtime: &Handle) -> Result<Opened, Error
     // Begun and ended at once: only whether it can be.
     check_nodes(&plan, runtime)?;
     let outputs = plan.config.outputs.iter();
-    let opened = outputs.map(|output| crate::output_config::open(&plan.name, output, runtime));
+    let opened =
+        outputs.map(|output| crate::delivery::output_config::open(&plan.name, output, runtime));
     Ok(Opened {
         outputs: opened.collect::<Result<_, _>>()?,
         certificates,
@@ -186,8 +187,8 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     let orders = || Orders::new(outputs().map(|output| output.kind.is_ordered()));
     // One for each input, whoever reads it for an output.
     let orders: Vec<_> = (0..inputs).map(|_| orders()).collect();
-    let lane = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
-        Lane::new(
+    let queue = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
+        InputQueue::new(
             frame_config(input, replay_bytes_max),
             facts(input, node),
             Arc::clone(&tracker),
@@ -195,25 +196,25 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
             // One may wait for a worker while the reader fills another one.
             batch_bytes_max,
             plan.records_max(),
-            Held::new(held_bytes_max, around.data_dir.to_owned()),
+            Overflow::new(held_bytes_max, around.data_dir.to_owned()),
         )
     };
     let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();
-    let mut lanes: Vec<Lane> = of_inputs().map(lane).collect();
-    let mut catch_ups = Vec::new();
+    let mut queues = Queues::new(of_inputs().map(queue).collect());
+    let mut catch_ups: Vec<Vec<_>> = Vec::new();
     for output in (0..names.len()).filter(|_| several) {
-        let again = |input| lane(input).catching_up(output);
-        lanes.extend(of_inputs().map(again));
+        let again = |input| queue(input).catching_up(output);
+        queues.add_output(of_inputs().map(again));
         // What a detached output holds of the credit when it begins to catch up is at most its share.
         // All its inputs have that together.
         let share = credit.capacity() / names.len() as u64;
         let credit = Credit::new(share, Shares::new(names.len()));
         let catch_up = |input| Arc::new(CatchUp::new(input, output, Arc::clone(&credit)));
-        catch_ups.extend((0..inputs).map(catch_up));
+        catch_ups.push((0..inputs).map(catch_up).collect());
     }
     // scan, transform, encode: the workers, from the plan
     // send, ack
-    let dead_letters = Arc::new(SetAside::new(
+    let dead_letters = Arc::new(DeadLetterQueue::new(
         around.data_dir,
         &plan.name,
         &plan.config.dead_letter,
@@ -230,7 +231,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
             metrics,
             &waiting,
             &dead_letters,
-            &around,
+            (around.runtime, around.faults),
         );
         outputs.push(handle);
         sending.push(task);
@@ -239,18 +240,14 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 
     let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
     let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
-    let pipeline = Arc::new(Pipeline {
-        columns_seen: ColumnsSeen::new(&plan),
-        failed: FailureLog::default(),
+    let shared = Arc::new(Shared {
         health: Health::default(),
         metrics,
         stopping: AtomicBool::new(false),
         waiting,
         credit,
-        lanes,
-        catch_ups,
+        queues,
         tracker,
-        outputs,
         batch_bytes_max,
         safe_mode: Arc::clone(around.safe_mode),
         batch_wait_max: plan.config.batch.max_wait,
@@ -259,22 +256,37 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         jobs: Arc::clone(around.jobs),
         plan,
     });
+    let pipeline = Arc::new(Pipeline {
+        unfinished: shared
+            .queues
+            .iter()
+            .map(|_| Unfinished::default())
+            .collect(),
+        columns_seen: ColumnsSeen::new(&shared.plan),
+        failed: FailureLog::default(),
+        catch_ups,
+        outputs,
+        shared: Arc::clone(&shared),
+    });
     pipeline.resize(around.queue_bytes);
-    PipelineLedger::settle_earlier(&pipeline);
+    pipeline.count_earlier();
     let mut resume = around.resume;
-    let reader = |(lane, (source, node))| {
+    let reader = |(input, (source, node))| {
         // The last one, which is the only one mostly, needs no copy.
-        let resume = match lane + 1 == inputs {
-            true => std::mem::take(&mut resume),
-            false => resume.clone(),
+        let resume = if input + 1 == inputs {
+            take(&mut resume)
+        } else {
+            resume.clone()
         };
-        let pool = Arc::clone(&pool);
-        let awaiting = Option::map(node, Awaiting::new);
+        let of_outputs = pipeline.catch_ups.iter();
         Reader::new(
-            Arc::clone(&pipeline),
-            lane,
-            (source, awaiting),
-            pool,
+            Arc::clone(&shared),
+            input,
+            of_outputs
+                .map(|of_inputs| Arc::clone(&of_inputs[input]))
+                .collect(),
+            (source, Option::map(node, Awaiting::new)),
+            Arc::clone(&pool),
             resume,
         )
     };
@@ -288,32 +300,12 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 }
 
 impl Pipeline {
-    /// The index of the lane for what an output reads again of an input.
-    pub(crate) fn catch_up_lane(&self, input: usize, output: usize) -> usize {
-        self.plan.config.inputs.len() * (1 + output) + input
-    }
-
-    /// What an output reads again of an input.
-    pub(crate) fn catch_up(&self, input: usize, output: usize) -> &Arc<CatchUp> {
-        &self.catch_ups[self.plan.config.inputs.len() * output + input]
-    }
-
-    /// What bounds what is in flight of a lane.
-    pub(crate) fn credit_of(&self, lane: usize) -> &Arc<Credit> {
-        match lane.checked_sub(self.plan.config.inputs.len()) {
+    /// What bounds what is in flight of an input queue.
+    pub(crate) fn credit_of(&self, queue: usize) -> &Arc<Credit> {
+        match self.queues.output_of(queue) {
             None => &self.credit,
-            Some(catch_up) => &self.catch_ups[catch_up].credit,
+            Some(output) => &self.catch_ups[output][self.queues.input_of(queue)].credit,
         }
-    }
-
-    /// Bytes of records in a batch, at most, as things are now.
-    pub(crate) fn batch_bytes_max(&self) -> usize {
-        self.safe_mode.batch_bytes_max(self.batch_bytes_max)
-    }
-
-    /// Whether files are held for an output.
-    pub(crate) fn is_required(&self, output: usize) -> bool {
-        self.plan.config.outputs[output].required
     }
 
     /// Has so much of what may be in flight from now on.
@@ -321,28 +313,23 @@ impl Pipeline {
         let capacity = queue_bytes(&self.plan, share);
         self.credit.resize(capacity);
         let of_output = capacity / self.outputs.len().max(1) as u64;
-        for catch_up in &self.catch_ups {
+        for catch_up in self.catch_ups.iter().flatten() {
             catch_up.credit.resize(of_output);
         }
         let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
         self.metrics.queue_capacity.set(capacity);
     }
 
-    /// Tells a worker that a lane has a batch.
-    pub(crate) fn push_job(&self, lane: usize) {
-        self.jobs.push(Job {
-            pipeline: self.id,
-            lane,
-        });
-    }
-
     /// Ends reading; what was read goes on.
     pub(crate) fn stop_reading(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.credit.close();
-        self.lanes.iter().for_each(|lane| lane.queue.room.close());
+        self.queues
+            .iter()
+            .for_each(|queue| queue.batches.room.close());
         self.catch_ups
             .iter()
+            .flatten()
             .for_each(|catch_up| catch_up.credit.close());
         self.waiting.wake();
     }
@@ -354,19 +341,32 @@ impl Pipeline {
         });
     }
 
-    /// Settles a batch that has no record.
-    pub(crate) fn settle_at_once(&self, framed: &mut Framed) {
+    /// What became of its bytes and records so far.
+    pub(crate) fn ledger(&self) -> PipelineLedger {
+        let catch_ups = self.catch_ups.iter().flatten();
+        let catching_up: u64 = catch_ups.map(|catch_up| catch_up.credit.used()).sum();
+        PipelineLedger::of(&self.metrics, self.credit.used() + catching_up)
+    }
+
+    /// Counts what has no outcome as an earlier pipeline's. Nothing may be in flight: the pipeline has ended, or
+    /// has not begun.
+    pub(crate) fn count_earlier(&self) {
+        self.ledger().count_earlier(&self.metrics.outputs);
+    }
+
+    /// Acknowledges a batch that has no record.
+    pub(crate) fn ack_at_once(&self, framed: &mut Framed) {
         let requests = vec![0; self.outputs.len()];
         let (_, tickets) = BatchInFlight::start(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
-            (take(&mut framed.spans), take(&mut framed.places)),
+            (take(&mut framed.spans), take(&mut framed.locations)),
             0,
             (&framed.wanted, &requests),
             framed.credit.take(),
         );
         debug_assert!(tickets.iter().all(Vec::is_empty));
-        self.waiting.settled();
+        self.waiting.note_progress();
     }
 }
 

@@ -4,10 +4,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::pipeline::Pipeline;
-
-/// Number of a pipeline that was built; given once, never again while the agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct PipelineId(pub u64);
+use crate::pipeline_id::PipelineId;
 
 /// The pipelines, by name.
 #[derive(Debug, Clone, Default)]

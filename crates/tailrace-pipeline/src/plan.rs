@@ -11,7 +11,7 @@ use tailrace_otlp::{Mapping, Value};
 use tailrace_scan::{self as scan, Scanned};
 use tailrace_sql::{self as sql, Query};
 
-use crate::encoding::{EncodingPlan, SharedCompression};
+use crate::delivery::encoding::{EncodingPlan, SharedCompression};
 
 /// One pipeline, ready to be built.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub enum Fact {
 /// What the constants of all queries may make together while they are planned, in bytes: the plans keep them.
 const CONSTANT_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Prepares all pipelines, or tells everything that is wrong with their queries.
+/// Prepares all pipelines, or reports everything that is wrong with their queries.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::agent::Sizes;
+use crate::sizes::Sizes;
 
 /// After so many starts without progress the next one is in safe mode.
 const DEATHS_MAX: u32 = 3;
@@ -50,7 +50,7 @@ pub(crate) struct SafeMode {
     stage: Mutex<Stage>,
     /// When the process has shown that it lasts, if there is progress.
     lasts_at: Instant,
-    /// Told when safe mode is left.
+    /// Notified when safe mode is left.
     left: Notify,
 }
 
@@ -155,17 +155,19 @@ impl SafeMode {
 
     /// What the machine affords now.
     pub(crate) fn sizes(&self, sizes: Sizes) -> Sizes {
-        match self.is_active() {
-            true => reduced(sizes),
-            false => sizes,
+        if self.is_active() {
+            reduced(sizes)
+        } else {
+            sizes
         }
     }
 
     /// Bytes of records in a batch now, of those that the config allows.
     pub(crate) fn batch_bytes_max(&self, configured: usize) -> usize {
-        match self.is_active() {
-            true => configured.min(BATCH_BYTES_MAX),
-            false => configured,
+        if self.is_active() {
+            configured.min(BATCH_BYTES_MAX)
+        } else {
+            configured
         }
     }
 
@@ -194,7 +196,7 @@ impl SafeMode {
         }
     }
 
-    /// A checkpoint that settles more than the one before it is on disk.
+    /// A checkpoint that acknowledges more than the one before it is on disk.
     pub(crate) fn progressed(&self, now: Instant) {
         let mut stage = self.stage();
         match *stage {
@@ -319,14 +321,13 @@ mod tests {
                 bench.start();
                 assert_eq!(bench.count(), Some((2, 2)));
                 let start = bench.start();
-                match ends {
-                    true => start.ended(),
-                    false => {
-                        start.progressed(bench.now);
-                        assert_eq!(bench.count(), Some((0, 3)));
-                        bench.wait(LASTING);
-                        start.lives(bench.now);
-                    }
+                if ends {
+                    start.ended()
+                } else {
+                    start.progressed(bench.now);
+                    assert_eq!(bench.count(), Some((0, 3)));
+                    bench.wait(LASTING);
+                    start.lives(bench.now);
                 }
                 assert_eq!(bench.count(), None);
             }

@@ -1,5 +1,5 @@
-//! Wakes readers that hold a source back until more of it is settled, and workers' jobs that were put off until then.
-//! Costs one load and one lock per settled request while nobody waits.
+//! Wakes readers that hold a source back until more of it is acknowledged, and workers' jobs that were put off until then.
+//! Costs one load and one lock per acknowledged request while nobody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tailrace_inputs::Waker;
 
 use crate::jobs::Jobs;
-use crate::pipelines::PipelineId;
+use crate::pipeline_id::PipelineId;
 
 /// The readers of one pipeline.
 pub(crate) struct Readers {
@@ -17,7 +17,7 @@ pub(crate) struct Readers {
     wakers: Vec<Waker>,
     /// How many outputs catch up.
     catching_up: AtomicU32,
-    /// How often something was settled or framed, while any does.
+    /// How often something was acknowledged or framed, while any does.
     events: Mutex<u64>,
     happened: Condvar,
     /// Where jobs of the pipeline may be put off.
@@ -37,7 +37,7 @@ impl Readers {
     }
 
     /// A reader holds a source back and wants to be woken.
-    pub(crate) fn wait(&self) {
+    pub(crate) fn request_wake(&self) {
         self.waits.store(true, Ordering::Release);
     }
 
@@ -59,8 +59,8 @@ impl Readers {
         *self.events()
     }
 
-    /// Waits until something is settled or framed after a moment, at most so long.
-    pub(crate) fn wait_settled(&self, seen: u64, timeout: Duration) {
+    /// Waits until something is acknowledged or framed after a moment, at most so long.
+    pub(crate) fn wait_for_progress(&self, seen: u64, timeout: Duration) {
         let unseen = |events: &mut u64| *events == seen;
         let waited = self
             .happened
@@ -68,8 +68,8 @@ impl Readers {
         drop(waited);
     }
 
-    /// Something was settled or framed.
-    pub(crate) fn settled(&self) {
+    /// Something was acknowledged or framed.
+    pub(crate) fn note_progress(&self) {
         let (jobs, pipeline) = &self.jobs;
         jobs.resume(*pipeline);
         if self.catching_up.load(Ordering::Acquire) > 0 {

@@ -1,24 +1,24 @@
-//! Watermarks: how far each output has settled each source (a file generation).
+//! Watermarks: how far each output has acknowledged each source (a file generation).
 //!
-//! Takes spans as they are framed, settlements as requests are resolved, and gives for every
-//! (source, output) the *watermark*: the lowest byte that is not settled for that output. Only
+//! Takes spans as they are framed, acknowledgements as requests are resolved, and gives for every
+//! (source, output) the *watermark*: the lowest byte that is not acknowledged for that output. Only
 //! watermarks reach the checkpoint. Never reads a file, never looks at a clock.
 //!
-//! Each output has its own view of a source: what was framed for it, and what of that it settled. As
+//! Each output has its own view of a source: what was framed for it, and what of that it acknowledged. As
 //! long as an output takes part in the shared reading its view moves with it; while it is detached its
-//! catch-up reading moves it, up to where the shared reading is (`catch_up.rs`).
+//! catch-up reading moves it, up to where the shared reading is (`input/catch_up.rs`).
 //!
 //! The invariants of a view, which `tests` checks against a map of single bytes:
 //!
 //! 1. Every byte below `framed_to` lies in exactly one registered span, or is held by the framer
 //!    at or above `held_from` (an unfinished line or partial chain), or is below the watermark.
 //! 2. A watermark never moves back.
-//! 3. A watermark is at most the start of any span unsettled for that output, at most
+//! 3. A watermark is at most the start of any span unacknowledged for that output, at most
 //!    `held_from`, and at most `framed_to`.
 //! 4. No watermark is within a record: where other records lie between the parts of one, it waits at the first part
 //!    until it can move beyond the last one.
 //!
-//! So a restart that reads from the watermark reads every byte that was not settled, and no part of a record alone.
+//! So a restart that reads from the watermark reads every byte that was not acknowledged, and no part of a record alone.
 
 mod parts;
 mod view;
@@ -29,15 +29,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tailrace_inputs::FileId;
-use tailrace_inputs::checkpoint::Rest;
+use tailrace_inputs::checkpoint::{Counts, Rest};
 
-use crate::ledger::SourceLag;
+use crate::source_lag::SourceLag;
 
 /// Number of a source in a [`Tracker`]; given once, never reused while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot(pub u32);
 
-/// A byte range of one source, `[start, end)`, that settles as one.
+/// A byte range of one source, `[start, end)`, that is acknowledged as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     /// The source.
@@ -50,33 +50,7 @@ pub(crate) struct Span {
     pub records: u64,
 }
 
-/// Final outcomes of records, cumulative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Accepted by the output.
-    pub delivered: u64,
-    /// Removed by `WHERE`.
-    pub filtered: u64,
-    /// Rejected by the output in a partial success.
-    pub rejected: u64,
-    /// Set aside in the dead-letter file.
-    pub dead_lettered: u64,
-    /// Given up as configured.
-    pub dropped: u64,
-}
-
-impl Counts {
-    /// Adds another count to this one.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.delivered += other.delivered;
-        self.filtered += other.filtered;
-        self.rejected += other.rejected;
-        self.dead_lettered += other.dead_lettered;
-        self.dropped += other.dropped;
-    }
-}
-
-/// What the follower tells of a source when it opens it.
+/// What the follower reports about a source when it opens it.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     /// Identity of the file; `None` for inputs that are not files.
@@ -107,7 +81,7 @@ pub(crate) struct Resumed {
 
 /// The state of one source for one output, as the checkpoint keeps it.
 #[derive(Debug, Clone)]
-pub(crate) struct Mark {
+pub(crate) struct CheckpointEntry {
     /// Identity of the file.
     pub id: FileId,
     /// Generation of the file.
@@ -116,7 +90,7 @@ pub(crate) struct Mark {
     pub path: Arc<Path>,
     /// Index of the output.
     pub output: usize,
-    /// Lowest byte not settled for this output.
+    /// Lowest byte not acknowledged for this output.
     pub watermark: u64,
     /// Last known size of the file, in bytes.
     pub size: u64,
@@ -130,7 +104,7 @@ pub(crate) struct Mark {
 /// which files are gone and may be forgotten.
 #[derive(Debug, Default)]
 struct Departed {
-    marks: Vec<Mark>,
+    marks: Vec<CheckpointEntry>,
     gone: Vec<(FileId, u32)>,
 }
 
@@ -138,7 +112,7 @@ impl Departed {
     /// A file is gone. Marks of it that were not taken yet would bring it back.
     fn forget(&mut self, id: FileId, generation: u32) {
         let key = (id.device, id.inode, generation);
-        let key_of = |mark: &Mark| (mark.id.device, mark.id.inode, mark.generation);
+        let key_of = |mark: &CheckpointEntry| (mark.id.device, mark.id.inode, mark.generation);
         self.marks.retain(|mark| key_of(mark) != key);
         self.gone.push((id, generation));
     }
@@ -148,11 +122,16 @@ impl Departed {
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
-    sources: Mutex<BTreeMap<Slot, Box<Source>>>,
     next: AtomicU32,
-    departed: Mutex<Departed>,
-    /// Locked after `sources`, never before.
-    files: Mutex<Files>,
+    state: Mutex<State>,
+}
+
+/// All that changes, under one lock.
+#[derive(Debug, Default)]
+struct State {
+    sources: BTreeMap<Slot, Box<TrackedSource>>,
+    files: Files,
+    departed: Departed,
 }
 
 /// Device, inode and generation.
@@ -163,19 +142,19 @@ type FileKey = (u64, u64, u32);
 struct Files {
     /// Sources whose marks may be others than at the last look.
     changed: BTreeSet<Slot>,
-    /// The sources of each file: two, where one came back before its earlier bytes were settled.
+    /// The sources of each file: two, where one came back before its earlier bytes were acknowledged.
     slots: HashMap<FileKey, Vec<Slot>>,
 }
 
 #[derive(Debug)]
-struct Source {
+struct TrackedSource {
     opening: Opening,
     read_to: u64,
     size: u64,
     /// How far the shared reading is framed.
     head: Head,
     /// One per output.
-    views: Vec<View>,
+    views: Vec<OutputView>,
     finished: bool,
     /// The source whose records may go on in this one.
     continues: Option<Slot>,
@@ -196,7 +175,7 @@ struct Head {
 
 /// A source as one output sees it.
 #[derive(Debug)]
-struct View {
+struct OutputView {
     mark: Resumed,
     head: Head,
     /// Spans not yet below the watermark, by start.
@@ -220,8 +199,8 @@ pub(crate) struct Parted {
 struct OpenSpan {
     end: u64,
     records: u64,
-    /// The outcome once settled.
-    settled: Option<Counts>,
+    /// The outcome once acknowledged.
+    acked: Option<Counts>,
 }
 
 /// Who frames.
@@ -244,7 +223,7 @@ pub(crate) struct Behind {
     pub shared_to: u64,
     /// How far the source is read.
     pub read_to: u64,
-    /// All that was framed for it is settled.
+    /// All that was framed for it is acknowledged.
     pub drained: bool,
     /// The shared reading has reached the end of the source.
     pub finished: bool,
@@ -264,28 +243,26 @@ impl Tracker {
     pub(crate) fn new(outputs: usize) -> Self {
         Self {
             outputs,
-            sources: Mutex::default(),
             next: AtomicU32::new(0),
-            departed: Mutex::default(),
-            files: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changed(&self, slot: Slot) {
-        self.files().changed.insert(slot);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slot, Box<Source>>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes a source whose marks may be others then; nothing where it is not known.
+    fn change(&self, slot: Slot, change: impl FnOnce(&mut TrackedSource)) {
+        let State { sources, files, .. } = &mut *self.lock();
+        if let Some(source) = sources.get_mut(&slot) {
+            change(source);
+            files.changed.insert(slot);
+        }
     }
 
     /// Adds a source under a new slot.
     pub(crate) fn open(&self, opening: Opening) -> Slot {
-        let mut sources = self.lock();
         let slot = Slot(self.next.fetch_add(1, Ordering::Relaxed));
         let fresh = Resumed {
             watermark: opening.offset,
@@ -298,7 +275,7 @@ impl Tracker {
         };
         let view = |output| {
             let resumed: Resumed = opening.resume.get(output).copied().unwrap_or(fresh);
-            View {
+            OutputView {
                 mark: Resumed {
                     watermark: resumed.watermark.max(opening.offset),
                     ..resumed
@@ -308,7 +285,7 @@ impl Tracker {
                 parted: Vec::new(),
             }
         };
-        let source = Source {
+        let source = TrackedSource {
             read_to: opening.offset,
             size: opening.size,
             head,
@@ -319,7 +296,7 @@ impl Tracker {
             rests: Vec::new(),
             opening,
         };
-        let mut files = self.files();
+        let State { sources, files, .. } = &mut *self.lock();
         files.changed.insert(slot);
         if let Some(key) = source.key() {
             files.slots.entry(key).or_default().push(slot);
@@ -330,57 +307,63 @@ impl Tracker {
 
     /// Notes that the source was read up to `to`.
     pub(crate) fn read(&self, slot: Slot, to: u64) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        self.change(slot, |source| {
             source.read_to = source.read_to.max(to);
             source.size = source.size.max(to);
-            self.changed(slot);
-        }
+        });
     }
 
-    /// Bytes read but not settled, for each output; nothing for a source that is not known.
-    pub(crate) fn unsettled_by_output(&self, slot: Slot) -> Vec<u64> {
-        self.lock().get(&slot).map_or_else(Vec::new, |source| {
-            let unsettled = |view: &View| source.read_to.saturating_sub(view.mark.watermark);
-            source.views.iter().map(unsettled).collect()
-        })
+    /// Bytes read but not acknowledged, for each output; nothing for a source that is not known.
+    pub(crate) fn unacked_by_output(&self, slot: Slot) -> Vec<u64> {
+        self.lock()
+            .sources
+            .get(&slot)
+            .map_or_else(Vec::new, |source| {
+                let unacked =
+                    |view: &OutputView| source.read_to.saturating_sub(view.mark.watermark);
+                source.views.iter().map(unacked).collect()
+            })
     }
 
     /// Whether every byte that was read of a source is acknowledged for all outputs, and none is held of a record that is
     /// not complete.
     pub(crate) fn is_all_acknowledged(&self, slot: Slot) -> bool {
-        let sources = self.lock();
-        let Some(source) = sources.get(&slot) else {
+        let state = self.lock();
+        let Some(source) = state.sources.get(&slot) else {
             return false;
         };
-        let is_done =
-            |view: &View| view.mark.watermark == source.read_to && view.head.held_from.is_none();
+        let is_done = |view: &OutputView| {
+            view.mark.watermark == source.read_to && view.head.held_from.is_none()
+        };
         source.head.held_from.is_none() && source.views.iter().all(is_done)
     }
 
     /// The path of a source.
     pub(crate) fn path(&self, slot: Slot) -> Option<PathBuf> {
         self.lock()
+            .sources
             .get(&slot)
             .map(|source| source.opening.path.to_path_buf())
     }
 
     /// What identifies the file of a source: none where it is no file.
     pub(crate) fn identity(&self, slot: Slot) -> Option<(FileId, u32)> {
-        let sources = self.lock();
-        let opening = &sources.get(&slot)?.opening;
+        let state = self.lock();
+        let opening = &state.sources.get(&slot)?.opening;
         Some((opening.id?, opening.generation))
     }
 
     /// Bytes below this offset were read by an earlier run.
     pub(crate) fn replay_to(&self, slot: Slot) -> u64 {
         self.lock()
+            .sources
             .get(&slot)
             .map_or(0, |source| source.opening.replay_to)
     }
 
-    /// Registers framed spans as unsettled, then moves the framer's heads: for each source, how
+    /// Registers framed spans as unacknowledged, then moves the framer's heads: for each source, how
     /// far it is framed and the lowest byte its framer still holds. Gives for each output whether any
-    /// of these bytes are for it: not if it does not take part, or settled all of them in an earlier run.
+    /// of these bytes are for it: not if it does not take part, or acknowledged all of them in an earlier run.
     pub(crate) fn framed(
         &self,
         reading: Reading<'_>,
@@ -394,7 +377,7 @@ impl Tracker {
         let outputs: Vec<usize> = (0..self.outputs).filter(|&n| takes_part(n)).collect();
         let is_shared = matches!(reading, Reading::Shared(_));
         let mut wanted = vec![false; self.outputs];
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         for span in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
                 continue;
@@ -418,43 +401,43 @@ impl Tracker {
             if is_shared {
                 source.head.move_to(framed_to, held_from);
             }
-            self.changed(slot);
+            files.changed.insert(slot);
         }
         wanted
     }
 
-    /// Settles spans for one output; `counts` are the outcomes of each span's records.
-    pub(crate) fn settle(&self, output: usize, spans: &[(Span, Counts)]) {
-        let mut sources = self.lock();
+    /// Acknowledges spans for one output; `counts` are the outcomes of each span's records.
+    pub(crate) fn ack(&self, output: usize, spans: &[(Span, Counts)]) {
+        let State { sources, files, .. } = &mut *self.lock();
         for (span, counts) in spans {
             let Some(source) = sources.get_mut(&span.slot) else {
                 continue;
             };
             let view = &mut source.views[output];
             if let Some(open) = view.spans.get_mut(&span.start) {
-                debug_assert_eq!(open.end, span.end, "a span settles whole");
-                open.settled = Some(*counts);
+                debug_assert_eq!(open.end, span.end, "a span is acknowledged whole");
+                open.acked = Some(*counts);
                 view.advance();
-                self.changed(span.slot);
+                files.changed.insert(span.slot);
             }
         }
     }
 
     /// How far an output is behind the shared reading; `None` for a source that is not known.
     pub(crate) fn behind(&self, output: usize, slot: Slot) -> Option<Behind> {
-        let sources = self.lock();
-        let source = sources.get(&slot)?;
+        let state = self.lock();
+        let source = state.sources.get(&slot)?;
         let view = &source.views[output];
         Some(Behind {
-            offset: view.head.settles_to(),
+            offset: view.head.ackable_to(),
             framed_to: view.head.framed_to,
             shared_to: source.head.framed_to,
             read_to: source.read_to,
-            drained: view.spans.values().all(|span| span.settled.is_some()),
+            drained: view.spans.values().all(|span| span.acked.is_some()),
             finished: source.finished,
             level: view.head.is_level_with(source.head),
             holds_more: view.head.framed_to == source.head.framed_to
-                && view.head.settles_to() < source.head.settles_to(),
+                && view.head.ackable_to() < source.head.ackable_to(),
             path: source.opening.path.to_path_buf(),
             continues: source.continues,
         })
@@ -462,28 +445,28 @@ impl Tracker {
 
     /// A source goes on where another one ended.
     pub(crate) fn continues(&self, slot: Slot, earlier: Slot) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        if let Some(source) = self.lock().sources.get_mut(&slot) {
             source.continues = Some(earlier);
         }
     }
 
-    /// An output begins to read a source by itself, from [`Behind::offset`]. What it settled beyond
+    /// An output begins to read a source by itself, from [`Behind::offset`]. What it acknowledged beyond
     /// that, between the lines of an unfinished record, comes again: gives how many such records it
     /// had sent. Nothing may be in flight.
     pub(crate) fn begin_catch_up(&self, output: usize, slot: Slot) -> u64 {
-        let mut sources = self.lock();
-        let Some(source) = sources.get_mut(&slot) else {
+        let mut state = self.lock();
+        let Some(source) = state.sources.get_mut(&slot) else {
             return 0;
         };
         let view = &mut source.views[output];
-        let offset = view.head.settles_to();
+        let offset = view.head.ackable_to();
         let again = view.spans.split_off(&offset);
         view.head.framed_to = offset;
         view.head.held_from = None;
         let mut sent = 0;
         for span in again.values() {
             view.head.records -= span.records;
-            let filtered = span.settled.map_or(0, |counts| counts.filtered);
+            let filtered = span.acked.map_or(0, |counts| counts.filtered);
             sent += span.records - filtered;
         }
         sent
@@ -492,7 +475,7 @@ impl Tracker {
     /// What an output has not read of a source will never be: it is level with the shared reading.
     /// Gives how many records it goes without, those that the query would have removed among them.
     pub(crate) fn give_up(&self, output: usize, slot: Slot) -> u64 {
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         let Some(source) = sources.get_mut(&slot) else {
             return 0;
         };
@@ -509,118 +492,110 @@ impl Tracker {
         };
         let view = &mut source.views[output];
         let dropped = head.records.saturating_sub(view.head.records);
-        let offset = view.head.settles_to();
+        let offset = view.head.ackable_to();
         view.spans.split_off(&offset);
         let mut counts = Some(Counts {
             dropped,
             ..Counts::default()
         });
-        let unread = (offset < head.settles_to()).then(|| (offset, head.settles_to()));
+        let unread = (offset < head.ackable_to()).then(|| (offset, head.ackable_to()));
         for (start, end) in unread.into_iter().chain(between) {
             let open = OpenSpan {
                 end,
                 records: 0,
-                settled: Some(counts.take().unwrap_or_default()),
+                acked: Some(counts.take().unwrap_or_default()),
             };
             view.spans.insert(start, open);
         }
         if let Some(counts) = counts {
-            view.mark.counts.add(counts);
+            view.mark.counts = view.mark.counts.plus(counts);
         }
         view.head = head;
         view.advance();
-        self.changed(slot);
+        files.changed.insert(slot);
         dropped
     }
 
     /// Marks a source that will not grow again.
     pub(crate) fn finish(&self, slot: Slot) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        if let Some(source) = self.lock().sources.get_mut(&slot) {
             source.finished = true;
         }
     }
 
-    /// Forgets a finished source that every output has settled, and gives its end offset; `None`
+    /// Forgets a finished source that every output has acknowledged, and gives its end offset; `None`
     /// while it must be kept.
     pub(crate) fn take_done(&self, slot: Slot) -> Option<u64> {
-        let mut sources = self.lock();
+        let State {
+            sources,
+            files,
+            departed,
+        } = &mut *self.lock();
         let source = sources.get(&slot)?;
         let end = source.read_to;
         if !source.finished || source.lowest() < end {
             return None;
         }
-        let mut departed = self.departed();
         match source.opening.id {
             Some(id) if source.gone => departed.forget(id, source.opening.generation),
             // It was renamed out of the globs and may yet come back: the checkpoint keeps it.
             _ => source.add_marks(&mut departed.marks),
         }
-        drop(departed);
-        self.files().drop_slot(source.key(), slot);
+        files.drop_slot(source.key(), slot);
         sources.remove(&slot);
         Some(end)
     }
 
-    fn departed(&self) -> MutexGuard<'_, Departed> {
-        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is settled.
+    /// A file of the checkpoint is gone: it may be forgotten, once what was read of it is acknowledged.
     pub(crate) fn gone(&self, id: FileId, generation: u32) {
+        let State {
+            sources, departed, ..
+        } = &mut *self.lock();
         let mut tracked = false;
-        for source in self.lock().values_mut() {
+        for source in sources.values_mut() {
             if source.key() == Some((id.device, id.inode, generation)) {
                 source.gone = true;
                 tracked = true;
             }
         }
         if !tracked {
-            self.departed().forget(id, generation);
+            departed.forget(id, generation);
         }
     }
 
     /// Last marks of files that are tracked no more, and files to forget, since the last call.
-    pub(crate) fn take_departed(&self) -> (Vec<Mark>, Vec<(FileId, u32)>) {
-        let Departed { marks, gone } = std::mem::take(&mut *self.departed());
+    pub(crate) fn take_departed(&self) -> (Vec<CheckpointEntry>, Vec<(FileId, u32)>) {
+        let Departed { marks, gone } = std::mem::take(&mut self.lock().departed);
         (marks, gone)
     }
 
     /// Forgets a source that was opened and had no byte; gives how it was opened.
     pub(crate) fn forget(&self, slot: Slot) -> Option<Opening> {
-        let source = self.lock().remove(&slot)?;
-        self.files().drop_slot(source.key(), slot);
+        let State { sources, files, .. } = &mut *self.lock();
+        let source = sources.remove(&slot)?;
+        files.drop_slot(source.key(), slot);
         Some(source.opening)
     }
 
     /// The file's fingerprint covers more bytes now.
     pub(crate) fn identify(&self, slot: Slot, id: FileId) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.opening.id = Some(id);
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.opening.id = Some(id));
     }
 
     /// The file has another name.
     pub(crate) fn rename(&self, slot: Slot, path: Arc<Path>) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.opening.path = path;
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.opening.path = path);
     }
 
     /// The file was seen with this size.
     pub(crate) fn resize(&self, slot: Slot, size: u64) {
-        if let Some(source) = self.lock().get_mut(&slot) {
-            source.size = size;
-            self.changed(slot);
-        }
+        self.change(slot, |source| source.size = size);
     }
 
     /// The marks of files that may have others than at the last call, for the checkpoint: of each such
     /// file, those of all its sources.
-    pub(crate) fn take_marks(&self) -> Vec<Mark> {
-        let sources = self.lock();
-        let mut files = self.files();
+    pub(crate) fn take_marks(&self) -> Vec<CheckpointEntry> {
+        let State { sources, files, .. } = &mut *self.lock();
         let changed = std::mem::take(&mut files.changed);
         let changed = changed.iter().filter_map(|slot| sources.get(slot)?.key());
         let keys: BTreeSet<FileKey> = changed.collect();
@@ -632,14 +607,14 @@ impl Tracker {
         marks
     }
 
-    /// Framed bytes with a record or skip that is not settled by the output that is furthest behind: of
+    /// Framed bytes with a record or skip that is not acknowledged by the output that is furthest behind: of
     /// files, and of sources that cannot be read again. Bytes of an unfinished line are not among them.
     pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
         let (mut files, mut others) = (0, 0);
-        for source in self.lock().values() {
+        for source in self.lock().sources.values() {
             let framed_to = source.head.framed_to;
-            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
-            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             match source.opening.id {
                 Some(_) => files += bytes,
                 None => others += bytes,
@@ -651,11 +626,11 @@ impl Tracker {
     /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
     /// since they were read. Looks at each such file.
     pub(crate) fn undelivered_gone_bytes(&self) -> u64 {
-        let sources = self.lock();
-        let bytes = sources.values().map(|source| {
+        let state = self.lock();
+        let bytes = state.sources.values().map(|source| {
             let framed_to = source.head.framed_to;
-            let unsettled = |view: &View| view.unsettled_bytes(framed_to);
-            let bytes = source.views.iter().map(unsettled).max().unwrap_or(0);
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
             let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
             match source.opening.id {
                 Some(id) if bytes > 0 && !is_there(id) => bytes,
@@ -669,13 +644,18 @@ impl Tracker {
 impl Tracker {
     /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.
     pub(crate) fn lags(&self, max: usize) -> Vec<SourceLag> {
-        let lag = |source: &Source| SourceLag {
+        let lag = |source: &TrackedSource| SourceLag {
             path: source.opening.path.to_path_buf(),
             size: source.size,
             read_to: source.read_to,
             watermark: source.lowest(),
         };
-        let mut lags: Vec<_> = self.lock().values().map(|source| lag(source)).collect();
+        let mut lags: Vec<_> = self
+            .lock()
+            .sources
+            .values()
+            .map(|source| lag(source))
+            .collect();
         lags.retain(|lag| lag.behind() > 0);
         lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
         lags.truncate(max);
@@ -696,18 +676,18 @@ impl Files {
     }
 }
 
-impl Source {
+impl TrackedSource {
     fn key(&self) -> Option<FileKey> {
         let id = self.opening.id?;
         Some((id.device, id.inode, self.opening.generation))
     }
 
-    fn add_marks(&self, marks: &mut Vec<Mark>) {
+    fn add_marks(&self, marks: &mut Vec<CheckpointEntry>) {
         let Some(id) = self.opening.id else { return };
         let rests = self.open_rests();
         for (output, view) in self.views.iter().enumerate() {
             let mark = &view.mark;
-            marks.push(Mark {
+            marks.push(CheckpointEntry {
                 id,
                 generation: self.opening.generation,
                 path: self.opening.path.clone(),
@@ -734,7 +714,7 @@ impl Head {
     }
 
     /// No watermark goes beyond this.
-    fn settles_to(&self) -> u64 {
+    fn ackable_to(&self) -> u64 {
         let held = self.held_from.unwrap_or(u64::MAX);
         held.min(self.framed_to)
     }
@@ -745,5 +725,4 @@ impl Head {
 }
 
 #[cfg(test)]
-#[path = "watermark/tests.rs"]
 mod tests;

@@ -8,6 +8,8 @@ use std::time::Instant;
 use prometheus_client::registry::Registry;
 use tailrace_config as config;
 
+use std::time::Duration;
+
 use super::*;
 
 #[test]
@@ -59,7 +61,7 @@ fn wait_until(is_so: impl Fn() -> bool, otherwise: &str) {
     }
 }
 
-/// Without a worker one full batch waits and one more is read. No other input waits for that, and who is told to stop does
+/// Without a worker one full batch waits and one more is read. No other input waits for that, and a pipeline that is stopped does
 /// not wait either.
 #[test]
 fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
@@ -73,7 +75,7 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
     let Built {
         pipeline, readers, ..
     } = build_two_inputs(dir.path(), &jobs, runtime.handle());
-    let rooms = [0, 1].map(|lane| Arc::clone(&pipeline.lanes[lane].queue.room));
+    let rooms = [0, 1].map(|queue| Arc::clone(&pipeline.queues[queue].batches.room));
     let (ended, ends) = mpsc::sync_channel(2);
     for (reader, room) in readers.into_iter().zip(&rooms) {
         let ended = ended.clone();
@@ -92,8 +94,8 @@ fn a_reader_waits_for_room_of_its_own_input_until_it_is_to_stop() {
         ends.recv_timeout(Duration::from_secs(60))
             .expect("a reader that is to stop ends");
     }
-    let waiting = [0, 1].map(|lane| {
-        let queue = &pipeline.lanes[lane].queue;
+    let waiting = [0, 1].map(|queue| {
+        let queue = &pipeline.queues[queue].batches;
         let batches = std::iter::from_fn(|| queue.pop());
         Vec::from_iter(batches.filter(|batch| !batch.bytes.is_empty()))
     });

@@ -3,27 +3,26 @@
 
 use tailrace_inputs::checkpoint::Rest;
 
-use super::{Parted, Reading, Slot, Source, Tracker};
+use super::{Parted, Reading, Slot, State, TrackedSource, Tracker};
 
 impl Tracker {
     /// What an earlier run knew of records that began in the source before.
     pub(crate) fn resume_rests(&self, slot: Slot, rests: Vec<Rest>) {
-        if let Some(source) = self.lock().get_mut(&slot) {
+        if let Some(source) = self.lock().sources.get_mut(&slot) {
             source.rests = rests;
         }
     }
 
     /// Records that began in the source before and end above a watermark, as far as it is known.
     pub(crate) fn rests(&self, slot: Slot) -> Vec<Rest> {
-        let sources = self.lock();
-        sources
-            .get(&slot)
-            .map_or_else(Vec::new, |source| source.open_rests())
+        let state = self.lock();
+        let source = state.sources.get(&slot);
+        source.map_or_else(Vec::new, |source| source.open_rests())
     }
 
-    /// Notes where records end, by stream, that began in the source before. To be told before what they consist of is framed.
+    /// Notes where records end, by stream, that began in the source before. Call it before what they consist of is framed.
     pub(crate) fn note_rests(&self, slot: Slot, ends: [Option<u64>; 3]) {
-        let mut sources = self.lock();
+        let State { sources, files, .. } = &mut *self.lock();
         let Some(source) = sources.get_mut(&slot) else {
             return;
         };
@@ -40,7 +39,7 @@ impl Tracker {
                 (None, None) => {}
             }
         }
-        self.changed(slot);
+        files.changed.insert(slot);
     }
 
     /// Notes records in parts, before their spans are registered: see [`Tracker::framed`].
@@ -48,9 +47,9 @@ impl Tracker {
         if parted.is_empty() {
             return;
         }
-        let mut sources = self.lock();
+        let mut state = self.lock();
         for of in parted {
-            let Some(source) = sources.get_mut(&of.slot) else {
+            let Some(source) = state.sources.get_mut(&of.slot) else {
                 continue;
             };
             for (output, view) in source.views.iter_mut().enumerate() {
@@ -66,12 +65,12 @@ impl Tracker {
     }
 }
 
-impl Source {
+impl TrackedSource {
     /// Those that matter to a restart: it would read their end again.
     pub(super) fn open_rests(&self) -> Vec<Rest> {
         let lowest = self.lowest();
         let open = self.rests.iter().filter(|rest| lowest < rest.end);
-        let is_acked = |end| self.views.iter().all(|view| view.has_settled(end));
+        let is_acked = |end| self.views.iter().all(|view| view.has_acked(end));
         open.map(|rest| Rest {
             is_acked: rest.is_acked || is_acked(rest.end),
             ..*rest

@@ -1,5 +1,5 @@
-//! The tracker against a model that knows each byte: random framing, settlement orders and two
-//! outputs; the watermark must equal the model's lowest unsettled byte at every step.
+//! The tracker against a model that knows each byte: random framing, acknowledgement orders and two
+//! outputs; the watermark must equal the model's lowest unacknowledged byte at every step.
 
 use super::*;
 use proptest::prelude::*;
@@ -33,27 +33,28 @@ impl Tracker {
 
     /// The lowest watermark of a source.
     pub(crate) fn lowest(&self, slot: Slot) -> u64 {
-        self.lock()[&slot].lowest()
+        self.lock().sources[&slot].lowest()
     }
 
-    /// Bytes read but not settled by every output: what a kill would repeat.
-    pub(crate) fn unsettled_bytes(&self, slot: Slot) -> u64 {
-        let unsettled = self.unsettled_by_output(slot);
-        unsettled.into_iter().max().unwrap_or(0)
+    /// Bytes read but not acknowledged by every output: what a kill would repeat.
+    pub(crate) fn unacked_bytes(&self, slot: Slot) -> u64 {
+        let unacked = self.unacked_by_output(slot);
+        unacked.into_iter().max().unwrap_or(0)
     }
 
     /// Outcomes below the watermarks of one output, over all sources still tracked.
     pub(crate) fn totals(&self, output: usize) -> Counts {
         let mut totals = Counts::default();
         self.lock()
+            .sources
             .values()
-            .for_each(|source| totals.add(source.views[output].mark.counts));
+            .for_each(|source| totals = totals.plus(source.views[output].mark.counts));
         totals
     }
 }
 
 fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
-    tracker.lock()[&slot]
+    tracker.lock().sources[&slot]
         .views
         .iter()
         .map(|view| view.mark.watermark)
@@ -61,7 +62,7 @@ fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
 }
 
 #[test]
-fn a_span_settled_out_of_order_waits_for_the_one_before() {
+fn a_span_acked_out_of_order_waits_for_the_one_before() {
     let tracker = Tracker::new(1);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 30);
@@ -78,15 +79,18 @@ fn a_span_settled_out_of_order_waits_for_the_one_before() {
         records: 2,
     };
     tracker.framed_for_all(&[first, second], &[(slot, 30, None)]);
-    tracker.settle(0, &[(second, counts(2))]);
+    tracker.ack(0, &[(second, counts(2))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
-    assert_eq!(tracker.unsettled_bytes(slot), 30);
-    tracker.settle(0, &[(first, counts(1))]);
+    assert_eq!(tracker.unacked_bytes(slot), 30);
+    tracker.ack(0, &[(first, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [30]);
-    assert_eq!(tracker.lock()[&slot].views[0].mark.counts, counts(3));
+    assert_eq!(
+        tracker.lock().sources[&slot].views[0].mark.counts,
+        counts(3)
+    );
     assert!(
-        tracker.lock()[&slot].views[0].spans.is_empty(),
-        "settled spans are forgotten"
+        tracker.lock().sources[&slot].views[0].spans.is_empty(),
+        "acknowledged spans are forgotten"
     );
 }
 
@@ -103,7 +107,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         records: 40,
     };
     tracker.framed_for_all(&[lines], &[(slot, 500, Some(0))]);
-    tracker.settle(0, &[(lines, counts(40))]);
+    tracker.ack(0, &[(lines, counts(40))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     // Its last piece arrives: the join is one record of two spans.
     let spans = [
@@ -123,12 +127,12 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
     tracker.read(slot, 600);
     tracker.framed_for_all(&spans, &[(slot, 600, None)]);
     assert_eq!(watermarks(&tracker, slot), [0]);
-    tracker.settle(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
+    tracker.ack(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [600]);
 }
 
 #[test]
-fn a_finished_source_is_kept_until_every_output_settled_it() {
+fn a_finished_source_is_kept_until_every_output_acked_it() {
     let tracker = Tracker::new(2);
     let slot = tracker.open(opening(0));
     let span = Span {
@@ -140,11 +144,11 @@ fn a_finished_source_is_kept_until_every_output_settled_it() {
     tracker.read(slot, 10);
     tracker.framed_for_all(&[span], &[(slot, 10, None)]);
     tracker.finish(slot);
-    tracker.settle(0, &[(span, counts(1))]);
+    tracker.ack(0, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), None);
-    tracker.settle(1, &[(span, counts(1))]);
+    tracker.ack(1, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), Some(10));
-    assert!(tracker.lock().is_empty());
+    assert!(tracker.lock().sources.is_empty());
 }
 
 #[test]
@@ -180,13 +184,13 @@ fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
     tracker.framed_for_all(&spans, &[(slot, 30, None)]);
     assert_eq!(watermarks(&tracker, slot), [20, 10]);
     for output in 0..2 {
-        tracker.settle(output, &spans.map(|span| (span, counts(1))));
+        tracker.ack(output, &spans.map(|span| (span, counts(1))));
     }
     assert_eq!(watermarks(&tracker, slot), [30, 30]);
     assert_eq!([tracker.totals(0), tracker.totals(1)], [counts(3); 2]);
 }
 
-/// One step of the model: frame so many bytes (perhaps holding the first of them), or settle the
+/// One step of the model: frame so many bytes (perhaps holding the first of them), or acknowledge the
 /// n-th open span of an output.
 #[derive(Debug, Clone)]
 enum Step {
@@ -205,7 +209,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn the_watermark_is_the_lowest_unsettled_byte(
+    fn the_watermark_is_the_lowest_unacked_byte(
         start in 0..100_u64,
         steps in prop::collection::vec(step(), 1..80),
     ) {
@@ -239,7 +243,7 @@ proptest! {
                 Step::Settle { output, nth } => {
                     if nth < open[output].len() {
                         let span = open[output].remove(nth);
-                        tracker.settle(output, &[(span, counts(1))]);
+                        tracker.ack(output, &[(span, counts(1))]);
                     }
                 }
             }
@@ -256,7 +260,7 @@ proptest! {
 }
 
 #[test]
-fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
+fn only_files_whose_marks_changed_are_reported_and_each_with_all_its_sources() {
     let tracker = Tracker::new(1);
     let file = |inode, offset| Opening {
         id: Some(FileId {
@@ -265,26 +269,30 @@ fn only_files_whose_marks_changed_are_told_and_each_with_all_its_sources() {
         }),
         ..opening(offset)
     };
-    let told = |tracker: &Tracker| {
+    let reported = |tracker: &Tracker| {
         let marks = tracker.take_marks();
-        let mut told: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
-        told.sort_unstable();
-        told
+        let mut reported: Vec<_> = marks.iter().map(|m| (m.id.inode, m.watermark)).collect();
+        reported.sort_unstable();
+        reported
     };
     let early = tracker.open(file(1, 0));
     tracker.open(file(2, 5));
-    assert_eq!(told(&tracker), [(1, 0), (2, 5)]);
-    assert_eq!(told(&tracker), []);
-    // The file came back before what was read of it is settled.
+    assert_eq!(reported(&tracker), [(1, 0), (2, 5)]);
+    assert_eq!(reported(&tracker), []);
+    // The file came back before what was read of it is acknowledged.
     tracker.read(early, 10);
     tracker.framed_for_all(&[], &[(early, 10, None)]);
     tracker.finish(early);
-    assert_eq!(told(&tracker), [(1, 0)]);
+    assert_eq!(reported(&tracker), [(1, 0)]);
     let late = tracker.open(file(1, 10));
-    assert_eq!(told(&tracker), [(1, 0), (1, 10)], "the lower one must hold");
+    assert_eq!(
+        reported(&tracker),
+        [(1, 0), (1, 10)],
+        "the lower one must hold"
+    );
     tracker.forget(early);
     tracker.read(late, 20);
-    assert_eq!(told(&tracker), [(1, 10)]);
+    assert_eq!(reported(&tracker), [(1, 10)]);
 }
 
 fn span(slot: Slot, start: u64, end: u64, records: u64) -> Span {
@@ -308,14 +316,14 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     tracker.framed_for_all(&[first], &[(slot, 10, None)]);
     let wanted = tracker.framed(DETACHED, &[second, third], &[(slot, 30, None)]);
     assert_eq!(wanted, [true, false]);
-    tracker.settle(0, &[first, second, third].map(|span| (span, counts(1))));
+    tracker.ack(0, &[first, second, third].map(|span| (span, counts(1))));
     assert_eq!(watermarks(&tracker, slot), [30, 0]);
     // It is kept for the one that is behind, who has something in flight.
     tracker.finish(slot);
     assert_eq!(tracker.take_done(slot), None);
     assert_eq!(tracker.undelivered_bytes(), (0, 30));
     assert!(!tracker.behind(1, slot).expect("known").drained);
-    tracker.settle(1, &[(first, counts(1))]);
+    tracker.ack(1, &[(first, counts(1))]);
     let behind = tracker.behind(1, slot).expect("known");
     assert_eq!((behind.offset, behind.shared_to), (10, 30));
     assert!(behind.drained && !behind.level);
@@ -325,8 +333,12 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     let wanted = tracker.framed(Reading::CatchUp(1), &[rest], &[(slot, 30, None)]);
     assert_eq!(wanted, [false, true]);
     assert!(tracker.behind(1, slot).expect("known").level);
-    assert_eq!(watermarks(&tracker, slot), [30, 10], "level, not settled");
-    tracker.settle(1, &[(rest, counts(2))]);
+    assert_eq!(
+        watermarks(&tracker, slot),
+        [30, 10],
+        "level, not acknowledged"
+    );
+    tracker.ack(1, &[(rest, counts(2))]);
     assert_eq!([tracker.totals(0), tracker.totals(1)], [counts(3); 2]);
     assert_eq!(tracker.take_done(slot), Some(30));
 }
@@ -357,11 +369,11 @@ fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() 
     let tracker = Tracker::new(2);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 60);
-    // A partial of bytes 10..20 is held; a line behind it is framed and settled.
+    // A partial of bytes 10..20 is held; a line behind it is framed and acknowledged.
     let (before, between) = (span(slot, 0, 10, 1), span(slot, 20, 40, 4));
     tracker.framed_for_all(&[before, between], &[(slot, 40, Some(10))]);
     for output in 0..2 {
-        tracker.settle(output, &[(before, counts(1)), (between, counts(4))]);
+        tracker.ack(output, &[(before, counts(1)), (between, counts(4))]);
     }
     assert_eq!(tracker.behind(1, slot).expect("known").offset, 10);
     assert!(tracker.behind(1, slot).expect("known").level);
@@ -370,7 +382,7 @@ fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() 
     assert_eq!(tracker.begin_catch_up(1, slot), 4, "these were sent");
     let again = span(slot, 10, 60, 5);
     tracker.framed(Reading::CatchUp(1), &[again], &[(slot, 60, None)]);
-    tracker.settle(1, &[(again, counts(5))]);
+    tracker.ack(1, &[(again, counts(5))]);
     assert_eq!(watermarks(&tracker, slot)[1], 60);
     assert_eq!(tracker.totals(1), counts(6));
 }
@@ -391,7 +403,7 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
             Some(_) => missed.to_vec(),
         };
         tracker.framed(DETACHED, &spans, &[(slot, 60, held)]);
-        tracker.settle(1, &[(first, counts(1))]);
+        tracker.ack(1, &[(first, counts(1))]);
         assert_eq!(tracker.give_up(1, slot), 4);
         assert!(tracker.behind(1, slot).expect("known").level);
         assert_eq!(tracker.give_up(1, slot), 0, "once");
@@ -400,14 +412,14 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
         // The record is finished when both take part again.
         if held.is_some() {
             tracker.framed_for_all(&[part], &[(slot, 60, None)]);
-            tracker.settle(1, &[(part, counts(0))]);
+            tracker.ack(1, &[(part, counts(0))]);
             assert_eq!(watermarks(&tracker, slot)[1], 60);
         }
     }
 }
 
 #[test]
-fn what_an_output_settled_in_an_earlier_run_is_not_for_it() {
+fn what_an_output_acked_in_an_earlier_run_is_not_for_it() {
     let tracker = Tracker::new(2);
     let resume = [30, 10].map(|watermark| Resumed {
         watermark,
@@ -451,18 +463,18 @@ fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_
     let (other, last) = (span(0, 10), span(10, 20));
     tracker.note_rests(slot, [None, Some(20), None]);
     tracker.framed_for_all(&[other, last], &[(slot, 20, None)]);
-    tracker.settle(0, &[(last, counts(1))]);
+    tracker.ack(0, &[(last, counts(1))]);
     assert_eq!(
         tracker.rests(slot),
         [rest(20, false)],
         "not for all outputs"
     );
-    tracker.settle(1, &[(last, counts(1))]);
+    tracker.ack(1, &[(last, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [0, 0]);
     assert_eq!(tracker.rests(slot), [rest(20, true)]);
-    tracker.settle(0, &[(other, counts(1))]);
+    tracker.ack(0, &[(other, counts(1))]);
     assert_eq!(tracker.rests(slot), [rest(20, true)]);
-    tracker.settle(1, &[(other, counts(1))]);
+    tracker.ack(1, &[(other, counts(1))]);
     assert_eq!(tracker.rests(slot), []);
     // A chain that was given up is none that could go on.
     tracker.note_rests(slot, [Some(u64::MAX), None, None]);
@@ -491,16 +503,16 @@ fn no_watermark_is_within_a_record_in_parts() {
     };
     tracker.note_parted(Reading::Shared(&[true]), &[parted]);
     tracker.framed_for_all(&parts, &[(slot, 40, None)]);
-    tracker.settle(0, &parts.map(|span| (span, counts(1))));
-    tracker.settle(0, &[(before, counts(1))]);
+    tracker.ack(0, &parts.map(|span| (span, counts(1))));
+    tracker.ack(0, &[(before, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [10]);
     assert_eq!(tracker.totals(0), counts(1));
     assert_eq!(
-        tracker.unsettled_bytes(slot),
+        tracker.unacked_bytes(slot),
         0,
         "nothing was read, says the test"
     );
-    tracker.settle(0, &[(between, counts(1))]);
+    tracker.ack(0, &[(between, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [40]);
     assert_eq!(tracker.totals(0), counts(4));
 }

@@ -1,12 +1,12 @@
-//! A source as one output sees it: registers spans, and moves the watermark over those that are settled.
+//! A source as one output sees it: registers spans, and moves the watermark over those that are acknowledged.
 //! Never looks at another output.
 
 use std::collections::BTreeMap;
 
-use super::{OpenSpan, Parted, Span, View};
+use super::{OpenSpan, OutputView, Parted, Span};
 
-impl View {
-    /// Adds a framed span; false if it was settled in an earlier run.
+impl OutputView {
+    /// Adds a framed span; false if it was acknowledged in an earlier run.
     pub(super) fn register(&mut self, span: &Span) -> bool {
         self.head.records += span.records;
         if span.end <= self.mark.watermark {
@@ -15,22 +15,22 @@ impl View {
         let open = OpenSpan {
             end: span.end,
             records: span.records,
-            settled: None,
+            acked: None,
         };
         let before = self.spans.insert(span.start, open);
         debug_assert!(before.is_none(), "span at {} registered twice", span.start);
         true
     }
 
-    /// Moves the watermark as far as the settled spans allow, and drops those below it.
+    /// Moves the watermark as far as the acknowledged spans allow, and drops those below it.
     pub(super) fn advance(&mut self) {
-        let head = self.head.settles_to();
+        let head = self.head.ackable_to();
         let mut reached = self.mark.watermark;
         // How far it may move: not to where a record in parts goes on.
         let mut to = reached;
         for (&start, span) in &self.spans {
             // Either would do while invariant 1 holds; a hole must never be stepped over.
-            if span.settled.is_none() || start > reached || span.end > head {
+            if span.acked.is_none() || start > reached || span.end > head {
                 break;
             }
             reached = reached.max(span.end);
@@ -42,8 +42,8 @@ impl View {
         while let Some(first) = self.spans.first_entry()
             && first.get().end <= to
         {
-            let counts = first.remove().settled;
-            self.mark.counts.add(counts.unwrap_or_default());
+            let counts = first.remove().acked;
+            self.mark.counts = self.mark.counts.plus(counts.unwrap_or_default());
         }
         self.mark.watermark = to;
         if !self.parted.is_empty() {
@@ -55,16 +55,16 @@ impl View {
         }
     }
 
-    /// Whether the byte before `end` is settled.
-    pub(super) fn has_settled(&self, end: u64) -> bool {
+    /// Whether the byte before `end` is acknowledged.
+    pub(super) fn has_acked(&self, end: u64) -> bool {
         let span = self.spans.range(..end).next_back();
-        let is_in_span = span.is_some_and(|(_, span)| end <= span.end && span.settled.is_some());
+        let is_in_span = span.is_some_and(|(_, span)| end <= span.end && span.acked.is_some());
         end <= self.mark.watermark || is_in_span
     }
 
-    /// Bytes framed and not settled, where the shared reading is framed up to there.
-    pub(super) fn unsettled_bytes(&self, shared_to: u64) -> u64 {
-        let open = self.spans.iter().filter(|(_, span)| span.settled.is_none());
+    /// Bytes framed and not acknowledged, where the shared reading is framed up to there.
+    pub(super) fn unacked_bytes(&self, shared_to: u64) -> u64 {
+        let open = self.spans.iter().filter(|(_, span)| span.acked.is_none());
         let open: u64 = open.map(|(start, span)| span.end - start).sum();
         open + shared_to.saturating_sub(self.head.framed_to.max(self.mark.watermark))
     }

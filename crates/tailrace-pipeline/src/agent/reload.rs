@@ -1,0 +1,317 @@
+//! Goes over to another config while the agent runs.
+//!
+//! *First everything that may fail, then the change.* The caller has checked the config and prepared its
+//! plans; here the outputs of new and changed pipelines are opened, and only then is anything stopped. A
+//! refused config changes nothing.
+//!
+//! *A pipeline that means the same goes on*: same inputs, query, outputs, resource, secrets and certificates,
+//! wherever they are written down. Nothing of it is stopped; only its share of what may be in flight changes.
+//!
+//! *A changed one ends like at a shutdown*, but with little patience, for others do not wait: reading stops,
+//! what was read is handed to the outputs, and these get [`DRAIN`] to deliver it, or no time at all once an
+//! attempt fails. What is left is dropped, which is a nack. Its last watermarks go into the checkpoint, and
+//! the new pipeline reads on from there: what was not acknowledged is read again, in this process as after a
+//! restart. So nothing is lost, and what is sent twice is counted as replayed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailrace_config::Diagnostic;
+use tailrace_inputs::HandedOver;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{error, warn};
+
+use super::{Agent, Running};
+use crate::certificates::Certificates;
+use crate::checkpointer::RestoredPipeline;
+use crate::delivery::outputs::OutputHandle;
+use crate::error::Error;
+use crate::pipeline::{self, Opened};
+use crate::plan::PipelinePlan;
+
+/// How long pipelines that end may take to deliver what they have read.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long what was dropped may take to be gone: a delivery may be compressing, or writing to a disk.
+const DROP: Duration = Duration::from_secs(5);
+/// How often it is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// A config to go over to.
+#[derive(Debug)]
+pub struct Reload {
+    /// The pipelines, all of them.
+    pub plans: Vec<PipelinePlan>,
+    /// The grace period of the shutdown.
+    pub grace: Duration,
+    /// Receives the result.
+    pub answer: oneshot::Sender<Result<Reloaded, Vec<Diagnostic>>>,
+}
+
+/// Which pipelines a reload has changed, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// These go on as if nothing had happened.
+    pub unchanged: Vec<String>,
+    /// These ended and were started anew from their watermarks.
+    pub changed: Vec<String>,
+    /// These were started.
+    pub added: Vec<String>,
+    /// These ended; their progress is kept.
+    pub removed: Vec<String>,
+}
+
+/// A pipeline that can be built, and whether it has never run.
+struct Ready {
+    opened: Opened,
+    first_start: bool,
+}
+
+impl Agent {
+    /// Goes over to another config, or says why not; then everything is as it was.
+    pub(crate) fn go_over(&mut self, reload: Reload) {
+        let Reload {
+            plans,
+            grace,
+            answer,
+        } = reload;
+        let result = self.reload(plans);
+        if result.is_ok() {
+            self.grace = grace;
+        }
+        // Who asked may have gone.
+        let _ = answer.send(result);
+    }
+
+    fn reload(&mut self, plans: Vec<PipelinePlan>) -> Result<Reloaded, Vec<Diagnostic>> {
+        let pipelines = plans.len();
+        let (mut reloaded, new) = self.compare(plans);
+        self.refuse_stdin(&reloaded, &new)?;
+        let ready = self.open(new, &reloaded)?;
+        // Nothing below is refused.
+        let goes = |running: &Running| !reloaded.unchanged.contains(&running.pipeline.plan.name);
+        let (leaving, staying) = self.running.drain(..).partition(goes);
+        self.running = staying;
+        let mut handed_over = self.end(leaving);
+        let share = self.around.share(pipelines);
+        for running in &self.running {
+            running.pipeline.resize(share);
+        }
+        for ready in ready {
+            let name = ready.opened.plan.name.clone();
+            let files = handed_over.remove(&name).unwrap_or_default();
+            if let Err(error) = self.begin(ready, files, share) {
+                // Neither the old config nor the new one runs: the next start of the process has the new one.
+                error!(
+                    pipeline = name,
+                    error = chain(&error),
+                    "a pipeline could not be started; the agent ends, and its next start goes on from what was \
+                     delivered"
+                );
+                self.faults.end_agent();
+            }
+        }
+        reloaded.unchanged.sort();
+        Ok(reloaded)
+    }
+
+    /// Which pipelines change, and the plans of those that have to be built.
+    fn compare(&self, plans: Vec<PipelinePlan>) -> (Reloaded, Vec<PipelinePlan>) {
+        let mut reloaded = Reloaded::default();
+        let mut new = Vec::new();
+        let is_wanted = |name: &String| plans.iter().any(|plan| plan.name == *name);
+        let names = self.running.iter().map(|r| &r.pipeline.plan.name);
+        reloaded.removed = names.filter(|name| !is_wanted(name)).cloned().collect();
+        for plan in plans {
+            let mut running = self.running.iter();
+            let running = running.find(|running| running.pipeline.plan.name == plan.name);
+            let list = match running {
+                Some(running) if running.goes_on_as(&plan) => {
+                    reloaded.unchanged.push(plan.name);
+                    continue;
+                }
+                Some(_) => &mut reloaded.changed,
+                None => &mut reloaded.added,
+            };
+            list.push(plan.name.clone());
+            new.push(plan);
+        }
+        (reloaded, new)
+    }
+
+    /// Standard input is there once in the life of a process: a pipeline that reads it cannot begin again.
+    fn refuse_stdin(
+        &self,
+        reloaded: &Reloaded,
+        new: &[PipelinePlan],
+    ) -> Result<(), Vec<Diagnostic>> {
+        let running = self.running.iter().map(|running| &running.pipeline.plan);
+        let reads = |plan: &&PipelinePlan| !reloaded.unchanged.contains(&plan.name);
+        let exclusive = |plan: &'_ PipelinePlan| {
+            let mut inputs = plan.config.inputs.iter();
+            inputs.find_map(|input| input.exclusive())
+        };
+        let mut readers = running.filter(reads);
+        let reader = readers.find_map(|plan| Some((plan, exclusive(plan)?)));
+        let Some((reader, exclusive)) = reader else {
+            return Ok(());
+        };
+        let now = new.iter().find(|plan| plan.name == reader.name);
+        let (position, what) = match now {
+            Some(now) => (&now.config.position, "changed"),
+            None => (&reader.config.position, "removed"),
+        };
+        let message = format!(
+            "pipeline {} reads {exclusive}, which cannot be opened again, and was {what}",
+            reader.name
+        );
+        let hint = "undo the change of this pipeline, or restart the agent".to_owned();
+        Err(vec![diagnostic(position, message).with_hint(hint)])
+    }
+
+    /// Opens what is to be built, all of it or nothing.
+    fn open(
+        &self,
+        plans: Vec<PipelinePlan>,
+        reloaded: &Reloaded,
+    ) -> Result<Vec<Ready>, Vec<Diagnostic>> {
+        let mut ready = Vec::new();
+        let mut wrong = Vec::new();
+        for plan in plans {
+            let position = plan.config.position.clone();
+            match pipeline::open(plan, self.runtime.handle()) {
+                Ok(opened) => ready.push(Ready {
+                    opened,
+                    first_start: false,
+                }),
+                Err(error) => wrong.push(diagnostic(&position, chain(&error))),
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        // Last, for it is written down.
+        for ready in &mut ready {
+            let plan = &ready.opened.plan;
+            if reloaded.added.contains(&plan.name) {
+                let begun = self.checkpointer.begin(plan);
+                let refused = |error| vec![diagnostic(&plan.config.position, chain(&error))];
+                ready.first_start = begun.map_err(refused)?;
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Ends pipelines; their progress is in the checkpoint then, and nothing of them is in flight. Gives what
+    /// each of them held open.
+    fn end(&self, mut leaving: Vec<Running>) -> HashMap<String, HandedOver> {
+        for running in &leaving {
+            running.pipeline.stop_reading();
+        }
+        let mut files = HashMap::new();
+        let deadline = Instant::now() + DRAIN;
+        for running in &mut leaving {
+            let of_pipeline = HandedOver::default();
+            // A reader that panicked has said so, and has nothing to give.
+            let ended = running.readers.drain(..);
+            for handed_over in ended.filter_map(|reader| reader.join().ok()) {
+                of_pipeline.extend(&handed_over);
+            }
+            let pipeline = &running.pipeline;
+            let is_over = || self.faults.any();
+            // What is made in parts waits for delivery.
+            let gives_up = || {
+                let mut outputs = pipeline.outputs.iter();
+                Instant::now() >= deadline || outputs.any(OutputHandle::is_failing)
+            };
+            self.around.jobs.wait_done(pipeline.id, is_over, gives_up);
+            pipeline.outputs.iter().for_each(OutputHandle::close);
+            files.insert(pipeline.plan.name.clone(), of_pipeline);
+        }
+        self.runtime.block_on(drain(&mut leaving));
+        for running in leaving {
+            let pipeline = &running.pipeline;
+            pipeline.count_earlier();
+            self.checkpointer.end(pipeline);
+            pipeline.metrics.ended();
+            pipeline.outputs.iter().for_each(OutputHandle::forget);
+        }
+        files
+    }
+
+    /// Builds a pipeline and starts it.
+    fn begin(&mut self, ready: Ready, files: HandedOver, share: u64) -> Result<(), Error> {
+        let Ready {
+            opened,
+            first_start,
+        } = ready;
+        let certificates = opened.certificates;
+        let resumed = RestoredPipeline {
+            resume: self.checkpointer.resume(&opened.plan),
+            first_start,
+            handed_over: files,
+        };
+        let with = (&self.runtime, &self.faults);
+        let built = self.around.build(opened, resumed, share, with)?;
+        self.pipelines.add(Arc::clone(&built.pipeline));
+        self.start_reading(built, certificates)
+    }
+}
+
+impl Running {
+    fn goes_on_as(&self, plan: &PipelinePlan) -> bool {
+        self.pipeline.plan.is_same(plan) && self.certificates == Certificates::of(&plan.config)
+    }
+}
+
+/// Waits until everything is delivered; what fails or takes too long is dropped.
+async fn drain(leaving: &mut [Running]) {
+    let deadline = Instant::now() + DRAIN;
+    for running in &mut *leaving {
+        let tasks = running.sending.drain(..);
+        for (output, mut task) in running.pipeline.outputs.iter().zip(tasks) {
+            tokio::select! {
+                biased;
+                _ = &mut task => continue,
+                () = output.fails() => {}
+                () = sleep_until(deadline) => {}
+            }
+            output.abandon();
+            let _ = timeout(DROP, task).await;
+        }
+    }
+    // The attempts that were under way are dropped a moment later.
+    let in_flight = |running: &Running| {
+        let outputs = running.pipeline.metrics.outputs.iter();
+        outputs.map(|output| output.in_flight.get()).sum::<i64>()
+    };
+    let deadline = Instant::now() + DROP;
+    while leaving.iter().map(in_flight).sum::<i64>() > 0 {
+        if Instant::now() >= deadline {
+            warn!(
+                "requests of a pipeline that ended are still under way; what they deliver is sent again"
+            );
+            break;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Without the line: it may hold a secret, and this is shown to whoever asks.
+fn diagnostic(position: &tailrace_config::Position, message: String) -> Diagnostic {
+    Diagnostic {
+        snippet: None,
+        ..Diagnostic::new(position, 1, message)
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

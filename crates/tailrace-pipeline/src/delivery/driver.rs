@@ -1,0 +1,216 @@
+//! What all requests of one output share: it reports in metrics and in the own log what happens to them. Sends nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tailrace_otlp::{Compression, Encoding};
+use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
+use tokio::sync::watch;
+use tracing::{debug, error, info, warn};
+
+use crate::delivery::dead_letters::DeadLetterQueue;
+use crate::delivery::encoding::{EncodingPlan, SharedCompression};
+use crate::metrics::OutputMetrics;
+use crate::wake::Readers;
+
+/// How often panics are logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// What all requests of one output share.
+pub(crate) struct Driver {
+    pub(crate) pipeline: String,
+    pub(crate) name: String,
+    pub(crate) metrics: OutputMetrics,
+    pub(crate) waiting: Arc<Readers>,
+    pub(crate) dead_letters: Arc<DeadLetterQueue>,
+    /// When records that could not be processed were logged.
+    pub(crate) crash_log: LogLimit,
+    /// How its requests are encoded, and so cut.
+    pub(crate) encoding: Arc<dyn Encoding>,
+    compression: Arc<SharedCompression>,
+    /// The server refuses everything.
+    held: AtomicBool,
+    /// The answer to the last attempt, if it failed.
+    said: Mutex<Option<String>>,
+    /// The last answer was none that a request can be resolved with.
+    failing: watch::Sender<bool>,
+}
+
+/// When panics were logged last, and how many records were not named since.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit(Mutex<(Option<Instant>, u64)>);
+
+impl LogLimit {
+    /// How many records to report now, those not reported before among them; `None` if it is too early.
+    pub(crate) fn due(&self, records: u64) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 += records;
+        let is_due = state.0.is_none_or(|at| at.elapsed() >= LOG_EVERY);
+        is_due.then(|| {
+            state.0 = Some(Instant::now());
+            std::mem::take(&mut state.1)
+        })
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(
+        (pipeline, name): (String, String),
+        encoding: &EncodingPlan,
+        metrics: OutputMetrics,
+        waiting: &Arc<Readers>,
+        dead_letters: &Arc<DeadLetterQueue>,
+    ) -> Self {
+        Self {
+            pipeline,
+            name,
+            metrics,
+            waiting: Arc::clone(waiting),
+            dead_letters: Arc::clone(dead_letters),
+            crash_log: LogLimit::default(),
+            encoding: Arc::clone(&encoding.encoding),
+            compression: Arc::clone(&encoding.compression),
+            held: AtomicBool::new(false),
+            said: Mutex::default(),
+            failing: watch::Sender::new(false),
+        }
+    }
+
+    /// Ready when an attempt has failed and the next one will be later.
+    pub(crate) async fn fails(&self) {
+        // The sender is ours: it cannot be gone.
+        let _ = self.failing.subscribe().wait_for(|&fails| fails).await;
+    }
+
+    /// Whether the last attempt has failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        *self.failing.borrow()
+    }
+
+    /// The answer to the last attempt, if it failed.
+    pub(crate) fn said(&self) -> Option<String> {
+        self.lock_said().clone()
+    }
+
+    /// Takes back what it reported in metrics, after its end.
+    pub(crate) fn forget(&self) {
+        if self.held.swap(false, Ordering::Relaxed) {
+            self.metrics.holding.dec();
+        }
+    }
+
+    fn lock_said(&self) -> MutexGuard<'_, Option<String>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is held back, for this reason.
+    fn hold(&self, reason: &str) {
+        *self.lock_said() = Some(reason.to_owned());
+        self.failing.send_replace(true);
+        if !self.held.swap(true, Ordering::Relaxed) {
+            self.metrics.holding.inc();
+        }
+    }
+}
+
+impl Observer for Driver {
+    fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
+        *self.lock_said() = Some(reason.to_owned());
+        self.failing.send_replace(true);
+        self.metrics.retried(cause.as_str());
+        warn!(
+            pipeline = self.pipeline,
+            output = self.name,
+            cause = cause.as_str(),
+            reason,
+            delay_ms = delay.as_millis() as u64,
+            "a request could not be delivered and will be sent again"
+        );
+    }
+
+    fn waiting(&self, problem: &str, records: usize) {
+        self.hold(problem);
+        error!(
+            pipeline = self.pipeline,
+            output = self.name,
+            records,
+            reason = problem,
+            "records that the server refuses cannot be set aside and wait; others go on as long as limits.replay and \
+             queue.max_bytes allow"
+        );
+    }
+
+    fn holding(&self, reason: &str, delay: Duration) {
+        self.hold(reason);
+        error!(
+            pipeline = self.pipeline,
+            output = self.name,
+            reason,
+            next_probe_ms = delay.as_millis() as u64,
+            "the server refuses this output; it holds and nothing is skipped: \
+             check the endpoint and its credentials"
+        );
+    }
+
+    fn released(&self) {
+        if self.held.swap(false, Ordering::Relaxed) {
+            self.metrics.holding.dec();
+            info!(
+                pipeline = self.pipeline,
+                output = self.name,
+                "the output holds no longer: what was refused before is accepted or set aside"
+            );
+        }
+    }
+
+    fn cut(&self, bytes: u64, reason: &str) {
+        info!(
+            pipeline = self.pipeline,
+            output = self.name,
+            bytes,
+            reason,
+            "a request was too large for the server and goes out in two; later ones are cut before"
+        );
+    }
+
+    fn recompressing(&self, from: Compression, to: Compression, reason: &str) {
+        info!(
+            pipeline = self.pipeline,
+            output = self.name,
+            from = from.name(),
+            to = to.name(),
+            reason,
+            "the server may not know this compression; trying another"
+        );
+    }
+
+    fn delivered(&self, delivered: &Delivered) {
+        if delivered.compression != self.compression.get() {
+            self.compression.set(delivered.compression);
+        }
+        self.failing.send_replace(false);
+        *self.lock_said() = None;
+        self.metrics.requests.inc();
+        if let Some(oddity) = &delivered.oddity
+            && self.metrics.odd_responses.inc() == 0
+        {
+            warn!(
+                pipeline = self.pipeline,
+                output = self.name,
+                answer = oddity,
+                "the server accepts requests with an answer that is no OTLP response in protobuf; it may not say \
+                 which records it rejects. This is reported once, and counted in \
+                 tailrace_output_odd_responses_total"
+            );
+        }
+        self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
+        debug!(
+            pipeline = self.pipeline,
+            output = self.name,
+            bytes = delivered.wire_bytes,
+            attempts = delivered.attempts,
+            "request delivered"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! Every order of resolving the tickets of two batches for two outputs.
+
+use std::path::Path;
+
+use super::*;
+use crate::watermark::{Opening, Slot};
+
+fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
+    let tracker = Arc::new(Tracker::new(outputs));
+    let slot = tracker.open(Opening {
+        id: None,
+        generation: 0,
+        path: Path::new("").into(),
+        offset: 0,
+        size: 0,
+        replay_to: 0,
+        resume: Vec::new(),
+    });
+    (tracker, slot)
+}
+
+fn span(slot: Slot, start: u64, end: u64) -> Span {
+    Span {
+        slot,
+        start,
+        end,
+        records: 10,
+    }
+}
+
+fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
+    tracker.read(span.slot, span.end);
+    tracker.framed_for_all(&[span], &[(span.slot, span.end, None)]);
+    BatchInFlight::start(
+        Arc::clone(tracker),
+        Vec::new(),
+        (vec![span], RecordLocations::default()),
+        0,
+        (&vec![true; requests.len()], requests),
+        None,
+    )
+    .1
+}
+
+/// All orders of `0..n`.
+fn orders(n: usize) -> Vec<Vec<usize>> {
+    if n == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = orders(n - 1);
+    (0..n)
+        .flat_map(|at| {
+            shorter.iter().map(move |order| {
+                let mut order = order.clone();
+                order.insert(at, n - 1);
+                order
+            })
+        })
+        .collect()
+}
+
+/// What a script does with a ticket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    Ack,
+    Drop,
+}
+
+#[test]
+fn a_span_is_acked_only_when_every_request_made_from_it_was_acked() {
+    // Two batches of one source, of two and one requests: every order, every outcome.
+    for order in orders(3) {
+        for outcomes in 0..8_u32 {
+            let (tracker, slot) = tracker(1);
+            let mut tickets = batch(&tracker, span(slot, 0, 10), &[2]).remove(0);
+            tickets.extend(batch(&tracker, span(slot, 10, 20), &[1]).remove(0));
+            let mut tickets: Vec<Option<Ticket>> = tickets.into_iter().map(Some).collect();
+            let outcome = |n: usize| {
+                if outcomes >> n & 1 == 0 {
+                    End::Ack
+                } else {
+                    End::Drop
+                }
+            };
+            for (step, &n) in order.iter().enumerate() {
+                let ticket = tickets[n].take().expect("each ticket once");
+                match outcome(n) {
+                    End::Ack => ticket.ack(0),
+                    End::Drop => drop(ticket),
+                }
+                let acked = |n: usize| order[..=step].contains(&n) && outcome(n) == End::Ack;
+                let expected = match (acked(0) && acked(1), acked(2)) {
+                    (false, _) => 20,
+                    (true, false) => 10,
+                    (true, true) => 0,
+                };
+                assert_eq!(
+                    tracker.unacked_bytes(slot),
+                    expected,
+                    "{order:?} {outcomes:b} {step}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filtered_batch_is_acked_at_once_and_outputs_are_apart() {
+    let (tracker, slot) = tracker(2);
+    let tickets = batch(&tracker, span(slot, 0, 10), &[0, 1]);
+    assert_eq!(
+        tracker.unacked_bytes(slot),
+        10,
+        "the second output has a request in flight"
+    );
+    for ticket in tickets.into_iter().flatten() {
+        ticket.ack(0);
+    }
+    assert_eq!(tracker.unacked_bytes(slot), 0);
+}
+
+#[test]
+fn rejected_records_are_counted_once_and_exactly() {
+    let (tracker, slot) = tracker(1);
+    let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
+    tracker.read(slot, 20);
+    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        (spans, RecordLocations::default()),
+        4,
+        (&[true], &[2]),
+        None,
+    );
+    for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
+        ticket.ack(rejected);
+    }
+    assert_eq!(tracker.unacked_bytes(slot), 0);
+    assert_eq!(
+        tracker.totals(0),
+        Counts {
+            delivered: 8,
+            filtered: 4,
+            rejected: 8,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn a_record_has_one_outcome_the_worst_of_its_rows() {
+    let (tracker, slot) = tracker(1);
+    let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
+    tracker.read(slot, 20);
+    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    let parts = (spans, RecordLocations::default());
+    let (_, tickets) = BatchInFlight::start(
+        Arc::clone(&tracker),
+        Vec::new(),
+        parts,
+        1,
+        (&[true], &[2]),
+        None,
+    );
+    let mut tickets = tickets.into_iter().flatten();
+    let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
+    for (record, outcome) in [
+        (3, RecordOutcome::DeadLettered),
+        (3, RecordOutcome::DeadLettered),
+        (4, RecordOutcome::DeadLettered),
+        (5, RecordOutcome::DeadLetterFull),
+    ] {
+        first.note(record, outcome);
+    }
+    for (record, outcome) in [
+        (4, RecordOutcome::Refused),
+        (5, RecordOutcome::DeadLettered),
+        (6, RecordOutcome::Refused),
+    ] {
+        second.note(record, outcome);
+    }
+    first.ack(2);
+    assert_eq!(tracker.unacked_bytes(slot), 20);
+    second.ack(0);
+    assert_eq!(tracker.unacked_bytes(slot), 0);
+    let expected = Counts {
+        delivered: 13,
+        filtered: 1,
+        rejected: 2,
+        dead_lettered: 1,
+        dropped: 3,
+    };
+    assert_eq!(tracker.totals(0), expected);
+}
+
+#[test]
+fn a_record_is_found_where_it_was_read() {
+    let mut locations = RecordLocations::default();
+    let far = 5_000_000_000;
+    locations.add(
+        [(10, 20), (20, 25)]
+            .map(|bytes| (Slot(1), bytes))
+            .into_iter(),
+    );
+    locations.add(
+        [(far, far + 7), (far + 9, far + 30)]
+            .map(|bytes| (Slot(2), bytes))
+            .into_iter(),
+    );
+    // Behind a rotation one push gives records of both sources.
+    let turns = [(3, (1, 2)), (3, (2, 4)), (4, (0, 3)), (3, (4, 6))];
+    locations.add(turns.map(|(slot, bytes)| (Slot(slot), bytes)).into_iter());
+    let ends = locations
+        .ends()
+        .map(|(slot, ends)| (slot.0, ends.collect()));
+    let expected: [(u32, Vec<u64>); 5] = [
+        (1, vec![20, 25]),
+        (2, vec![far + 7, far + 30]),
+        (3, vec![2, 4]),
+        (4, vec![3]),
+        (3, vec![6]),
+    ];
+    assert_eq!(Vec::from_iter(ends), expected);
+    let found: Vec<_> = (0..9).map(|record| locations.of(record)).collect();
+    let expected = [
+        Some((Slot(1), (10, 20))),
+        Some((Slot(1), (20, 25))),
+        Some((Slot(2), (far, far + 7))),
+        Some((Slot(2), (far + 9, far + 30))),
+        Some((Slot(3), (1, 2))),
+        Some((Slot(3), (2, 4))),
+        Some((Slot(4), (0, 3))),
+        Some((Slot(3), (4, 6))),
+        None,
+    ];
+    assert_eq!(found, expected);
+}

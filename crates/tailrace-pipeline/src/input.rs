@@ -1,0 +1,11 @@
+//! From files to batches: readers, the queues of their batches, and what a detached output reads again.
+
+pub(crate) mod batch;
+pub(crate) mod catch_up;
+pub(crate) mod facts;
+pub(crate) mod input_queue;
+pub(crate) mod pods;
+pub(crate) mod pool;
+pub(crate) mod queues;
+pub(crate) mod reader;
+pub(crate) mod resume;

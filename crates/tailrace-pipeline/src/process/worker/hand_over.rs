@@ -1,0 +1,136 @@
+//! Gives the outputs what was made of a batch: all of it at once, or, where that is much, part by part. A batch is acknowledged
+//! when every request made of it is resolved.
+
+use std::mem::{replace, take};
+use std::sync::Arc;
+
+use crate::delivery::credit::BATCH_CREDIT_MIN;
+use crate::delivery::in_flight::{BatchInFlight, HeldMemory, OpenBatch, Ready};
+use crate::input::input_queue::Framed;
+use crate::pipeline::Pipeline;
+use crate::process::work::{Made, Work};
+
+impl Work {
+    /// Gives each output what was made so far; more will follow. It is charged to the credit of the input queue.
+    pub(super) fn hand_over_part(&mut self, pipeline: &Arc<Pipeline>) {
+        self.part(pipeline, false);
+        pipeline.waiting.note_progress();
+    }
+
+    /// Gives each output what is left, or all of it.
+    pub(super) fn finish(&mut self, pipeline: &Arc<Pipeline>) {
+        // Chunk buffers are released here; in flight are only payloads and tables.
+        self.framed.buffers = Vec::new();
+        if self.open.is_none() {
+            let made = take(&mut self.made);
+            return hand_over(pipeline, &mut self.framed, made);
+        }
+        self.part(pipeline, true);
+        if let Some(open) = self.open.take() {
+            let locations = self.framed.locations.held_bytes() as u64;
+            open.shrink_credit(locations.max(BATCH_CREDIT_MIN));
+            open.finish(self.made.filtered);
+            pipeline.unfinished[self.queue].end();
+        }
+        pipeline.waiting.note_progress();
+    }
+
+    fn part(&mut self, pipeline: &Arc<Pipeline>, is_last: bool) {
+        let framed = &mut self.framed;
+        let open = self.open.get_or_insert_with(|| {
+            pipeline.unfinished[self.queue].begin();
+            OpenBatch::start(
+                Arc::clone(&pipeline.tracker),
+                pipeline.metrics.outputs.clone(),
+                (take(&mut framed.spans), framed.locations.clone()),
+                &framed.wanted,
+                framed.credit.take(),
+            )
+        });
+        let held = self.made.held_bytes() as u64;
+        let credit = Arc::new(pipeline.credit_of(self.queue).take(held));
+        let encodings = self.made.requests.len();
+        let requests = replace(&mut self.made.requests, vec![Vec::new(); encodings]);
+        let crashed = if is_last {
+            take(&mut self.made.crashed)
+        } else {
+            Vec::new()
+        };
+        let crashed_records = Arc::new(crashed);
+        let crashed = usize::from(!crashed_records.is_empty());
+        for (output, handle) in pipeline.outputs.iter().enumerate() {
+            let mut ready = Vec::new();
+            if framed.wanted[output] {
+                let shares = pipeline.credit.shares();
+                let held = HeldMemory {
+                    _credit: Arc::clone(&credit),
+                    _share: (!framed.is_catch_up).then(|| shares.hold(output, held)),
+                };
+                let of_output = &requests[pipeline.plan.encoding_of[output]];
+                let count = of_output.len() + crashed;
+                let mut tickets = open.tickets(output, count, held).into_iter();
+                if crashed > 0
+                    && let Some(ticket) = tickets.next()
+                {
+                    handle.dead_letter(&crashed_records, ticket);
+                }
+                ready = of_output.iter().cloned().zip(tickets).collect();
+            }
+            let submit = |(request, ticket)| handle.submit(request, ticket);
+            if is_last {
+                framed.turns.submit(output, ready, submit)
+            } else {
+                framed.turns.submit_some(output, ready, submit)
+            }
+        }
+    }
+}
+
+/// Gives each output its requests; the batch is acknowledged when all are resolved.
+fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
+    let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
+    let outputs = 0..pipeline.outputs.len();
+    // Records that could not be processed are one more, the first.
+    let crashed = usize::from(!made.crashed.is_empty());
+    let counts: Vec<u32> = outputs
+        .map(|output| {
+            if framed.wanted[output] {
+                u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX)
+            } else {
+                0
+            }
+        })
+        .collect();
+    let held = made.held_bytes() + framed.locations.held_bytes();
+    let is_catch_up = framed.is_catch_up;
+    let (batch, tickets) = BatchInFlight::start(
+        Arc::clone(&pipeline.tracker),
+        pipeline.metrics.outputs.clone(),
+        (take(&mut framed.spans), take(&mut framed.locations)),
+        made.filtered,
+        (&framed.wanted, &counts),
+        framed.credit.take(),
+    );
+    let held = (held as u64).max(BATCH_CREDIT_MIN);
+    batch.shrink_credit(held);
+    if !is_catch_up {
+        batch.share(pipeline.credit.shares(), held);
+    }
+    let crashed_records = Arc::new(made.crashed);
+    for (output, tickets) in tickets.into_iter().enumerate() {
+        let handle = &pipeline.outputs[output];
+        let mut tickets = tickets.into_iter();
+        if crashed > 0
+            && let Some(ticket) = tickets.next()
+        {
+            handle.dead_letter(&crashed_records, ticket);
+        }
+        let requests = made.requests[pipeline.plan.encoding_of[output]]
+            .iter()
+            .cloned();
+        let requests: Vec<Ready> = requests.zip(tickets).collect();
+        let submit = |(request, ticket)| handle.submit(request, ticket);
+        framed.turns.submit(output, requests, submit);
+    }
+    pipeline.waiting.note_progress();
+}

@@ -1,0 +1,56 @@
+//! What the readers of one pipeline share with its workers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::delivery::credit::Credit;
+use crate::health::Health;
+use crate::input::queues::Queues;
+use crate::jobs::{Job, Jobs};
+use crate::metrics::PipelineMetrics;
+use crate::pipeline_id::PipelineId;
+use crate::plan::PipelinePlan;
+use crate::safe_mode::SafeMode;
+use crate::wake::Readers;
+use crate::watermark::Tracker;
+
+/// The part of a pipeline that its readers know.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) plan: PipelinePlan,
+    pub(crate) metrics: PipelineMetrics,
+    /// Set once: readers end after the batch they fill.
+    pub(crate) stopping: AtomicBool,
+    pub(crate) waiting: Arc<Readers>,
+    pub(crate) credit: Arc<Credit>,
+    pub(crate) queues: Queues,
+    pub(crate) tracker: Arc<Tracker>,
+    pub(crate) health: Health,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) safe_mode: Arc<SafeMode>,
+    pub(crate) batch_wait_max: Duration,
+    pub(crate) replay_bytes_max: u64,
+    pub(crate) id: PipelineId,
+    pub(crate) jobs: Arc<Jobs>,
+}
+
+impl Shared {
+    /// Bytes of records in a batch, at most, as things are now.
+    pub(crate) fn batch_bytes_max(&self) -> usize {
+        self.safe_mode.batch_bytes_max(self.batch_bytes_max)
+    }
+
+    /// Whether files are held for an output.
+    pub(crate) fn is_required(&self, output: usize) -> bool {
+        self.plan.config.outputs[output].required
+    }
+
+    /// Queues a job for a batch of an input queue.
+    pub(crate) fn push_job(&self, queue: usize) {
+        self.jobs.push(Job {
+            pipeline: self.id,
+            queue,
+        });
+    }
+}
