@@ -196,11 +196,13 @@ impl Agent {
             pipelines.add(Arc::clone(&pipeline.pipeline));
             built.push((pipeline, certificates));
         }
+        let failpoints = Failpoints::from(|name| std::env::var_os(name));
         let workers_share = Arc::new(worker::Shared {
             jobs: Arc::clone(&around.jobs),
             pipelines: pipelines.clone(),
             faults: faults.clone(),
-            failpoints: Failpoints::from(|name| std::env::var_os(name)),
+            hold: failpoints.hold.map(worker::HoldStage::new),
+            failpoints,
             in_progress: InProgress::open(&around.data_dir),
         });
         let mut agent = Self {

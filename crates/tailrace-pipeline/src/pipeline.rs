@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 use crate::certificates::Certificates;
 use crate::delivery::credit::{Credit, Shares};
 use crate::delivery::dead_letters::DeadLetterQueue;
-use crate::delivery::in_flight::BatchInFlight;
-use crate::delivery::order::Orders;
+use crate::delivery::in_flight::{BatchInFlight, Ready};
+use crate::delivery::order::{Orders, Turns};
 use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
 use crate::fault::Faults;
@@ -336,9 +336,12 @@ impl Pipeline {
 
     /// A batch has no more requests for outputs that write lines; those behind it go on.
     pub(crate) fn pass_turns(&self, framed: &mut Framed) {
-        framed.turns.pass(|output, (request, ticket)| {
-            self.outputs[output].submit(request, ticket);
-        });
+        self.pass(&mut framed.turns);
+    }
+
+    /// The numbers that are left of these have no requests.
+    pub(crate) fn pass(&self, turns: &mut Turns<Ready>) {
+        turns.pass(|output, (request, ticket)| self.outputs[output].submit(request, ticket));
     }
 
     /// What became of its bytes and records so far.
@@ -356,16 +359,14 @@ impl Pipeline {
 
     /// Acknowledges a batch that has no record.
     pub(crate) fn ack_at_once(&self, framed: &mut Framed) {
-        let requests = vec![0; self.outputs.len()];
-        let (_, tickets) = BatchInFlight::start(
+        let open = BatchInFlight::open(
             Arc::clone(&self.tracker),
             self.metrics.outputs.clone(),
             (take(&mut framed.spans), take(&mut framed.locations)),
-            0,
-            (&framed.wanted, &requests),
+            &framed.wanted,
             framed.credit.take(),
         );
-        debug_assert!(tickets.iter().all(Vec::is_empty));
+        open.seal(0);
         self.waiting.note_progress();
     }
 }

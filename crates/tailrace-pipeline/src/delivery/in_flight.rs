@@ -40,6 +40,7 @@ pub(crate) struct BatchInFlight {
 #[derive(Debug)]
 struct OutputInFlight {
     unresolved: AtomicU32,
+    has_requests: AtomicBool,
     /// What it holds in memory, until its last ticket is resolved.
     share: Mutex<Option<Share>>,
     nacked: AtomicBool,
@@ -79,8 +80,8 @@ pub(crate) struct HeldMemory {
     pub(crate) _share: Option<Share>,
 }
 
-/// A batch whose requests are handed over in parts: it is acknowledged when all of them are resolved and no more will come.
-/// Dropping it is a nack.
+/// A batch of which requests may still be made, in parts or by a stage that holds it. It is acknowledged when it is sealed
+/// and all of them are resolved; dropping it is a nack.
 #[derive(Debug)]
 pub(crate) struct OpenBatch {
     batch: Arc<BatchInFlight>,
@@ -92,61 +93,37 @@ pub(crate) struct OpenBatch {
 pub(crate) type Ready = (EncodedRequest, Ticket);
 
 impl BatchInFlight {
-    /// A batch with so many requests per output; `requests` and `wanted` have one entry per output. A batch
-    /// without requests for an output that wants it is acknowledged for it at once.
-    pub(crate) fn start(
+    /// A batch that is open: requests may be made of it until it is sealed, however long that takes. `wanted` has one entry
+    /// per output.
+    pub(crate) fn open(
         tracker: Arc<Tracker>,
         metrics: Vec<OutputMetrics>,
         (spans, locations): (Vec<Span>, RecordLocations),
-        filtered: u64,
-        (wanted, requests): (&[bool], &[u32]),
+        wanted: &[bool],
         credit: Option<Reserved>,
-    ) -> (Arc<Self>, Vec<Vec<Ticket>>) {
-        let output = |&count: &u32| OutputInFlight {
-            unresolved: AtomicU32::new(count),
+    ) -> OpenBatch {
+        let output = |&wanted: &bool| OutputInFlight {
+            // The guard of an open batch counts as a request.
+            unresolved: AtomicU32::new(u32::from(wanted)),
+            has_requests: AtomicBool::new(false),
             share: Mutex::default(),
             nacked: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
             outcomes: Mutex::default(),
         };
-        let outputs = requests.iter().map(output).collect();
         let batch = Arc::new(Self {
             tracker,
             metrics,
             spans,
             locations,
-            filtered: AtomicU64::new(filtered),
-            outputs,
+            filtered: AtomicU64::new(0),
+            outputs: wanted.iter().map(output).collect(),
             credit: Mutex::new(credit),
         });
-        let ticket = |output| Ticket::new(&batch, output, None);
-        let tickets = requests
-            .iter()
-            .enumerate()
-            .map(|(output, &count)| (0..count).map(|_| ticket(output)).collect())
-            .collect();
-        for (output, &count) in requests.iter().enumerate() {
-            if count == 0 && wanted[output] {
-                batch.ack(output);
-            }
-        }
-        (batch, tickets)
-    }
-
-    /// Keeps credit for this many bytes only.
-    pub(crate) fn shrink_credit(&self, bytes: u64) {
-        if let Some(credit) = &mut *self.credit.lock().unwrap_or_else(PoisonError::into_inner) {
-            credit.adjust_to(bytes);
-        }
-    }
-
-    /// Counts so many bytes as held by each output that has tickets.
-    pub(crate) fn share(&self, shares: &Arc<Shares>, bytes: u64) {
-        for (n, output) in self.outputs.iter().enumerate() {
-            if output.unresolved.load(Ordering::Relaxed) > 0 {
-                *output.share() = Some(shares.hold(n, bytes));
-            }
-        }
+        let wanted = wanted.iter().enumerate().filter(|(_, wanted)| **wanted);
+        let guards = wanted.map(|(output, _)| Ticket::new(&batch, output, None));
+        let guards = guards.collect();
+        OpenBatch { batch, guards }
     }
 
     fn resolve(&self, output: usize, acked: bool, rejected: u64) {
@@ -161,7 +138,9 @@ impl BatchInFlight {
             state.share().take();
         }
         if last && !state.nacked.load(Ordering::Relaxed) {
-            if let (Some(metrics), Some(at)) = (self.metrics.get(output), self.locations.read_at) {
+            let metrics = self.metrics.get(output);
+            let metrics = metrics.filter(|_| state.has_requests.load(Ordering::Relaxed));
+            if let (Some(metrics), Some(at)) = (metrics, self.locations.read_at) {
                 metrics.delay.observe(at.elapsed());
             }
             self.ack(output);
@@ -212,37 +191,39 @@ impl BatchInFlight {
 }
 
 impl OpenBatch {
-    /// A batch for the outputs that want it.
-    pub(crate) fn start(
-        tracker: Arc<Tracker>,
-        metrics: Vec<OutputMetrics>,
-        read: (Vec<Span>, RecordLocations),
-        wanted: &[bool],
-        credit: Option<Reserved>,
-    ) -> Self {
-        let guards: Vec<u32> = wanted.iter().map(|&wanted| u32::from(wanted)).collect();
-        let (batch, guards) =
-            BatchInFlight::start(tracker, metrics, read, 0, (wanted, &guards), credit);
-        Self {
-            batch,
-            guards: guards.into_iter().flatten().collect(),
-        }
-    }
-
-    /// Tickets for more requests to an output that wants the batch.
-    pub(crate) fn tickets(&self, output: usize, count: usize, held: HeldMemory) -> Vec<Ticket> {
-        let (held, tickets) = (Arc::new(held), count);
+    /// Tickets for more requests to an output that wants the batch; `held` is given back with the last of them.
+    pub(crate) fn tickets(
+        &self,
+        output: usize,
+        count: usize,
+        held: Option<HeldMemory>,
+    ) -> Vec<Ticket> {
+        let (held, tickets) = (held.map(Arc::new), count);
         let count = u32::try_from(count).expect("requests of a batch fit u32");
+        let state = &self.batch.outputs[output];
         // No one acknowledges it meanwhile: its guard is not resolved.
-        let unresolved = &self.batch.outputs[output].unresolved;
-        unresolved.fetch_add(count, Ordering::Relaxed);
-        let ticket = |_| Ticket::new(&self.batch, output, Some(Arc::clone(&held)));
+        state.unresolved.fetch_add(count, Ordering::Relaxed);
+        if count > 0 {
+            state.has_requests.store(true, Ordering::Relaxed);
+        }
+        let ticket = |_| Ticket::new(&self.batch, output, held.clone());
         (0..tickets).map(ticket).collect()
     }
 
     /// Keeps credit for this many bytes of the batch itself only.
     pub(crate) fn shrink_credit(&self, bytes: u64) {
-        self.batch.shrink_credit(bytes);
+        let credit = self.batch.credit.lock();
+        if let Some(credit) = &mut *credit.unwrap_or_else(PoisonError::into_inner) {
+            credit.adjust_to(bytes);
+        }
+    }
+
+    /// Counts so many bytes as held by each output that wants the batch.
+    pub(crate) fn share(&self, shares: &Arc<Shares>, bytes: u64) {
+        for guard in &self.guards {
+            let held = shares.hold(guard.output, bytes);
+            *self.batch.outputs[guard.output].share() = Some(held);
+        }
     }
 
     /// Whether every request so far is resolved.
@@ -252,8 +233,9 @@ impl OpenBatch {
         outputs.all(|output| output.unresolved.load(Ordering::Acquire) <= 1)
     }
 
-    /// No request will follow; so many records were removed by the query.
-    pub(crate) fn finish(self, filtered: u64) {
+    /// No request will follow; so many records were removed by the query. For an output without requests the batch is
+    /// acknowledged at once.
+    pub(crate) fn seal(self, filtered: u64) {
         self.batch.filtered.store(filtered, Ordering::Relaxed);
         for guard in self.guards {
             guard.ack(0);

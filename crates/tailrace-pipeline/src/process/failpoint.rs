@@ -1,5 +1,6 @@
 //! Faults on purpose, for tests of the whole agent: a worker panics, or the process aborts, when it works on a record
-//! that holds a text. The texts come from the environment ([`PANIC`], [`ABORT`]); without them nothing is looked for.
+//! that holds a text; or what was made of a number of batches is held, as a stage with windows of time will hold it. They
+//! come from the environment ([`PANIC`], [`ABORT`], [`HOLD`]); without it nothing is looked for, and nothing held.
 
 use std::ffi::OsString;
 
@@ -12,11 +13,16 @@ pub(crate) const PANIC: &str = "TAILRACE_FAILPOINT_PANIC";
 /// A record that holds the value of this variable makes the process abort.
 pub(crate) const ABORT: &str = "TAILRACE_FAILPOINT_ABORT";
 
-/// The texts to look for.
+/// What was made of so many batches is held until another one comes.
+pub(crate) const HOLD: &str = "TAILRACE_FAILPOINT_HOLD";
+
+/// What to do on purpose.
 #[derive(Debug, Default)]
 pub(crate) struct Failpoints {
     pub(crate) panic: Option<Vec<u8>>,
     pub(crate) abort: Option<Vec<u8>>,
+    /// How many batches are held.
+    pub(crate) hold: Option<usize>,
 }
 
 impl Failpoints {
@@ -26,13 +32,15 @@ impl Failpoints {
             let text = get(name).filter(|text| !text.is_empty())?;
             warn!(
                 name,
-                "a failpoint is set: records that hold its text are made to fail"
+                "a failpoint is set: records are made to fail, or held"
             );
             Some(text.into_encoded_bytes())
         };
+        let hold = read(HOLD).and_then(|text| String::from_utf8(text).ok()?.parse().ok());
         Self {
             panic: read(PANIC),
             abort: read(ABORT),
+            hold,
         }
     }
 

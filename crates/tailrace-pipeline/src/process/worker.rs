@@ -8,6 +8,7 @@
 
 mod contained;
 mod hand_over;
+mod hold_stage;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,12 +35,16 @@ use crate::process::uid;
 use crate::process::unfinished::Next;
 use crate::process::work::{Made, Work};
 
+pub(crate) use hold_stage::HoldStage;
+
 /// What the workers of an agent share.
 pub(crate) struct Shared {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) pipelines: Pipelines,
     pub(crate) faults: Faults,
     pub(crate) failpoints: Failpoints,
+    /// For tests.
+    pub(crate) hold: Option<HoldStage>,
     pub(crate) in_progress: Arc<InProgress>,
 }
 
@@ -55,6 +60,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
     let mut memory = Frames::default();
     let mut around = Around {
         failpoints: &shared.failpoints,
+        hold: shared.hold.as_ref(),
         marks: shared.in_progress.worker(number),
         compressors: Compressors::default(),
     };
@@ -115,6 +121,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
 /// What a worker has besides the state of each input.
 struct Around<'a> {
     failpoints: &'a Failpoints,
+    hold: Option<&'a HoldStage>,
     marks: Marks,
     compressors: Compressors,
 }
@@ -240,7 +247,7 @@ impl Worker {
             let records = framed.frames.records.len() as u64;
             acked_before(pipeline, framed, records - work.made.filtered);
         }
-        work.finish(pipeline);
+        work.finish(pipeline, around.hold);
         true
     }
 

@@ -182,3 +182,34 @@ fn a_record_at_which_the_process_dies_is_dead_lettered_at_the_fourth_start() {
     assert_eq!(arrived(&collector)[before..], [20_000]);
     assert_eq!(entries(&bench).len(), 1);
 }
+
+/// A stage that holds what was made of the last batches, as one with windows of time will.
+#[test]
+fn what_a_stage_holds_is_read_again_after_kill_9() {
+    let (mut bench, collector) = (Bench::new(), Collector::start());
+    let more = "workers: 1\nadmin: {listen: '127.0.0.1:0'}\n";
+    let config = bench.pipeline(&collector.endpoint(), "json", more);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let small = "batch: {max_wait: 50ms, max_bytes: 64KiB}";
+    std::fs::write(&config, text.replace("batch: {max_wait: 50ms}", small)).unwrap();
+    append(&bench.log("a.log"), &lines(0..40_000));
+
+    bench.set("TAILRACE_FAILPOINT_HOLD", "5");
+    let agent = bench.start();
+    let admin = agent.admin();
+    let all = "tailrace_frame_records_total{pipeline=\"app\"} 40000\n";
+    until(
+        || get(&admin, "/metrics").contains(all),
+        || get(&admin, "/metrics"),
+    );
+    collector.wait_records(1);
+    agent.kill();
+    let before = collector.records().len();
+    assert!(before < 40_000, "five batches are held");
+
+    bench.unset();
+    let agent = bench.start();
+    let different = || BTreeSet::from_iter(arrived(&collector)).len();
+    until(|| different() == 40_000, || different().to_string());
+    assert_eq!(agent.terminate().code(), Some(0));
+}

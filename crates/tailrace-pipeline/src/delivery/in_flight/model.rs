@@ -5,6 +5,7 @@ use std::path::Path;
 
 use prometheus_client::registry::Registry;
 
+use super::tests::sealed;
 use super::*;
 use crate::metrics::{Metrics, PipelineMetrics};
 use crate::watermark::{Opening, Slot};
@@ -117,14 +118,7 @@ impl World {
         }
         // One record of each batch is removed by `WHERE`.
         self.metrics.filtered.inc();
-        let (_, tickets) = BatchInFlight::start(
-            Arc::clone(&self.tracker),
-            self.metrics.outputs.clone(),
-            (spans, RecordLocations::default()),
-            1,
-            (&[true], &[1]),
-            None,
-        );
+        let tickets = sealed(&self.tracker, &self.metrics.outputs, spans, 1, &[1]);
         self.tickets[batch] = tickets.into_iter().flatten().next();
     }
 

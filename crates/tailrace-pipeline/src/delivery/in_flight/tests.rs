@@ -28,18 +28,32 @@ fn span(slot: Slot, start: u64, end: u64) -> Span {
     }
 }
 
+/// A batch with so many requests per output, of which so many records were removed by the query.
+pub(super) fn sealed(
+    tracker: &Arc<Tracker>,
+    metrics: &[OutputMetrics],
+    spans: Vec<Span>,
+    filtered: u64,
+    requests: &[u32],
+) -> Vec<Vec<Ticket>> {
+    let open = BatchInFlight::open(
+        Arc::clone(tracker),
+        metrics.to_vec(),
+        (spans, RecordLocations::default()),
+        &vec![true; requests.len()],
+        None,
+    );
+    let outputs = requests.iter().enumerate();
+    let tickets = outputs.map(|(output, &count)| open.tickets(output, count as usize, None));
+    let tickets = tickets.collect();
+    open.seal(filtered);
+    tickets
+}
+
 fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
     tracker.read(span.slot, span.end);
     tracker.framed_for_all(&[span], &[(span.slot, span.end, None)]);
-    BatchInFlight::start(
-        Arc::clone(tracker),
-        Vec::new(),
-        (vec![span], RecordLocations::default()),
-        0,
-        (&vec![true; requests.len()], requests),
-        None,
-    )
-    .1
+    sealed(tracker, &[], vec![span], 0, requests)
 }
 
 /// All orders of `0..n`.
@@ -125,14 +139,7 @@ fn rejected_records_are_counted_once_and_exactly() {
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
     tracker.framed_for_all(&spans, &[(slot, 20, None)]);
-    let (_, tickets) = BatchInFlight::start(
-        Arc::clone(&tracker),
-        Vec::new(),
-        (spans, RecordLocations::default()),
-        4,
-        (&[true], &[2]),
-        None,
-    );
+    let tickets = sealed(&tracker, &[], spans, 4, &[2]);
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
         ticket.ack(rejected);
     }
@@ -154,15 +161,7 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
     tracker.framed_for_all(&spans, &[(slot, 20, None)]);
-    let parts = (spans, RecordLocations::default());
-    let (_, tickets) = BatchInFlight::start(
-        Arc::clone(&tracker),
-        Vec::new(),
-        parts,
-        1,
-        (&[true], &[2]),
-        None,
-    );
+    let tickets = sealed(&tracker, &[], spans, 1, &[2]);
     let mut tickets = tickets.into_iter().flatten();
     let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));
     for (record, outcome) in [

@@ -188,6 +188,7 @@ impl Bench {
     fn around(&self) -> Around<'_> {
         Around {
             failpoints: &self.failpoints,
+            hold: None,
             marks: self.in_progress.worker(0),
             compressors: Compressors::default(),
         }
@@ -414,6 +415,7 @@ fn workers_make_all_of_it_whoever_has_to_wait() {
         pipelines: Pipelines::default(),
         faults: Faults::new(),
         failpoints: Failpoints::default(),
+        hold: None,
         in_progress: Arc::clone(&bench.in_progress),
     };
     shared.pipelines.add(Arc::clone(&pipeline));

@@ -4,8 +4,10 @@
 use std::mem::{replace, take};
 use std::sync::Arc;
 
+use super::hold_stage::HoldStage;
 use crate::delivery::credit::BATCH_CREDIT_MIN;
 use crate::delivery::in_flight::{BatchInFlight, HeldMemory, OpenBatch, Ready};
+use crate::delivery::order::Turns;
 use crate::input::input_queue::Framed;
 use crate::pipeline::Pipeline;
 use crate::process::work::{Made, Work};
@@ -18,18 +20,22 @@ impl Work {
     }
 
     /// Gives each output what is left, or all of it.
-    pub(super) fn finish(&mut self, pipeline: &Arc<Pipeline>) {
+    pub(super) fn finish(&mut self, pipeline: &Arc<Pipeline>, hold: Option<&HoldStage>) {
         // Chunk buffers are released here; in flight are only payloads and tables.
         self.framed.buffers = Vec::new();
         if self.open.is_none() {
             let made = take(&mut self.made);
-            return hand_over(pipeline, &mut self.framed, made);
+            let batch = WholeBatch::new(pipeline, &mut self.framed, made);
+            return match hold {
+                Some(stage) => stage.push(pipeline, batch),
+                None => batch.hand_over(pipeline),
+            };
         }
         self.part(pipeline, true);
         if let Some(open) = self.open.take() {
             let locations = self.framed.locations.held_bytes() as u64;
             open.shrink_credit(locations.max(BATCH_CREDIT_MIN));
-            open.finish(self.made.filtered);
+            open.seal(self.made.filtered);
             pipeline.unfinished[self.queue].end();
         }
         pipeline.waiting.note_progress();
@@ -39,7 +45,7 @@ impl Work {
         let framed = &mut self.framed;
         let open = self.open.get_or_insert_with(|| {
             pipeline.unfinished[self.queue].begin();
-            OpenBatch::start(
+            BatchInFlight::open(
                 Arc::clone(&pipeline.tracker),
                 pipeline.metrics.outputs.clone(),
                 (take(&mut framed.spans), framed.locations.clone()),
@@ -68,7 +74,7 @@ impl Work {
                 };
                 let of_output = &requests[pipeline.plan.encoding_of[output]];
                 let count = of_output.len() + crashed;
-                let mut tickets = open.tickets(output, count, held).into_iter();
+                let mut tickets = open.tickets(output, count, Some(held)).into_iter();
                 if crashed > 0
                     && let Some(ticket) = tickets.next()
                 {
@@ -86,51 +92,61 @@ impl Work {
     }
 }
 
-/// Gives each output its requests; the batch is acknowledged when all are resolved.
-fn hand_over(pipeline: &Arc<Pipeline>, framed: &mut Framed, made: Made) {
-    let of_output = |output: usize| &made.requests[pipeline.plan.encoding_of[output]];
-    let outputs = 0..pipeline.outputs.len();
-    // Records that could not be processed are one more, the first.
-    let crashed = usize::from(!made.crashed.is_empty());
-    let counts: Vec<u32> = outputs
-        .map(|output| {
-            if framed.wanted[output] {
-                u32::try_from(of_output(output).len() + crashed).unwrap_or(u32::MAX)
-            } else {
-                0
-            }
-        })
-        .collect();
-    let held = made.held_bytes() + framed.locations.held_bytes();
-    let is_catch_up = framed.is_catch_up;
-    let (batch, tickets) = BatchInFlight::start(
-        Arc::clone(&pipeline.tracker),
-        pipeline.metrics.outputs.clone(),
-        (take(&mut framed.spans), take(&mut framed.locations)),
-        made.filtered,
-        (&framed.wanted, &counts),
-        framed.credit.take(),
-    );
-    let held = (held as u64).max(BATCH_CREDIT_MIN);
-    batch.shrink_credit(held);
-    if !is_catch_up {
-        batch.share(pipeline.credit.shares(), held);
-    }
-    let crashed_records = Arc::new(made.crashed);
-    for (output, tickets) in tickets.into_iter().enumerate() {
-        let handle = &pipeline.outputs[output];
-        let mut tickets = tickets.into_iter();
-        if crashed > 0
-            && let Some(ticket) = tickets.next()
-        {
-            handle.dead_letter(&crashed_records, ticket);
+/// All that was made of a batch. The batch is open until it is handed over.
+#[derive(Debug)]
+pub(super) struct WholeBatch {
+    open: OpenBatch,
+    made: Made,
+    wanted: Vec<bool>,
+    turns: Turns<Ready>,
+}
+
+impl WholeBatch {
+    fn new(pipeline: &Pipeline, framed: &mut Framed, made: Made) -> Self {
+        let held = made.held_bytes() + framed.locations.held_bytes();
+        let held = (held as u64).max(BATCH_CREDIT_MIN);
+        let open = BatchInFlight::open(
+            Arc::clone(&pipeline.tracker),
+            pipeline.metrics.outputs.clone(),
+            (take(&mut framed.spans), take(&mut framed.locations)),
+            &framed.wanted,
+            framed.credit.take(),
+        );
+        open.shrink_credit(held);
+        if !framed.is_catch_up {
+            open.share(pipeline.credit.shares(), held);
         }
-        let requests = made.requests[pipeline.plan.encoding_of[output]]
-            .iter()
-            .cloned();
-        let requests: Vec<Ready> = requests.zip(tickets).collect();
-        let submit = |(request, ticket)| handle.submit(request, ticket);
-        framed.turns.submit(output, requests, submit);
+        Self {
+            open,
+            made,
+            wanted: framed.wanted.clone(),
+            turns: take(&mut framed.turns),
+        }
     }
-    pipeline.waiting.note_progress();
+
+    /// Gives each output its requests; the batch is acknowledged when all are resolved.
+    pub(super) fn hand_over(mut self, pipeline: &Pipeline) {
+        // Records that could not be processed are one request more, the first.
+        let crashed = usize::from(!self.made.crashed.is_empty());
+        let crashed_records = Arc::new(take(&mut self.made.crashed));
+        for (output, handle) in pipeline.outputs.iter().enumerate() {
+            if !self.wanted[output] {
+                continue;
+            }
+            let requests = &self.made.requests[pipeline.plan.encoding_of[output]];
+            let tickets = self.open.tickets(output, requests.len() + crashed, None);
+            let mut tickets = tickets.into_iter();
+            if crashed > 0
+                && let Some(ticket) = tickets.next()
+            {
+                handle.dead_letter(&crashed_records, ticket);
+            }
+            let requests: Vec<Ready> = requests.iter().cloned().zip(tickets).collect();
+            let submit = |(request, ticket)| handle.submit(request, ticket);
+            self.turns.submit(output, requests, submit);
+        }
+        self.open.seal(self.made.filtered);
+        pipeline.pass(&mut self.turns);
+        pipeline.waiting.note_progress();
+    }
 }
