@@ -44,9 +44,12 @@ impl Worker {
                 (around.failpoints, &mut around.compressors),
             );
             drop(marked);
+            let is_rest = rest.is_some();
             if let Some(records) = rest {
-                work.piece_max = self.piece_max;
                 work.groups.push_front(Group { records, ..group });
+            }
+            if is_rest || (!work.groups.is_empty() && self.hands_over_part(pipeline, work)) {
+                work.piece_max = self.piece_max;
                 return false;
             }
         }
@@ -94,12 +97,8 @@ impl Worker {
                         self.piece_max = self.piece_max.saturating_mul(2);
                     }
                     work.made.add(made, records.start);
-                    let is_part = work.made.held_bytes() >= PART_BYTES;
-                    if is_part && records.end < last {
-                        work.hand_over_part(pipeline);
-                        if pipeline.credit_of(work.queue).is_exceeded() {
-                            return Some(records.end..last);
-                        }
+                    if records.end < last && self.hands_over_part(pipeline, work) {
+                        return Some(records.end..last);
                     }
                 }
                 // Of a single record nothing is too large.
@@ -121,5 +120,14 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// Hands over what was made of a batch so far, if that is much. Whether the rest has to wait.
+    fn hands_over_part(&self, pipeline: &Arc<Pipeline>, work: &mut Work) -> bool {
+        if work.made.held_bytes() < PART_BYTES {
+            return false;
+        }
+        work.hand_over_part(pipeline);
+        pipeline.credit_of(work.queue).is_exceeded()
     }
 }

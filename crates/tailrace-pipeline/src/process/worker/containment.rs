@@ -19,6 +19,7 @@ use crate::input::batch::{RawBatch, SourceEvent};
 use crate::input::resume::ResumeTable;
 use crate::metrics::Metrics;
 use crate::pipeline::{BuildContext, Built, build, open};
+use crate::process::in_progress::Group;
 use crate::process::unfinished::InParts as _;
 use crate::safe_mode::SafeMode;
 use crate::watermark::{Opening, Slot};
@@ -357,7 +358,9 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
         ),
         (branches.join(" UNION ALL "), 1000, 100),
     ];
-    for (query, bytes, times) in cases {
+    // After deaths a batch is processed in small groups.
+    let twice = cases.iter().flat_map(|case| [(case, false), (case, true)]);
+    for (&(ref query, bytes, times), after_deaths) in twice {
         let mut bench = Bench::new(&format!("transform: \"{query}\""));
         bench.failpoints.panic = Some(b"\"n\":77,".to_vec());
         let mut worker = bench.worker();
@@ -369,6 +372,17 @@ fn what_is_in_flight_is_bounded_however_much_a_query_makes() {
             .map(|framed| bench.begin(&worker, 0, framed))
             .into_iter()
             .rev();
+        let mut begun = begun.by_ref().map(|work| {
+            let mut work = work?;
+            if after_deaths {
+                let group = |first: u32| Group {
+                    records: first..first + 8,
+                    deaths: 1,
+                };
+                work.groups = (0..400).step_by(8).map(group).collect();
+            }
+            Some(work)
+        });
         let unfinished = &pipeline.unfinished[0];
         let is_exceeded = || pipeline.credit.is_exceeded();
         let take = || match unfinished.take(is_exceeded) {
