@@ -423,13 +423,13 @@ impl Reader {
 
     fn report_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
         self.shared.metrics.lost(reason, bytes);
-        let shared = &self.shared.plan.name;
+        let pipeline = &self.shared.plan.name;
         let path = path.display();
         match bytes {
             0 => {
-                warn!(shared, %path, reason, "a file is lost, and nobody knows how much it held")
+                warn!(pipeline, %path, reason, "a file is lost, and nobody knows how much it held")
             }
-            _ => warn!(shared, %path, bytes, reason, "bytes were lost before they could be read"),
+            _ => warn!(pipeline, %path, bytes, reason, "bytes were lost before they could be read"),
         }
     }
 
