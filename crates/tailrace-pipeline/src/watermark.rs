@@ -157,6 +157,17 @@ struct OpenSpan {
     acked: Option<Counts>,
 }
 
+/// How far a source is framed by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SourceHead {
+    /// The source.
+    pub slot: Slot,
+    /// Behind the last framed byte.
+    pub framed_to: u64,
+    /// The lowest of its bytes that a framer holds.
+    pub held_from: Option<u64>,
+}
+
 /// Who frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading<'a> {
@@ -296,7 +307,7 @@ impl Tracker {
         &self,
         reading: Reading<'_>,
         spans: &[Span],
-        heads: &[(Slot, u64, Option<u64>)],
+        heads: &[SourceHead],
     ) -> Vec<bool> {
         let takes_part = |output| match reading {
             Reading::Shared(attached) => attached[output],
@@ -317,7 +328,12 @@ impl Tracker {
                 wanted[output] |= source.views[output].register(span);
             }
         }
-        for &(slot, framed_to, held_from) in heads {
+        for &SourceHead {
+            slot,
+            framed_to,
+            held_from,
+        } in heads
+        {
             let Some(source) = sources.get_mut(&slot) else {
                 continue;
             };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::watermark::{Opening, Slot};
+use crate::watermark::{Opening, Slot, SourceHead};
 
 fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
     let tracker = Arc::new(Tracker::new(outputs));
@@ -19,6 +19,15 @@ fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
     (tracker, slot)
 }
 
+/// A source that is framed so far, with nothing held.
+pub(super) fn head(slot: Slot, framed_to: u64) -> SourceHead {
+    SourceHead {
+        slot,
+        framed_to,
+        held_from: None,
+    }
+}
+
 fn span(slot: Slot, start: u64, end: u64) -> Span {
     Span {
         slot,
@@ -30,7 +39,7 @@ fn span(slot: Slot, start: u64, end: u64) -> Span {
 
 fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
     tracker.read(span.slot, span.end);
-    tracker.framed_for_all(&[span], &[(span.slot, span.end, None)]);
+    tracker.framed_for_all(&[span], &[head(span.slot, span.end)]);
     BatchInFlight::start(
         Arc::clone(tracker),
         Vec::new(),
@@ -124,7 +133,7 @@ fn rejected_records_are_counted_once_and_exactly() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 20)]);
     let (_, tickets) = BatchInFlight::start(
         Arc::clone(&tracker),
         Vec::new(),
@@ -153,7 +162,7 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 20)]);
     let parts = (spans, RecordLocations::default());
     let (_, tickets) = BatchInFlight::start(
         Arc::clone(&tracker),
