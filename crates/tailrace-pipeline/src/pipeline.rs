@@ -1,7 +1,7 @@
 //! The one file that names all stages, in flow order: read, frame, scan, transform, encode, send,
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
-mod queues;
+mod make_queues;
 
 use std::mem::take;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use tailrace_config::Input;
 use tailrace_input::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
-use self::queues::{Bounds, MakeQueues, queue_bytes};
+use self::make_queues::{Bounds, MakeQueues, queue_bytes};
 use crate::certificates::Certificates;
 use crate::delivery::credit::{Credit, Shares};
 use crate::delivery::dead_letters::DeadLetterQueue;
