@@ -7,6 +7,7 @@ pub(crate) mod delay;
 pub(crate) mod driver;
 pub(crate) mod encoding;
 pub(crate) mod in_flight;
+pub(crate) mod metrics;
 pub(crate) mod order;
 pub(crate) mod output_config;
 pub(crate) mod outputs;

@@ -3,7 +3,9 @@
 pub(crate) mod batch;
 pub(crate) mod catch_up;
 pub(crate) mod facts;
+pub(crate) mod frame_config;
 pub(crate) mod input_queue;
+pub(crate) mod metrics;
 pub(crate) mod pods;
 pub(crate) mod pool;
 pub(crate) mod queues;

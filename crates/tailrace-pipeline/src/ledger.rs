@@ -4,7 +4,8 @@
 use tracing::error;
 
 use crate::delivery::delay::DelaySums;
-use crate::metrics::{OutputMetrics, PipelineMetrics};
+use crate::delivery::metrics::OutputMetrics;
+use crate::metrics::PipelineMetrics;
 
 /// What became of a pipeline's bytes and records since this process started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

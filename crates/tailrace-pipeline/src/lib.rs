@@ -14,6 +14,7 @@ mod process;
 // What they share.
 mod clock;
 mod jobs;
+mod labels;
 mod metrics;
 mod pipeline_id;
 mod plan;

@@ -1,6 +1,8 @@
 //! The one file that names all stages, in flow order: read, frame, scan, transform, encode, send,
 //! ack, checkpoint. Builds a pipeline from its plan; decides nothing about records.
 
+mod make_queues;
+
 use std::mem::take;
 use std::ops::Deref;
 use std::path::Path;
@@ -8,30 +10,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailrace_config::Input;
-use tailrace_inputs::options::{Framing, MultilineBy, MultilinePreset};
 use tailrace_inputs::{Claim, FingerprintKey, HandedOver, OpenContext, Resume};
 use tokio::runtime::Handle;
 
+use self::make_queues::{Bounds, MakeQueues, queue_bytes};
 use crate::certificates::Certificates;
 use crate::delivery::credit::{Credit, Shares};
 use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::in_flight::{BatchInFlight, Ready};
-use crate::delivery::order::{Orders, Turns};
+use crate::delivery::order::Turns;
 use crate::delivery::outputs::OutputHandle;
 use crate::error::{Error, Kind};
 use crate::fault::Faults;
 use crate::health::Health;
 use crate::input::catch_up::CatchUp;
-use crate::input::facts::FactsConfig;
-use crate::input::input_queue::{Framed, InputQueue, Overflow};
+use crate::input::input_queue::Framed;
 use crate::input::pods::{Awaiting, NodePods};
 use crate::input::pool::Pool;
-use crate::input::queues::Queues;
 use crate::input::reader::Reader;
 use crate::input::resume::ResumeTable;
 use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, PipelineMetrics};
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::process::failed::FailureLog;
@@ -99,11 +99,6 @@ pub(crate) struct Built {
     pub(crate) sending: Vec<tokio::task::JoinHandle<()>>,
 }
 
-/// What a pipeline may have in flight at least, however many there are.
-const QUEUE_BYTES_MIN: u64 = 512 * 1024;
-/// Which share of what may be in flight unfinished records may take in memory, all inputs together; more is moved to a file.
-const UNFINISHED_SHARE: u64 = 4;
-const UNFINISHED_BYTES_MIN: u64 = 512 * 1024;
 /// Chunk buffers that a pipeline keeps for the next batches.
 const BUFFERS_KEPT: usize = 2;
 
@@ -144,7 +139,7 @@ pub(crate) fn check_nodes(plan: &PipelinePlan, runtime: &Handle) -> Result<(), E
 pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Built, Error> {
     let Opened {
         plan,
-        outputs: open,
+        outputs: opened,
         ..
     } = opened;
     let names: Vec<String> = plan
@@ -153,93 +148,30 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         .iter()
         .map(|output| output.name.clone())
         .collect();
-    let queue_bytes = queue_bytes(&plan, around.queue_bytes);
-    let (inputs, several) = (plan.config.inputs.len(), names.len() > 1);
-    let credit = Credit::new(queue_bytes, Shares::new(names.len()));
+    let bounds = Bounds::of(&plan, around.queue_bytes);
+    let credit = Credit::new(bounds.queue_bytes, Shares::new(names.len()));
     let metrics = around.metrics.pipeline(&plan.name, &names);
     let tracker = Arc::new(Tracker::new(names.len()));
     // read
-    let sources = open_inputs(&plan, &mut around)?;
-    let wakers = sources.iter().map(|input| input.waker()).collect();
-    let jobs = (Arc::clone(around.jobs), around.id);
-    let waiting = Arc::new(Readers::new(wakers, jobs));
+    let inputs = open_inputs(&plan, &mut around)?;
+    let wakers = inputs.iter().map(|input| input.waker()).collect();
+    let waiting = Arc::new(Readers::new(wakers, (Arc::clone(around.jobs), around.id)));
     let nodes = nodes(&plan, around.runtime, &waiting)?;
-    let facts = |input: &Input, node: &Option<NodePods>| FactsConfig {
-        resource: plan.resource.clone(),
-        encodings: plan
-            .config
-            .outputs
-            .iter()
-            .map(|output| output.kind.file_attributes())
-            .collect(),
-        files: input.files().is_some(),
-        pods: node
-            .clone()
-            .map(|node| (node, metrics.metadata_missing.clone())),
-    };
     // frame
-    // One batch is filled while another one is in flight.
-    let batch_bytes_max = plan.config.batch.max_bytes.min(queue_bytes / 2);
-    let replay_bytes_max = plan.config.limits.replay;
-    let held_bytes_max = (queue_bytes / UNFINISHED_SHARE / inputs as u64).max(UNFINISHED_BYTES_MIN);
-    let held_bytes_max = usize::try_from(held_bytes_max).unwrap_or(usize::MAX);
-    let outputs = || plan.config.outputs.iter();
-    let orders = || Orders::new(outputs().map(|output| output.kind.is_ordered()));
-    // One for each input, whoever reads it for an output.
-    let orders: Vec<_> = (0..inputs).map(|_| orders()).collect();
-    let queue = |(n, (input, node)): (usize, (&Input, &Option<NodePods>))| {
-        InputQueue::new(
-            frame_config(input, replay_bytes_max),
-            facts(input, node),
-            Arc::clone(&tracker),
-            Arc::clone(&orders[n]),
-            // One may wait for a worker while the reader fills another one.
-            batch_bytes_max,
-            plan.records_max(),
-            Overflow::new(held_bytes_max, around.data_dir.to_owned()),
-        )
+    let make_queues = MakeQueues {
+        plan: &plan,
+        bounds: &bounds,
+        metrics: &metrics,
+        tracker: &tracker,
+        nodes: &nodes,
+        data_dir: around.data_dir,
     };
-    let of_inputs = || plan.config.inputs.iter().zip(&nodes).enumerate();
-    let mut queues = Queues::new(of_inputs().map(queue).collect());
-    let mut catch_ups: Vec<Vec<_>> = Vec::new();
-    for output in (0..names.len()).filter(|_| several) {
-        let again = |input| queue(input).catching_up(output);
-        queues.add_output(of_inputs().map(again));
-        // What a detached output holds of the credit when it begins to catch up is at most its share.
-        // All its inputs have that together.
-        let share = credit.capacity() / names.len() as u64;
-        let credit = Credit::new(share, Shares::new(names.len()));
-        let catch_up = |input| Arc::new(CatchUp::new(input, output, Arc::clone(&credit)));
-        catch_ups.push((0..inputs).map(catch_up).collect());
-    }
+    let (queues, catch_ups) = make_queues.run(&credit);
     // scan, transform, encode: the workers, from the plan
     // send, ack
-    let dead_letters = Arc::new(DeadLetterQueue::new(
-        around.data_dir,
-        &plan.name,
-        &plan.config.dead_letter,
-    ));
-    let mut outputs = Vec::new();
-    let mut sending = Vec::new();
-    for (n, output) in open.into_iter().enumerate() {
-        let encoding = &plan.encodings[plan.encoding_of[n]];
-        let metrics = metrics.outputs[n].clone();
-        let (handle, task) = OutputHandle::start(
-            &plan.name,
-            (plan.config.outputs[n].name.clone(), output),
-            encoding,
-            metrics,
-            &waiting,
-            &dead_letters,
-            (around.runtime, around.faults),
-        );
-        outputs.push(handle);
-        sending.push(task);
-    }
+    let (outputs, sending) = start_outputs(&plan, opened, &metrics, &waiting, &around);
     // checkpoint: the agent's, from the tracker
 
-    let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
-    let pool = Pool::new(batch_bytes_max, BUFFERS_KEPT);
     let shared = Arc::new(Shared {
         health: Health::default(),
         metrics,
@@ -248,58 +180,93 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         credit,
         queues,
         tracker,
-        batch_bytes_max,
+        batch_bytes_max: usize::try_from(bounds.batch_bytes_max).unwrap_or(usize::MAX),
         safe_mode: Arc::clone(around.safe_mode),
         batch_wait_max: plan.config.batch.max_wait,
-        replay_bytes_max,
+        replay_bytes_max: plan.config.limits.replay,
         id: around.id,
         jobs: Arc::clone(around.jobs),
         plan,
     });
+    let queues = shared.queues.iter();
     let pipeline = Arc::new(Pipeline {
-        unfinished: shared
-            .queues
-            .iter()
-            .map(|_| Unfinished::default())
-            .collect(),
+        unfinished: queues.map(|_| Unfinished::default()).collect(),
         columns_seen: ColumnsSeen::new(&shared.plan),
         failed: FailureLog::default(),
         catch_ups,
         outputs,
-        shared: Arc::clone(&shared),
+        shared,
     });
     pipeline.resize(around.queue_bytes);
     pipeline.count_earlier();
-    let mut resume = around.resume;
-    let reader = |(input, (source, node))| {
-        // The last one, which is the only one mostly, needs no copy.
-        let resume = if input + 1 == inputs {
-            take(&mut resume)
-        } else {
-            resume.clone()
-        };
-        let of_outputs = pipeline.catch_ups.iter();
-        Reader::new(
-            Arc::clone(&shared),
-            input,
-            of_outputs
-                .map(|of_inputs| Arc::clone(&of_inputs[input]))
-                .collect(),
-            (source, Option::map(node, Awaiting::new)),
-            Arc::clone(&pool),
-            resume,
-        )
-    };
-    let sources = sources.into_iter().zip(nodes);
-    let readers = sources.enumerate().map(reader).collect();
     Ok(Built {
+        readers: pipeline.readers(inputs, nodes, around.resume),
         pipeline,
-        readers,
         sending,
     })
 }
 
+/// Starts to drive the outputs.
+fn start_outputs(
+    plan: &PipelinePlan,
+    opened: Vec<tailrace_outputs::Opened>,
+    metrics: &PipelineMetrics,
+    waiting: &Arc<Readers>,
+    around: &BuildContext<'_>,
+) -> (Vec<OutputHandle>, Vec<tokio::task::JoinHandle<()>>) {
+    let config = &plan.config;
+    let dead_letters = DeadLetterQueue::new(around.data_dir, &plan.name, &config.dead_letter);
+    let dead_letters = Arc::new(dead_letters);
+    let start = |(n, output): (usize, tailrace_outputs::Opened)| {
+        let name: &String = &config.outputs[n].name;
+        OutputHandle::start(
+            &plan.name,
+            (name.clone(), output),
+            &plan.encodings[plan.encoding_of[n]],
+            metrics.outputs[n].clone(),
+            waiting,
+            &dead_letters,
+            (around.runtime, around.faults),
+        )
+    };
+    opened.into_iter().enumerate().map(start).unzip()
+}
+
 impl Pipeline {
+    /// A reader for each input.
+    fn readers(
+        &self,
+        inputs: Vec<Box<dyn tailrace_inputs::Input>>,
+        nodes: Vec<Option<NodePods>>,
+        mut resume: ResumeTable,
+    ) -> Vec<Reader> {
+        let pool = Pool::new(self.batch_bytes_max, BUFFERS_KEPT);
+        let count = inputs.len();
+        let reader = |(n, (input, node))| {
+            // The last one, which is the only one mostly, needs no copy.
+            let resume = if n + 1 == count {
+                take(&mut resume)
+            } else {
+                resume.clone()
+            };
+            let catch_ups = self.catch_ups.iter().map(|of_inputs| &of_inputs[n]);
+            Reader::new(
+                Arc::clone(&self.shared),
+                n,
+                catch_ups.cloned().collect(),
+                (input, Option::map(node, Awaiting::new)),
+                Arc::clone(&pool),
+                resume,
+            )
+        };
+        inputs
+            .into_iter()
+            .zip(nodes)
+            .enumerate()
+            .map(reader)
+            .collect()
+    }
+
     /// What bounds what is in flight of an input queue.
     pub(crate) fn credit_of(&self, queue: usize) -> &Arc<Credit> {
         match self.queues.output_of(queue) {
@@ -371,25 +338,6 @@ impl Pipeline {
     }
 }
 
-/// What a pipeline may have in flight, of its share.
-fn queue_bytes(plan: &PipelinePlan, share: u64) -> u64 {
-    in_flight_max(
-        plan.config.queue.max_bytes,
-        share,
-        plan.config.outputs.len(),
-    )
-}
-
-/// Half of the share where an output can be detached: what such outputs hold is not charged to the others, and
-/// may be as much again.
-fn in_flight_max(queue_bytes: u64, share: u64, outputs: usize) -> u64 {
-    let share = match outputs {
-        0 | 1 => share,
-        _ => share / 2,
-    };
-    queue_bytes.min(share.max(QUEUE_BYTES_MIN))
-}
-
 /// Opens the inputs. What an earlier run left of a source goes to the input that claims it, or to the first one of files
 /// where none does (the file was renamed).
 fn open_inputs(
@@ -451,47 +399,6 @@ fn nodes(
         pipeline: plan.name.clone(),
         source,
     })?)
-}
-
-/// How an input's bytes are cut. An open chain of partial lines, or an open join, holds the watermark
-/// back, so it spans at most half of what may be read beyond it.
-pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_frame::Config {
-    use tailrace_frame::Format;
-    let records = input.records();
-    tailrace_frame::Config {
-        format: match records.framing {
-            Framing::Auto => Format::Auto,
-            Framing::Json => Format::Json,
-            Framing::Raw => Format::Raw,
-            Framing::Container => Format::Container,
-            Framing::Cri => Format::Cri,
-            Framing::Docker => Format::Docker,
-        },
-        record_bytes_max: usize::try_from(records.max_record_bytes).unwrap_or(usize::MAX),
-        chain_span_max: replay_bytes_max / 2,
-        multiline: records
-            .multiline
-            .map(|multiline| multiline_of(&multiline.by)),
-    }
-}
-
-fn multiline_of(by: &MultilineBy) -> tailrace_frame::Multiline {
-    use tailrace_frame::{Multiline, Preset};
-    let preset = |preset: &MultilinePreset| match preset {
-        MultilinePreset::Java => Preset::Java,
-        MultilinePreset::Python => Preset::Python,
-        MultilinePreset::Go => Preset::Go,
-        MultilinePreset::Ruby => Preset::Ruby,
-        MultilinePreset::Dotnet => Preset::Dotnet,
-        MultilinePreset::Javascript => Preset::Javascript,
-        MultilinePreset::Rust => Preset::Rust,
-    };
-    match by {
-        MultilineBy::Presets(presets) => {
-            Multiline::presets(&presets.iter().map(preset).collect::<Vec<_>>())
-        }
-        MultilineBy::Start(start) => Multiline::start(start.0.clone()),
-    }
 }
 
 #[cfg(test)]

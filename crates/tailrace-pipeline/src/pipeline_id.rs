@@ -1,4 +1,4 @@
-//! The number that tells a pipeline from an earlier one of the same name.
+//! The number that distinguishes a pipeline from an earlier one of the same name.
 
 /// Number of a pipeline that was built; given once, never again while the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,6 +5,7 @@ mod crash;
 pub(crate) mod failed;
 pub(crate) mod failpoint;
 pub(crate) mod in_progress;
+pub(crate) mod metrics;
 pub(crate) mod sample;
 pub(crate) mod seen;
 pub(crate) mod transform;

@@ -11,7 +11,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::encoding::{EncodingPlan, SharedCompression};
-use crate::metrics::OutputMetrics;
+use crate::delivery::metrics::OutputMetrics;
 use crate::wake::Readers;
 
 /// How often panics are logged.

@@ -18,8 +18,8 @@ use tailrace_inputs::checkpoint::Counts;
 
 use crate::delivery::credit::{Reserved, Share, Shares};
 use crate::delivery::encoding::EncodedRequest;
+use crate::delivery::metrics::OutputMetrics;
 use crate::delivery::record_locations::RecordLocations;
-use crate::metrics::OutputMetrics;
 use crate::watermark::{Span, Tracker};
 
 /// What is shared by all tickets of one batch.

@@ -13,9 +13,9 @@ use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::driver::Driver;
 use crate::delivery::encoding::{EncodedRequest, EncodingPlan};
 use crate::delivery::in_flight::Ticket;
+use crate::delivery::metrics::OutputMetrics;
 use crate::delivery::request::RequestPart;
 use crate::fault::Faults;
-use crate::metrics::OutputMetrics;
 use crate::wake::Readers;
 
 /// The workers' end of an output.

@@ -26,9 +26,9 @@ use tracing::{info, warn};
 
 use crate::clock::now_ns;
 use crate::delivery::credit::{BATCH_CREDIT_MIN, Credit};
+use crate::delivery::metrics::Miss;
 use crate::input::batch::{RawBatch, SourceEvent};
 use crate::input::pool::{Buffer, Pool};
-use crate::metrics::Miss;
 use crate::shared::Shared;
 use crate::watermark::{Behind, Slot};
 

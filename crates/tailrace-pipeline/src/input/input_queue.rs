@@ -24,9 +24,9 @@ use crate::delivery::record_locations::RecordLocations;
 use crate::input::batch::{BatchQueue, RawBatch, SourceEvent};
 use crate::input::facts::{Facts, FactsConfig};
 use crate::metrics::PipelineMetrics;
-use crate::watermark::{Parted, Reading, Slot, Span, Tracker};
+use crate::watermark::{Parted, Reading, Slot, SourceHead, Span, Tracker};
 pub(crate) use overflow::Overflow;
-use sources::{FramedSource, Head, RestEnds, Sources};
+use sources::{FramedSource, RestEnds, Sources};
 
 /// Bytes that records put together from pieces may take in one framed batch, but for the last one: what many sources hold
 /// of unfinished records may end in the same batch.
@@ -206,9 +206,7 @@ impl InputQueue {
         let mut events = std::mem::take(&mut batch.events).into_iter();
         // Where the buffer is framed to, and what is left of the event at hand.
         let (mut framed_to, mut left) = (0, None);
-        let mut heads: Vec<Head> = Vec::new();
-        let mut rests: Vec<RestEnds> = Vec::new();
-        let mut finished = Vec::new();
+        let mut moved = Moved::default();
         while left.is_none()
             && framed.frames.side.len() <= SIDE_BYTES_MAX
             && let Some(event) = events.next()
@@ -241,8 +239,7 @@ impl InputQueue {
                     if let Some(source) = sources.get_mut(slot) {
                         framed.add_spans(source, &mark);
                     }
-                    sources.heads(slot, &mut heads);
-                    sources.rests(slot, &mut rests);
+                    moved.add(sources, slot);
                     continue;
                 }
                 SourceEvent::Chunk { slot, .. } | SourceEvent::Finished { slot } => slot,
@@ -251,7 +248,7 @@ impl InputQueue {
             let mark = FrameMark::of(&framed.frames);
             if matches!(event, SourceEvent::Finished { .. }) {
                 sources.finish(slot, &mut framed.frames);
-                finished.push(slot);
+                moved.finished.push(slot);
             }
             let Some(source) = sources.get_mut(slot) else {
                 continue;
@@ -273,8 +270,7 @@ impl InputQueue {
                 _ => {}
             }
             framed.add_spans(source, &mark);
-            sources.heads(slot, &mut heads);
-            sources.rests(slot, &mut rests);
+            moved.add(sources, slot);
             sources.limit_held();
         }
         sources.end_batch();
@@ -288,18 +284,7 @@ impl InputQueue {
             batch.credit.take()
         };
         let rest = is_cut.then_some(batch);
-        framed.merge_spans();
-        if matches!(self.mode, QueueMode::Shared(_)) {
-            // Before a watermark can move beyond them.
-            rests
-                .iter()
-                .for_each(|&(slot, ends)| self.tracker.note_rests(slot, ends));
-        }
-        self.register(&mut framed, &heads);
-        for slot in finished {
-            // An output that catches up finishes only what the shared reading has.
-            self.tracker.finish(slot);
-        }
+        self.report(&mut framed, &moved);
         let side = Bytes::from(std::mem::take(&mut framed.frames.side));
         framed.buffers = vec![bytes, side];
         (framed, rest)
@@ -322,8 +307,24 @@ impl InputQueue {
         }
     }
 
-    /// Reports to the tracker what was framed, and notes for whom it is.
-    fn register(&self, framed: &mut Framed, heads: &[Head]) {
+    /// Reports to the tracker what a batch was framed into.
+    fn report(&self, framed: &mut Framed, moved: &Moved) {
+        framed.merge_spans();
+        if matches!(self.mode, QueueMode::Shared(_)) {
+            // Before a watermark can move beyond them.
+            for &(slot, ends) in &moved.rests {
+                self.tracker.note_rests(slot, ends);
+            }
+        }
+        self.register(framed, &moved.heads);
+        for &slot in &moved.finished {
+            // An output that catches up finishes only what the shared reading has.
+            self.tracker.finish(slot);
+        }
+    }
+
+    /// Registers the spans of a batch, and notes for whom it is.
+    fn register(&self, framed: &mut Framed, heads: &[SourceHead]) {
         let attached = self.attached();
         let reading = match &self.mode {
             QueueMode::Shared(_) => Reading::Shared(&attached),
@@ -342,6 +343,23 @@ impl InputQueue {
         framed.acked_before = pairs
             .map(|(&attached, &wanted)| attached && !wanted)
             .collect();
+    }
+}
+
+/// What framing a batch moves in the tracker.
+#[derive(Debug, Default)]
+struct Moved {
+    heads: Vec<SourceHead>,
+    rests: Vec<RestEnds>,
+    /// Sources that have ended.
+    finished: Vec<Slot>,
+}
+
+impl Moved {
+    /// Adds what the last push of a source moved.
+    fn add(&mut self, sources: &mut Sources, slot: Slot) {
+        sources.heads(slot, &mut self.heads);
+        sources.rests(slot, &mut self.rests);
     }
 }
 

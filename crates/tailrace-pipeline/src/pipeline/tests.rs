@@ -10,6 +10,7 @@ use tailrace_config as config;
 
 use std::time::Duration;
 
+use super::make_queues::{QUEUE_BYTES_MIN, in_flight_max};
 use super::*;
 
 #[test]

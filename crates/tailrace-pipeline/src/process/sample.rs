@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tailrace_frame::{Framer, Frames};
 use tailrace_scan::{Scanned, Scanner};
 
-use crate::pipeline::frame_config;
+use crate::input::frame_config::frame_config;
 use crate::plan::{ColumnFrom, PipelinePlan, offset_s};
 use crate::process::transform::{kept_records, scan_records};
 

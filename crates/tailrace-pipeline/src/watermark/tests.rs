@@ -18,6 +18,14 @@ fn opening(offset: u64) -> Opening {
     }
 }
 
+fn head(slot: Slot, framed_to: u64, held_from: Option<u64>) -> SourceHead {
+    SourceHead {
+        slot,
+        framed_to,
+        held_from,
+    }
+}
+
 fn counts(delivered: u64) -> Counts {
     Counts {
         delivered,
@@ -27,7 +35,7 @@ fn counts(delivered: u64) -> Counts {
 
 impl Tracker {
     /// The shared reading, in which every output takes part.
-    pub(crate) fn framed_for_all(&self, spans: &[Span], heads: &[(Slot, u64, Option<u64>)]) {
+    pub(crate) fn framed_for_all(&self, spans: &[Span], heads: &[SourceHead]) {
         self.framed(Reading::Shared(&vec![true; self.outputs]), spans, heads);
     }
 
@@ -78,7 +86,7 @@ fn a_span_acked_out_of_order_waits_for_the_one_before() {
         end: 30,
         records: 2,
     };
-    tracker.framed_for_all(&[first, second], &[(slot, 30, None)]);
+    tracker.framed_for_all(&[first, second], &[head(slot, 30, None)]);
     tracker.ack(0, &[(second, counts(2))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     assert_eq!(tracker.unacked_bytes(slot), 30);
@@ -106,7 +114,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         end: 500,
         records: 40,
     };
-    tracker.framed_for_all(&[lines], &[(slot, 500, Some(0))]);
+    tracker.framed_for_all(&[lines], &[head(slot, 500, Some(0))]);
     tracker.ack(0, &[(lines, counts(40))]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     // Its last piece arrives: the join is one record of two spans.
@@ -125,7 +133,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
         },
     ];
     tracker.read(slot, 600);
-    tracker.framed_for_all(&spans, &[(slot, 600, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 600, None)]);
     assert_eq!(watermarks(&tracker, slot), [0]);
     tracker.ack(0, &[(spans[0], counts(0)), (spans[1], counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [600]);
@@ -142,7 +150,7 @@ fn a_finished_source_is_kept_until_every_output_acked_it() {
         records: 1,
     };
     tracker.read(slot, 10);
-    tracker.framed_for_all(&[span], &[(slot, 10, None)]);
+    tracker.framed_for_all(&[span], &[head(slot, 10, None)]);
     tracker.finish(slot);
     tracker.ack(0, &[(span, counts(1))]);
     assert_eq!(tracker.take_done(slot), None);
@@ -181,7 +189,7 @@ fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
         },
     ];
     tracker.read(slot, 30);
-    tracker.framed_for_all(&spans, &[(slot, 30, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 30, None)]);
     assert_eq!(watermarks(&tracker, slot), [20, 10]);
     for output in 0..2 {
         tracker.ack(output, &spans.map(|span| (span, counts(1))));
@@ -227,17 +235,17 @@ proptest! {
                     tracker.read(slot, framed_to);
                     if hold && held.is_none() {
                         held = Some((span.start, span.end));
-                        tracker.framed_for_all(&[], &[(slot, framed_to, Some(span.start))]);
+                        tracker.framed_for_all(&[], &[head(slot, framed_to, Some(span.start))]);
                     } else {
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed_for_all(&[span], &[(slot, framed_to, held.map(|held| held.0))]);
+                        tracker.framed_for_all(&[span], &[head(slot, framed_to, held.map(|held| held.0))]);
                     }
                 }
                 Step::Release => {
                     if let Some((start, end)) = held.take() {
                         let span = Span { slot, start, end, records: 1 };
                         open.iter_mut().for_each(|open| open.push(span));
-                        tracker.framed_for_all(&[span], &[(slot, framed_to, None)]);
+                        tracker.framed_for_all(&[span], &[head(slot, framed_to, None)]);
                     }
                 }
                 Step::Settle { output, nth } => {
@@ -281,7 +289,7 @@ fn only_files_whose_marks_changed_are_reported_and_each_with_all_its_sources() {
     assert_eq!(reported(&tracker), []);
     // The file came back before what was read of it is acknowledged.
     tracker.read(early, 10);
-    tracker.framed_for_all(&[], &[(early, 10, None)]);
+    tracker.framed_for_all(&[], &[head(early, 10, None)]);
     tracker.finish(early);
     assert_eq!(reported(&tracker), [(1, 0)]);
     let late = tracker.open(file(1, 10));
@@ -313,8 +321,8 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     let slot = tracker.open(opening(0));
     tracker.read(slot, 30);
     let [first, second, third] = [(0, 10), (10, 20), (20, 30)].map(|(a, b)| span(slot, a, b, 1));
-    tracker.framed_for_all(&[first], &[(slot, 10, None)]);
-    let wanted = tracker.framed(DETACHED, &[second, third], &[(slot, 30, None)]);
+    tracker.framed_for_all(&[first], &[head(slot, 10, None)]);
+    let wanted = tracker.framed(DETACHED, &[second, third], &[head(slot, 30, None)]);
     assert_eq!(wanted, [true, false]);
     tracker.ack(0, &[first, second, third].map(|span| (span, counts(1))));
     assert_eq!(watermarks(&tracker, slot), [30, 0]);
@@ -330,7 +338,7 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
     assert_eq!(tracker.begin_catch_up(1, slot), 0);
     // It frames otherwise than the others: that is all the same.
     let rest = span(slot, 10, 30, 2);
-    let wanted = tracker.framed(Reading::CatchUp(1), &[rest], &[(slot, 30, None)]);
+    let wanted = tracker.framed(Reading::CatchUp(1), &[rest], &[head(slot, 30, None)]);
     assert_eq!(wanted, [false, true]);
     assert!(tracker.behind(1, slot).expect("known").level);
     assert_eq!(
@@ -371,17 +379,17 @@ fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() 
     tracker.read(slot, 60);
     // A partial of bytes 10..20 is held; a line behind it is framed and acknowledged.
     let (before, between) = (span(slot, 0, 10, 1), span(slot, 20, 40, 4));
-    tracker.framed_for_all(&[before, between], &[(slot, 40, Some(10))]);
+    tracker.framed_for_all(&[before, between], &[head(slot, 40, Some(10))]);
     for output in 0..2 {
         tracker.ack(output, &[(before, counts(1)), (between, counts(4))]);
     }
     assert_eq!(tracker.behind(1, slot).expect("known").offset, 10);
     assert!(tracker.behind(1, slot).expect("known").level);
     let rest = [span(slot, 10, 20, 0), span(slot, 40, 60, 1)];
-    tracker.framed(DETACHED, &rest, &[(slot, 60, None)]);
+    tracker.framed(DETACHED, &rest, &[head(slot, 60, None)]);
     assert_eq!(tracker.begin_catch_up(1, slot), 4, "these were sent");
     let again = span(slot, 10, 60, 5);
-    tracker.framed(Reading::CatchUp(1), &[again], &[(slot, 60, None)]);
+    tracker.framed(Reading::CatchUp(1), &[again], &[head(slot, 60, None)]);
     tracker.ack(1, &[(again, counts(5))]);
     assert_eq!(watermarks(&tracker, slot)[1], 60);
     assert_eq!(tracker.totals(1), counts(6));
@@ -394,7 +402,7 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
         let slot = tracker.open(opening(0));
         tracker.read(slot, 60);
         let first = span(slot, 0, 10, 1);
-        tracker.framed_for_all(&[first], &[(slot, 10, None)]);
+        tracker.framed_for_all(&[first], &[head(slot, 10, None)]);
         // Bytes 30..40 may be held, with a line behind them.
         let missed = [span(slot, 10, 30, 2), span(slot, 40, 60, 2)];
         let part = span(slot, 30, 40, 0);
@@ -402,7 +410,7 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
             None => vec![missed[0], part, missed[1]],
             Some(_) => missed.to_vec(),
         };
-        tracker.framed(DETACHED, &spans, &[(slot, 60, held)]);
+        tracker.framed(DETACHED, &spans, &[head(slot, 60, held)]);
         tracker.ack(1, &[(first, counts(1))]);
         assert_eq!(tracker.give_up(1, slot), 4);
         assert!(tracker.behind(1, slot).expect("known").level);
@@ -411,7 +419,7 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
         assert_eq!(tracker.totals(1).dropped, 4);
         // The record is finished when both take part again.
         if held.is_some() {
-            tracker.framed_for_all(&[part], &[(slot, 60, None)]);
+            tracker.framed_for_all(&[part], &[head(slot, 60, None)]);
             tracker.ack(1, &[(part, counts(0))]);
             assert_eq!(watermarks(&tracker, slot)[1], 60);
         }
@@ -430,7 +438,7 @@ fn what_an_output_acked_in_an_earlier_run_is_not_for_it() {
         ..opening(10)
     });
     let frame = |start, end| {
-        let heads = [(slot, end, None)];
+        let heads = [head(slot, end, None)];
         tracker.framed(
             Reading::Shared(&[true; 2]),
             &[span(slot, start, end, 1)],
@@ -462,7 +470,7 @@ fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_
     };
     let (other, last) = (span(0, 10), span(10, 20));
     tracker.note_rests(slot, [None, Some(20), None]);
-    tracker.framed_for_all(&[other, last], &[(slot, 20, None)]);
+    tracker.framed_for_all(&[other, last], &[head(slot, 20, None)]);
     tracker.ack(0, &[(last, counts(1))]);
     assert_eq!(
         tracker.rests(slot),
@@ -494,7 +502,7 @@ fn no_watermark_is_within_a_record_in_parts() {
     };
     // The record at 10 has a second part at 30; the one between is in an earlier batch.
     let (before, between) = (span(0, 10), span(20, 30));
-    tracker.framed_for_all(&[before, between], &[(slot, 30, Some(10))]);
+    tracker.framed_for_all(&[before, between], &[head(slot, 30, Some(10))]);
     let parts = [span(10, 20), span(30, 40)];
     let parted = Parted {
         slot,
@@ -502,7 +510,7 @@ fn no_watermark_is_within_a_record_in_parts() {
         end: 40,
     };
     tracker.note_parted(Reading::Shared(&[true]), &[parted]);
-    tracker.framed_for_all(&parts, &[(slot, 40, None)]);
+    tracker.framed_for_all(&parts, &[head(slot, 40, None)]);
     tracker.ack(0, &parts.map(|span| (span, counts(1))));
     tracker.ack(0, &[(before, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [10]);

@@ -108,7 +108,7 @@ impl World {
             records: 2,
         };
         let spans: Vec<Span> = BATCHES[batch].iter().map(span).collect();
-        let heads: Vec<_> = spans.iter().map(|s| (s.slot, s.end, None)).collect();
+        let heads: Vec<_> = spans.iter().map(|s| tests::head(s.slot, s.end)).collect();
         spans.iter().for_each(|s| self.tracker.read(s.slot, s.end));
         self.tracker.framed_for_all(&spans, &heads);
         for &(file, _, end) in BATCHES[batch] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::watermark::{Opening, Slot};
+use crate::watermark::{Opening, Slot, SourceHead};
 
 fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
     let tracker = Arc::new(Tracker::new(outputs));
@@ -17,6 +17,15 @@ fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
         resume: Vec::new(),
     });
     (tracker, slot)
+}
+
+/// A source that is framed so far, with nothing held.
+pub(super) fn head(slot: Slot, framed_to: u64) -> SourceHead {
+    SourceHead {
+        slot,
+        framed_to,
+        held_from: None,
+    }
 }
 
 fn span(slot: Slot, start: u64, end: u64) -> Span {
@@ -52,7 +61,7 @@ pub(super) fn sealed(
 
 fn batch(tracker: &Arc<Tracker>, span: Span, requests: &[u32]) -> Vec<Vec<Ticket>> {
     tracker.read(span.slot, span.end);
-    tracker.framed_for_all(&[span], &[(span.slot, span.end, None)]);
+    tracker.framed_for_all(&[span], &[head(span.slot, span.end)]);
     sealed(tracker, &[], vec![span], 0, requests)
 }
 
@@ -138,7 +147,7 @@ fn rejected_records_are_counted_once_and_exactly() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 20)]);
     let tickets = sealed(&tracker, &[], spans, 4, &[2]);
     for (ticket, rejected) in tickets.into_iter().flatten().zip([3, 5]) {
         ticket.ack(rejected);
@@ -160,7 +169,7 @@ fn a_record_has_one_outcome_the_worst_of_its_rows() {
     let (tracker, slot) = tracker(1);
     let spans = vec![span(slot, 0, 10), span(slot, 10, 20)];
     tracker.read(slot, 20);
-    tracker.framed_for_all(&spans, &[(slot, 20, None)]);
+    tracker.framed_for_all(&spans, &[head(slot, 20)]);
     let tickets = sealed(&tracker, &[], spans, 1, &[2]);
     let mut tickets = tickets.into_iter().flatten();
     let (first, second) = (tickets.next().expect("two"), tickets.next().expect("two"));

@@ -12,10 +12,7 @@ use tracing::warn;
 
 use super::overflow::Overflow;
 use crate::input::facts::CurrentFacts;
-use crate::watermark::Slot;
-
-/// A source, how far it is framed, and the lowest of its bytes that a framer holds.
-pub(super) type Head = (Slot, u64, Option<u64>);
+use crate::watermark::{Slot, SourceHead};
 
 /// A source, and where records end in it, by stream, that began in the one before.
 pub(super) type RestEnds = (Slot, [Option<u64>; 3]);
@@ -267,7 +264,7 @@ impl Sources {
     }
 
     /// The heads that a push or the end of a source may have moved. Forgets what has ended and is not held.
-    pub(super) fn heads(&mut self, slot: Slot, heads: &mut Vec<Head>) {
+    pub(super) fn heads(&mut self, slot: Slot, heads: &mut Vec<SourceHead>) {
         self.weigh(slot);
         let Some(source) = self.by_slot.get_mut(&slot) else {
             return;
@@ -287,7 +284,7 @@ impl Sources {
         }
         if let Some(head) = self.head(slot) {
             match heads.last_mut() {
-                Some(last) if last.0 == slot => *last = head,
+                Some(last) if last.slot == slot => *last = head,
                 _ => heads.push(head),
             }
         }
@@ -305,12 +302,16 @@ impl Sources {
         }
     }
 
-    fn head(&self, slot: Slot) -> Option<Head> {
+    fn head(&self, slot: Slot) -> Option<SourceHead> {
         let source = self.by_slot.get(&slot)?;
         let by_later = source.held_by.and_then(|later| self.by_slot.get(&later));
         let by_later = by_later.and_then(|later| later.framer.held_from(slot.0));
         let held = source.framer.unsettled_from().into_iter().chain(by_later);
-        Some((slot, source.framer.offset(), held.min()))
+        Some(SourceHead {
+            slot,
+            framed_to: source.framer.offset(),
+            held_from: held.min(),
+        })
     }
 
     fn forget_ended(&mut self, slot: Slot) {

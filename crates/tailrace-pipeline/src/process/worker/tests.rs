@@ -11,7 +11,7 @@ use tailrace_frame::{Framer, Frames};
 
 use super::*;
 use crate::input::facts::FactsConfig;
-use crate::pipeline::frame_config;
+use crate::input::frame_config::frame_config;
 use crate::process::transform::Transformed;
 use crate::process::transform::harness::Way;
 use tailrace_outputs::FileAttributes;

@@ -1,0 +1,61 @@
+//! What is not delivered yet, for people. Changes nothing.
+
+use tailrace_inputs::FileId;
+
+use super::{OutputView, TrackedSource, Tracker};
+use crate::source_lag::SourceLag;
+
+impl Tracker {
+    /// Framed bytes with a record or skip that is not acknowledged by the output that is furthest behind: of
+    /// files, and of sources that cannot be read again. Bytes of an unfinished line are not among them.
+    pub(crate) fn undelivered_bytes(&self) -> (u64, u64) {
+        let (mut files, mut others) = (0, 0);
+        for source in self.lock().sources.values() {
+            let framed_to = source.head.framed_to;
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
+            match source.opening.id {
+                Some(_) => files += bytes,
+                None => others += bytes,
+            }
+        }
+        (files, others)
+    }
+
+    /// Of [those](Self::undelivered_bytes) of files, how many are not in their file any more: it was truncated or deleted
+    /// since they were read. Looks at each such file.
+    pub(crate) fn undelivered_gone_bytes(&self) -> u64 {
+        let state = self.lock();
+        let bytes = state.sources.values().map(|source| {
+            let framed_to = source.head.framed_to;
+            let unacked = |view: &OutputView| view.unacked_bytes(framed_to);
+            let bytes = source.views.iter().map(unacked).max().unwrap_or(0);
+            let is_there = |id: FileId| !source.gone && id.is_at(&source.opening.path);
+            match source.opening.id {
+                Some(id) if bytes > 0 && !is_there(id) => bytes,
+                _ => 0,
+            }
+        });
+        bytes.sum()
+    }
+
+    /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.
+    pub(crate) fn lags(&self, max: usize) -> Vec<SourceLag> {
+        let lag = |source: &TrackedSource| SourceLag {
+            path: source.opening.path.to_path_buf(),
+            size: source.size,
+            read_to: source.read_to,
+            watermark: source.lowest(),
+        };
+        let mut lags: Vec<_> = self
+            .lock()
+            .sources
+            .values()
+            .map(|source| lag(source))
+            .collect();
+        lags.retain(|lag| lag.behind() > 0);
+        lags.sort_by_key(|lag| std::cmp::Reverse(lag.behind()));
+        lags.truncate(max);
+        lags
+    }
+}
