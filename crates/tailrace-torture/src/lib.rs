@@ -1,9 +1,9 @@
 //! The torture test: an agent as a process of its own, writers and rotators before it, a collector
-//! with faults behind it, and somebody who kills it. Takes a [`Plan`], gives an [`Outcome`]: what was
+//! with faults behind it, and a killer. [`run()`] executes a [`Plan`] and returns an [`Outcome`]: what was
 //! lost, repeated, torn or is not explained, stream by stream. It drives the agent only from outside:
 //! by its config, its files, signals and its admin endpoint.
 //!
-//! Every record can be made again from its stream and sequence number, so that the judge compares
+//! Every record can be generated again from its stream and sequence number, so that the judge compares
 //! what arrives with what was written byte by byte and keeps one bit per record.
 //!
 //! What the verdict calls

@@ -112,7 +112,7 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// The machine lets nothing be started; a fault of the agent is no error but part of the outcome.
+/// The harness cannot start something on this machine. A fault of the agent is not an error but part of the outcome.
 pub fn run(plan: &Plan) -> io::Result<Outcome> {
     let mut harness = Harness::start(plan)?;
     let started = Instant::now();
