@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::agent::{Agent, Kind};
 use super::disk::DiskFault;
 use super::faults::Fault;
-use super::run::{Plan, Stops, run};
+use super::plan::{Plan, Stops};
+use super::run::run;
 use super::stream::Rotation;
 use super::verdict::Outcome;
 

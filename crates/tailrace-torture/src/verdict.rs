@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::agent::Kind;
 use super::explained::{Counted, Missing, hidden};
+use super::harness::Harness;
 use super::record;
-use super::run::Harness;
 use super::sink::State;
 use super::stops::{How, Stop};
 use super::stream::{Rotation, Truth};
