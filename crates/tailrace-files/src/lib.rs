@@ -21,18 +21,18 @@ pub use dir::{Access, DIR_MODE, access, create_dir};
 pub const FILE_MODE: u32 = 0o600;
 
 /// Opens a file of the agent as `options` say; one that is made has [`FILE_MODE`]. `options` must not truncate: what
-/// stands at the path is checked only once it is open.
+/// is at the path is checked only once it is open.
 ///
 /// # Errors
-/// It cannot be opened, or what stands there cannot be a file of the agent.
+/// It cannot be opened, or it is not acceptable as a file of the agent.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     open_as(path, options, Links::One)
 }
 
-/// How many names a file may have where others may write to its directory.
+/// How many names (hard links) a file may have if others may write to its directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Links {
-    /// What is written to it must not change a file elsewhere.
+    /// One: writing to it must not change a file elsewhere.
     One,
     /// It is only read. The agent itself leaves a second name if it dies while it replaces a file.
     Any,
@@ -50,10 +50,10 @@ fn open_as(path: &Path, options: &mut OpenOptions, links: Links) -> io::Result<F
     Ok(file)
 }
 
-/// Makes a file of the agent in place of whatever stands at the path, and opens it for writing.
+/// Creates a file of the agent, replacing whatever is at the path, and opens it for writing.
 ///
 /// # Errors
-/// What stands there cannot be removed, or the file cannot be made.
+/// What is at the path cannot be removed, or the file cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -69,7 +69,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Reads a file of the agent.
 ///
 /// # Errors
-/// It cannot be read, or what stands there cannot be a file of the agent.
+/// It cannot be read, or it is not acceptable as a file of the agent.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_as(path, OpenOptions::new().read(true), Links::Any)?.read_to_end(&mut bytes)?;

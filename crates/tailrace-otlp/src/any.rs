@@ -1,8 +1,8 @@
 //! Writing values as protobuf `AnyValue` and `KeyValue` messages.
 //!
-//! Takes cells, appends bytes to a [`Buffer`]. The length of a scalar is computed
-//! first; the length of an object or array is closed behind it. Nesting stops at [`NESTING_MAX`];
-//! no key occurs twice in one object. Never fails: what cannot be written as it is becomes text,
+//! The bytes of cells are appended to a [`Buffer`]. The length of a scalar is computed
+//! first; that of an object or array is written after its content. Nesting stops at [`NESTING_MAX`], and
+//! no key occurs twice in one object. Writing cannot fail: a value that cannot be written as it is becomes text
 //! and is counted.
 
 use crate::cell::{Cell, Range32, Reader, StructReader};

@@ -1,9 +1,9 @@
-//! Attributes from open columns: the way nearly all bytes of a request are made.
+//! Attributes from open columns, which are nearly all bytes of a request.
 //!
-//! Takes an open column and a row, appends one attribute. What a column's attributes have in common is made once per
+//! An attribute is written from an open column and a row. What a column's attributes have in common is encoded once per
 //! batch ([`Head`]); a KeyValue shorter than 128 bytes is then a copy of it, three lengths of one byte, and the value,
-//! all in stores of fixed size whose excess the next write overwrites. Everything else goes the general way of
-//! [`Values::attribute`], to the same bytes.
+//! all in stores of fixed size whose excess the next write overwrites. Everything else is written by
+//! [`Values::attribute`], with the same bytes as result.
 
 use tailrace_model::json::Kind;
 

@@ -1,9 +1,8 @@
 //! Reading Arrow columns of any type, one value at a time.
 //!
-//! Takes an array (and the kinds of an open column), gives a [`Reader`]: what depends on the type
-//! is decided once per column. A [`Cell`] is one value, borrowed. This is where
-//! `docs/otlp-mapping.md`'s table of Arrow types lives. Never allocates per value, never knows an
-//! output format.
+//! A [`Reader`] is made of an array (and the kinds of an open column): what depends on the type is decided once per column. A
+//! [`Cell`] is one borrowed value. The table of Arrow types in `docs/otlp-mapping.md` is implemented here. It does not
+//! allocate per value and knows no output format.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -1,8 +1,8 @@
-//! Compressing requests, and undoing it within a limit.
+//! Compression of requests, and decompression within a limit.
 //!
-//! Takes bytes, gives bytes. A [`Compressor`] keeps its context from call to call (making one costs
-//! as much as compressing a small request); its result is an exact allocation, since payloads are
-//! what is held while in flight. Never gives more than the caller's limit when decompressing.
+//! A [`Compressor`] reuses its context from call to call: creating one costs as much as compressing a small request. Its
+//! result is an exact allocation, because payloads are what stays in memory while in flight. Decompression never returns
+//! more than the caller's limit.
 
 use std::io::Read;
 

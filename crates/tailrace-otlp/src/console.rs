@@ -1,9 +1,8 @@
 //! Columns to lines for people: `TIME LEVEL body key=value ...`.
 //!
-//! Takes what the OTLP encoder takes, emits one line per output row. The time is the record's, else
-//! when it was read; the level is the severity as written, or its short name where a number was
-//! written. Control characters are shown escaped, so that a log cannot steer the terminal. Never
-//! adds source facts.
+//! The encoder emits one line per output row. The time is the record's, else the time at which it was read. The level is the
+//! severity as written, or its short name if it was written as a number. Control characters are escaped, so that a log
+//! cannot steer the terminal. Source facts are not added.
 
 use std::ops::Range;
 

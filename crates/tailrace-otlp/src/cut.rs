@@ -1,9 +1,8 @@
 //! Cutting an ExportLogsServiceRequest at the bounds of its LogRecords.
 //!
-//! Takes the bytes of a request, uncompressed, and a range of its LogRecords; gives a request of
-//! just these. Resource, scope and schema URL of a group go wherever one of its records goes, and so
-//! does every field that this build does not know. No LogRecord is decoded or encoded again: its
-//! bytes are copied. A group without records in the range is left out.
+//! From the uncompressed bytes of a request and a range of its LogRecords it makes a request of only these. A group's
+//! resource, scope and schema URL, and every field that this build does not know, are kept with each of its records. No
+//! LogRecord is decoded or encoded again: its bytes are copied. A group without records in the range is left out.
 
 use std::ops::Range;
 

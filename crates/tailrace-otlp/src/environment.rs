@@ -1,7 +1,7 @@
 //! The syntax of `OTEL_RESOURCE_ATTRIBUTES`: `key=value,key=value`, percent-encoded.
 //!
-//! Takes the variable's value, gives pairs. One error discards the whole value, as the
-//! specification of the resource SDK asks. Never reads the environment.
+//! The value of the variable is parsed into pairs. One error discards the whole value, as the specification of the resource
+//! SDK requires. The environment itself is not read here.
 
 /// Why a value of `OTEL_RESOURCE_ATTRIBUTES` was discarded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

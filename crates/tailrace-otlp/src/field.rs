@@ -1,6 +1,6 @@
 //! Which output column becomes which field of a LogRecord.
 //!
-//! Takes names, gives names: the mapping is known before any record. Never looks at a value.
+//! The mapping depends only on names, so it is known before any record. No value is read.
 
 use tailrace_model::reserved;
 

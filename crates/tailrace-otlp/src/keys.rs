@@ -1,8 +1,8 @@
 //! Keys seen in an object, so that no key is written twice.
 //!
-//! Takes the keys of nested objects as they are met, says which are new. Few keys are compared one
-//! by one, many through a hash table; both compare the whole key. Memory is kept between records.
-//! Never drops a first key.
+//! It decides for each key of nested objects, in the order of the text, whether it is new. A few keys are compared one
+//! by one, many through a hash table; both compare the whole key. Memory is reused between records. The first of equal keys
+//! is never dropped.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,8 +1,8 @@
 //! Lifting columns into the fields of LogRecords, field by field for all rows of a part.
 //!
-//! Takes a part's plan and which columns each record has, gives for each row what the fields hold and which columns
-//! remain as attributes. A JSON null is never lifted. Of the candidates for a field the first with a value decides: if
-//! its value cannot be the field's it stays an attribute and is counted. Never writes a byte of output.
+//! From a part's plan and the columns that each record has, it computes the content of the fields of each row, and which
+//! columns remain attributes. A JSON null is never lifted. Of the candidates for a field, the first with a value decides: if
+//! its value is not valid for the field, it stays an attribute and is counted. No output is written here.
 
 mod ids;
 mod rows;
@@ -51,7 +51,7 @@ impl Lifted {
     }
 }
 
-/// What became of the rows of all parts; holds the memory.
+/// The lifted fields of the rows of all parts. It owns the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Lifts {
     parts: Vec<Lift>,

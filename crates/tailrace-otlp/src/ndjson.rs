@@ -1,9 +1,8 @@
 //! Columns to lines of JSON: one object per output row.
 //!
-//! Takes what the OTLP encoder takes, emits lines in requests of bounded size. Columns come in
-//! output order under their own names (nothing is lifted, source facts are not added), values with
-//! their own kind; a record that is text or malformed has its raw text as `body`, or where a member
-//! that is JSON is its body as `log.record.original`. Never writes a newline within a line.
+//! The encoder emits lines in requests of bounded size. Columns are in output order under their own names (nothing is
+//! lifted, and source facts are not added), and values keep their kind. A record that is text or malformed has its raw text
+//! as `body`, or as `log.record.original` if a JSON member is its body. There is never a newline within a line.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Writing JSON text as `AnyValue`, in one walk.
 //!
-//! Takes the text of a value, appends bytes while it reads: what is read is checked on the way, and lengths are closed
-//! behind what they count. Text that turns out not to be JSON is taken back and sent as a string. Keys that an object
-//! has already are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Reads hardly a
-//! byte twice, but for those that were taken back.
+//! Bytes are appended while the text of a value is read and checked, and lengths are written after the content that they
+//! count. If the text turns out not to be JSON, the bytes are removed and it is sent as a string. Keys that an object
+//! already has are left out; values nested deeper than [`NESTING_MAX`] are sent as text. Apart from removed values, hardly a
+//! byte is read twice.
 
 mod names;
 mod scalar;

@@ -1,7 +1,7 @@
 //! Reading the text of JSON numbers, eight digits at a time.
 //!
-//! Takes text, or a string view that holds its text itself; gives exactly what the standard library's `parse` gives,
-//! or nothing where a caller has to ask that. Never rounds.
+//! The input is a text, or a string view with inline text. The result is exactly that of the standard library's `parse`, or
+//! `None` if the caller has to call `parse` itself. It never rounds.
 
 use tailrace_model::json::{eight_digits, not_finite};
 

@@ -1,7 +1,7 @@
 //! Open columns: values of any kind as their text, the kind beside it.
 //!
-//! Takes a view array and the kinds, gives the slices behind them, so that a value costs a few loads. A value that is
-//! null though its kind is not was unreadable: it is absent. Never copies, never writes.
+//! [`OpenColumn`] borrows the slices of a view array and of the kinds, so that reading a value costs a few loads. A value that is
+//! null although its kind is not was unreadable: it counts as absent. Nothing is copied or written.
 
 use arrow::array::{Array, StringViewArray, UInt8Array};
 use arrow::buffer::{Buffer, NullBuffer};

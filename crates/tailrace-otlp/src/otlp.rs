@@ -1,10 +1,9 @@
 //! Columns to ExportLogsServiceRequests.
 //!
-//! Takes an envelope and the parts of a query's output, emits requests of bounded size: one pass
-//! over the rows, straight into the bytes that are sent. Names, tags and source facts are encoded
-//! once; a LogRecord's length is guessed from the one before. Rows of one record stay together;
-//! neighbours of one resource share a ResourceLogs. Never allocates per row, never does I/O, never
-//! reads a clock.
+//! From an envelope and the parts of a query's output, the encoder emits requests of bounded size. It makes one pass over the
+//! rows and writes directly into the bytes that are sent. Names, tags and source facts are encoded once; a LogRecord's
+//! length is guessed from the previous one. Rows of one record stay together, and neighbours of one resource share a
+//! ResourceLogs. It does not allocate per row, does no I/O, and reads no clock.
 
 mod extras;
 mod record;

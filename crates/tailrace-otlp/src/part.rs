@@ -1,6 +1,4 @@
-//! What the encoders take: columns of output rows, and what stands beside them.
-//!
-//! Only plain structs that borrow. Never owns a column, never looks inside one.
+//! The input of encoders: columns of output rows, and the data beside them. These are plain structs that borrow.
 
 use std::ops::Range;
 
@@ -73,7 +71,7 @@ pub struct Run<'a> {
     pub source: &'a SourceFacts,
 }
 
-/// What stands beside the columns, by record.
+/// The data beside the columns, by record.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
     /// When the records were read, in nanoseconds since the Unix epoch.

@@ -1,7 +1,5 @@
-//! What is decided about a part's columns before the first row.
-//!
-//! Takes a part and the mapping, gives for each column how it is read and what its attributes start with, and for each
-//! field of a LogRecord which columns may become it. Never looks at a row, but to read a value it is asked for.
+//! The plan of a part, made before its first row: for each column how it is read and how its attributes begin, and for
+//! each field of a LogRecord the columns that may become it.
 
 use std::collections::HashMap;
 

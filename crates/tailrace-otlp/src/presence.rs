@@ -1,8 +1,8 @@
 //! Which columns have a value in a row, as bits.
 //!
-//! Takes a part's plan, gives for each record a bit per column, so that a record of few among many columns costs its
-//! own values only, and nothing asks again whether they are there. Of a [`Lane`](crate::plan::Lane) the bit says whether
-//! the value is present; of other columns it is set and promises nothing. Memory is kept between calls. Never writes.
+//! Each record has a bit per column, so that a record with few of many columns costs only its own values, and their presence
+//! is tested once. For a [`Lane`](crate::plan::Lane) the bit says whether the value is present; for other columns it is
+//! always set and means nothing. Memory is reused between calls.
 
 use crate::open::{ABSENT, OpenColumn};
 use crate::plan::PartPlan;

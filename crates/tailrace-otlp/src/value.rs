@@ -1,6 +1,6 @@
 //! Facts about a source: attribute values known before any record, and their bytes made once.
 //!
-//! Takes names and values, gives encoded attributes. Never sees a record.
+//! It never sees a record.
 
 use crate::any::push_prefix;
 use crate::wire::{bytes_tag, push_bytes, push_varint, varint_tag};

@@ -1,4 +1,4 @@
-//! The output that accepts everything and keeps nothing: for measuring and for trying a query.
+//! The discard output: accepts everything and stores nothing, for measurements and for trying a query.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Lines appended to a file. It follows the path, not the file: a file that was moved away or deleted
-//! is made anew. It never rotates, and never leaves half a payload behind a failed write.
+//! The file output: appends lines to a file. It follows the path, not the file: if the file was moved or deleted, it creates
+//! a new one. It never rotates, and a failed write leaves no partial payload.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! An HTTP client for outputs: POST a payload, read the answer. It follows no redirect, uses no proxy, and keeps no time
-//! (its caller cuts it off). What an answer means is said in [`answer`].
+//! An HTTP client for outputs: it sends a payload and reads the answer. It follows no redirect, uses no proxy, and has no
+//! timeout of its own (the caller has). [`answer`] classifies answers.
 
 pub(crate) mod answer;
 pub(crate) mod endpoint;
@@ -27,10 +27,10 @@ use answer::{HttpResponse, RESPONSE_BYTES_MAX};
 use options::Tls;
 use renewed::Renewed;
 
-/// How outputs name themselves.
+/// The `User-Agent` of outputs.
 pub(crate) const USER_AGENT: &str = concat!("Tailrace/", env!("CARGO_PKG_VERSION"));
 
-/// What a client is made of.
+/// The options of a client.
 pub(crate) struct ClientOptions<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
@@ -98,7 +98,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// There was no answer, for this reason.
+    /// The outcome of an attempt without an answer.
     pub(crate) async fn send(&self, payload: &Payload) -> Result<HttpResponse, Outcome> {
         let mut headers = self.headers.clone();
         if payload.compression != Compression::None {
@@ -132,14 +132,14 @@ impl HttpClient {
         })
     }
 
-    /// The next request makes a new connection: another server may do better.
+    /// Makes the next request open a new connection, perhaps to another server.
     pub(crate) fn renew(&self) {
         self.clients.renew();
     }
 }
 
-/// The answer to one attempt, which may take so long. After a failure of the other side, `renew` is called: the next
-/// connection may lead to a server that does better.
+/// Awaits one attempt, at most `timeout`. After a failure of the other side it calls `renew`: the next connection may lead
+/// to a healthy server.
 pub(crate) async fn within(
     timeout: Duration,
     attempt: impl Future<Output = Answered>,

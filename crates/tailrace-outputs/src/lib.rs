@@ -1,14 +1,13 @@
-//! Where records go: one module for each type of output, and how requests are delivered to all of them.
+//! The outputs: one module for each type, and the delivery of requests, which all types share.
 //!
-//! A type of output is an [`Output`]: its options as they stand in the configuration, the [`Encoding`] of its requests,
-//! and the [`Transport`](delivery::Transport) that sends one once and says what became of it. [`OUTPUTS`] lists the types;
+//! A type of output implements [`Output`]: it has the options in the configuration, the [`Encoding`] of its requests, and
+//! the [`Transport`](delivery::Transport) that makes one attempt and classifies the answer. [`OUTPUTS`] lists the types;
 //! nothing outside of this crate knows one by name.
 //!
-//! Everything else is the same for all of them and is found in [`delivery`]: requests come from a queue and each is
-//! resolved with what became of it: delivered, rejected, or given up where the configuration says so. A record is
-//! rejected only on evidence that it is at fault itself.
+//! [`delivery`] takes requests from a queue and resolves each as delivered, rejected, or dropped if the configuration says
+//! so. A record is rejected only on evidence that the record itself is at fault.
 //!
-//! This crate never knows about files that are read, checkpoints or columns.
+//! This crate knows nothing of files that are read, checkpoints or columns.
 //!
 //! [`Encoding`]: tailrace_otlp::Encoding
 

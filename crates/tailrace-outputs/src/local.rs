@@ -1,5 +1,5 @@
-//! What outputs on this machine have in common. A payload counts as delivered once the operating system has it (a file:
-//! once it is on disk).
+//! What outputs on this machine share. A payload is delivered once the operating system has it; for a file, once it is on
+//! disk.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tailrace_otlp::Compression;
 
 use crate::delivery::{CompressionSearch, Outcome, RetryCause, RetryPolicy};
 
-/// Between two tries to write.
+/// The delays between attempts to write.
 pub(crate) static POLICY: RetryPolicy =
     RetryPolicy::between(Duration::from_secs(1), Duration::from_secs(30));
 

@@ -1,4 +1,4 @@
-//! What the rest of the agent knows of an output: one trait, whatever its type.
+//! The interface of outputs to the rest of the agent.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::delivery::{DriveConfig, OnRefused, Transport};
 /// type is one module and one line of [`OUTPUTS`](crate::OUTPUTS).
 pub type OutputType = Tag<Arc<dyn Output>>;
 
-/// The checked options of one output. It says what requests have to look like, and opens the [`Transport`] that sends
+/// The checked options of one output. They determine the encoding of requests, and open the [`Transport`] that sends
 /// them.
 pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
     /// The word after `type:`.
@@ -30,19 +30,19 @@ pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
         Compression::None
     }
 
-    /// Opens it: reads its certificates, and connects to nothing.
+    /// Opens the output: reads its certificates, but does not connect.
     ///
     /// # Errors
     ///
     /// An option or a file that it names cannot be used.
     fn open(&self) -> Result<Opened, Error>;
 
-    /// Whether requests have to be sent in the order in which their records were read.
+    /// Whether requests must be sent in the order in which their records were read.
     fn is_ordered(&self) -> bool {
         false
     }
 
-    /// The size of a request before compression, at most, where a pipeline has to know it.
+    /// The maximum size of a request before compression, if the pipeline must know it.
     fn max_request_bytes(&self) -> Option<u64> {
         None
     }
@@ -62,7 +62,7 @@ pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
         FileAttributes::default()
     }
 
-    /// What becomes of a column of this name, for people; of one that is not named by the query where it is `None`.
+    /// Describes what a column of this name becomes, for people. `None` stands for columns that the query does not name.
     fn becomes(&self, column: Option<&str>) -> String {
         let _ = column;
         "a key of the line".to_owned()
@@ -79,7 +79,7 @@ impl PartialEq for dyn Output {
 pub struct Opened {
     /// Sends requests.
     pub transport: Arc<dyn Transport>,
-    /// How many at once, and what becomes of them while all are refused.
+    /// The number of requests in flight, and what happens while all are refused.
     pub drive: DriveConfig,
 }
 

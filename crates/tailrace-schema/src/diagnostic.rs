@@ -1,5 +1,5 @@
-//! What is wrong, where, and what to do next. Takes a position and a message, gives text in the form
-//! `file:line:column: error: message`, the offending line, a caret and a hint. Never prints.
+//! Diagnostics: what is wrong, where, and what to do next. They are shown as `file:line:column: error: message`, the
+//! offending line, a caret and a hint. This module never prints.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Expands `${...}` in the text of one scalar, after YAML was parsed: what a variable holds can never
-//! become a key, a list or a comment. Takes the scalar and a look-up of variables, gives the text with
-//! the origin of each character, and what may be shown of it. Reads the files named by `${file:...}` and nothing else.
+//! Expands `${...}` in the text of one scalar, after the YAML was parsed, so that the value of a variable can never
+//! become a key, a list or a comment. The result has the origin of each character, and the text that may be shown
+//! instead. Only the files named by `${file:...}` are read.
 //!
 //! | written | becomes |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! How a value of each kind is read: text to number, duration, size, path, list and map. A [`Kind`] is
-//! a marker type; it names the Rust type it gives, reads it from a node, and says what it looks like.
+//! The kinds of values: number, duration, size, path, list, map and others. A [`Kind`] is a marker type. It names the Rust
+//! type of the value, reads it from a node, and describes its shape.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -27,21 +27,21 @@ pub const HOUR: u64 = 3_600 * SECOND;
 /// Milliseconds of a day.
 pub const DAY: u64 = 24 * HOUR;
 
-/// A way to read a value.
+/// Reads values of one kind.
 pub trait Kind {
-    /// What comes out.
+    /// The type of the value.
     type Value;
 
-    /// `key:` without a value is an empty mapping, not a slip.
+    /// Whether `key:` without a value is an empty mapping rather than a mistake.
     const NULL_IS_EMPTY: bool = false;
 
-    /// The value may be a credential: lines that hold it are not shown.
+    /// Whether the value may be a credential, so that lines with it are not shown.
     const SECRET: bool = false;
 
-    /// What it looks like.
+    /// The shape of the value, for the documentation.
     fn shape() -> Shape;
 
-    /// Reads it; complains to the reader and gives `None` where it cannot.
+    /// Reads a value from a node. Returns `None` after it reported to the reader what is wrong.
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self::Value>;
 }
 

@@ -1,12 +1,12 @@
 //! How options are declared, read and documented.
 //!
-//! Takes YAML texts and a way to look up variables; gives typed values, each with its position, or every
-//! [`Diagnostic`] at once. Knows no option of Tailrace by name: crates declare theirs with [`section!`], [`choice!`]
-//! and [`tagged!`], and the reference page, the annotated example and the JSON Schema are printed from the same
-//! declarations. Reads no file but those that `${file:...}` names, and never prints.
+//! YAML texts become typed values, each with its position, or every [`Diagnostic`] is reported at once. This crate knows no
+//! option of Tailrace: other crates declare theirs with [`section!`], [`choice!`] and [`tagged!`], and the reference page,
+//! the annotated example and the JSON Schema are generated from the same declarations. It reads only the files that
+//! `${file:...}` names, and never prints.
 //!
-//! The way of a value: [`yaml`] turns a text into a tree that knows the position of every key and value, [`merge`]
-//! lays trees over one another, [`reader`] and [`kind`] read typed fields and expand `${...}` on the way.
+//! In the order of processing: [`yaml`] turns a text into a tree with the position of every key and value, [`merge`]
+//! combines trees, [`reader`] and [`kind`] read typed fields and expand `${...}`.
 
 pub mod diagnostic;
 pub mod interpolate;

@@ -1,5 +1,5 @@
-//! Text from outside, made safe to show to a person. Takes any text; gives it with everything escaped that could steer a
-//! terminal, begin a line of its own or change the order in which it is read. Pure.
+//! Escapes text from outside so that it is safe to show: it can neither steer a terminal, nor begin a line of its own, nor
+//! change the order in which it is read. Pure.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,6 +1,5 @@
-//! Reads typed values out of a [`Node`] tree and collects everything that is wrong on the way. Takes
-//! nodes and a look-up of variables; gives values, or `None` where a complaint was made. One bad value
-//! never hides the next: all fields of a section are read before it is given up.
+//! Reads typed values from a [`Node`] tree and collects diagnostics. A value that is wrong is reported and read as `None`.
+//! One bad value never hides the next: all fields of a section are read before the section is refused.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::interpolate::{Asked, Environment, Resolved, resolve};
@@ -37,12 +36,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How variables are looked up.
+    /// The function that looks up variables.
     pub fn env(&self) -> Environment<'a> {
         self.env
     }
 
-    /// What was wrong, each thing once (an anchor may be read several times), and what `${...}` asked for.
+    /// Ends the reading. Returns the diagnostics, each once (an anchor may be read several times), and what `${...}` asked for.
     pub fn finish(self) -> (Vec<Diagnostic>, Asked) {
         let mut unique: Vec<Diagnostic> = Vec::new();
         for diagnostic in self.diagnostics {
@@ -86,9 +85,9 @@ impl<'a> Reader<'a> {
         value
     }
 
-    // --- Fields of a section, by what it means to leave them out ---
+    // --- Fields of a section, by what a missing key means ---
 
-    /// Reads a key that has to be there.
+    /// Reads a required key. `example` is shown if it is missing.
     pub fn required<K: Kind>(&mut self, node: &Node, key: &str, example: &str) -> Option<K::Value> {
         match self.present::<K>(
             node,
@@ -109,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a key, or its default where it is left out.
+    /// Reads a key, or its default if it is missing.
     pub fn defaulted<K: Kind>(
         &mut self,
         node: &Node,

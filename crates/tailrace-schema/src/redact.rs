@@ -1,9 +1,9 @@
-//! Values that `${...}` took from the environment or from a file, so that what is printed shows their names instead. Takes
-//! names and values; gives texts in which the values are replaced. Never prints, and its `Debug` shows names alone.
+//! Redaction: replaces values that `${...}` took from the environment or from a file by their names. It never prints, and its
+//! `Debug` shows only names.
 //!
-//! A complaint about a value never quotes it, however short it is: [`reader`](crate::reader) sees to that. Here it is
-//! about values that were accepted and show up later, in an error of the network, a path or a query. A value of fewer
-//! than [`CHARS_MIN`] characters would be found in every other word and is not looked for.
+//! A diagnostic about a value never quotes it, however short it is: [`reader`](crate::reader) ensures that. Redaction is
+//! for accepted values that appear later, in a network error, a path or a query. Values of fewer than [`CHARS_MIN`]
+//! characters are not replaced, because they are part of many words.
 
 use std::borrow::Cow;
 use std::fmt;

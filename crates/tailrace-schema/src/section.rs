@@ -1,6 +1,6 @@
-//! How an option is declared: once. [`section!`] makes a struct, its reader and its documentation from one list of
-//! fields, [`choice!`] does the same for an enum of names, and [`tagged!`] for a mapping whose `type` says which other
-//! keys it has. Pure declarations.
+//! The declaration of options. [`section!`] generates a struct, its reader and its documentation from one list of
+//! fields. [`choice!`] does the same for an enum of names, and [`tagged!`] for a mapping whose `type` determines its other
+//! keys.
 //!
 //! ```text
 //! section! {
@@ -20,7 +20,7 @@ use crate::kind::Kind;
 use crate::node::Node;
 use crate::reader::Reader;
 
-/// What a value may look like, for the reference page, the annotated example and the JSON Schema.
+/// The shape of a value, for the reference page, the annotated example and the JSON Schema.
 pub enum Shape {
     /// A text; the word says which: `text`, `path`, `URL`.
     Text(&'static str),
@@ -75,15 +75,15 @@ pub struct Field {
     pub doc: &'static [&'static str],
     /// What its value looks like.
     pub shape: fn() -> Shape,
-    /// What it means to leave it out.
+    /// What it means if the key is missing.
     pub presence: Presence,
     /// Whether a value of this option is valid; for the test that every default and example is.
     pub probe: fn(&Node, &mut Reader<'_>) -> bool,
 }
 
-/// What it means to leave an option out.
+/// What it means if an option is missing.
 pub enum Presence {
-    /// It has to be there.
+    /// The option is required.
     Required {
         /// A value to show.
         example: &'static str,
@@ -95,7 +95,7 @@ pub enum Presence {
         /// Another value to show.
         example: Option<&'static str>,
     },
-    /// It is unset then.
+    /// It is unset.
     Unset {
         /// What that means.
         meaning: &'static str,

@@ -1,5 +1,5 @@
-//! Where a value stands: a [`Source`] is one text (a file, or the value of an environment variable),
-//! a [`Position`] a line and column in it. Never reads anything: the text is handed in.
+//! Positions of values: a [`Source`] is one text (a file, or the value of an environment variable), a [`Position`] a line
+//! and column in it. This module reads no files: the caller passes the text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The query of a pipeline and the way from a place in it back to the YAML file. Never parses SQL.
+//! The query of a pipeline, and the mapping from positions in it to the YAML file. It never parses SQL.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
-//! Text to a [`Node`] tree. Takes the text of one file, gives the tree and everything that is wrong
-//! with it as YAML: syntax, duplicate keys, tags, anchors out of bounds. Aliases are copied in place and
-//! merge keys (`<<`) are applied here. Never types a value, never expands `${...}`.
+//! Parses the text of one file into a [`Node`] tree, and reports everything that is wrong with it as YAML: syntax, duplicate
+//! keys, tags, anchors out of bounds. Aliases are copied in place and merge keys (`<<`) are applied here. This module gives
+//! values no type and does not expand `${...}`.
 //!
 //! Aliases can make a small file huge (the "billion laughs"): what they copy is counted, and beyond
 //! [`COPIED_NODES_MAX`] nodes or [`COPIED_BYTES_MAX`] bytes the file is refused.

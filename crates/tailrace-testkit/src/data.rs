@@ -1,5 +1,4 @@
-//! Where real log files for tests lie. Takes a file name, gives its path or says that the test is
-//! skipped; it never fetches anything.
+//! Finds real log files for tests. If a file is missing, it says that the test is skipped; it never fetches anything.
 
 use std::path::{Path, PathBuf};
 

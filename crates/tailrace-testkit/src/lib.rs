@@ -1,12 +1,11 @@
-//! Test only: what the stages' tests share. Takes nothing from the stage crates, so that each of
-//! them can use it; it never ships.
+//! Test only: what the stages' tests share. It depends on no stage crate, so that each of them can use it; it never ships.
 //!
 //! * [`Collector`]: an OTLP server on loopback that answers what a script says and keeps what it
 //!   accepted, over HTTP/1.1, HTTP/2 and gRPC, with and without TLS.
 //! * [`Writer`]: a log file written, rotated, truncated and deleted as container runtimes do.
 //! * [`PodsApi`]: as much of a Kubernetes API server as agents ask.
 //! * [`Node`]: a [`PodsApi`] and an OTLP server that checks what an agent made of its pods, at full speed.
-//! * [`data()`]: where the real log files for tests lie on this machine, if they do.
+//! * [`data()`]: the path of real log files for tests, if this machine has them.
 
 #![allow(
     clippy::unwrap_used,

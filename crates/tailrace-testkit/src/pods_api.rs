@@ -1,6 +1,6 @@
 //! As much of a Kubernetes API server as one agent needs: the pods of its node, listed and watched, over plain HTTP
-//! on loopback. Takes pods as JSON; counts what it is asked. It checks no token, knows no other path, and refuses
-//! to begin a watch with a list, as servers without that do: clients then list first.
+//! on loopback. Tests add pods as JSON; requests are counted. It checks no token, knows no other path, and refuses
+//! to begin a watch with a list, like servers without that feature: clients then list first.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,4 @@
-//! `google.rpc.Status` and what may stand in its details, for answers and as an oracle for whoever
-//! reads them. Gives prost messages; it never interprets them.
+//! `google.rpc.Status` and its details as prost messages, for answers and as an oracle for code that reads them.
 
 /// `google.rpc.Status` (google/rpc/status.proto).
 #[derive(Clone, PartialEq, prost::Message)]

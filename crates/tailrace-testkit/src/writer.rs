@@ -1,5 +1,5 @@
-//! A log file as a container runtime or logrotate treats it. Takes lines, writes them to a real file;
-//! it never buffers and never looks at a clock (rotated names count seconds from a fixed day).
+//! A log file as a container runtime or logrotate treats it. Lines are written to a real file without a buffer. It reads no
+//! clock: rotated names count seconds from a fixed day.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! What the agent's counters explain of the records that never arrived. Takes numbers, gives the bytes that nothing
-//! explains; it never reads a counter itself.
+//! Computes how many bytes of the records that never arrived are not explained by the agent's counters. It is pure: the
+//! caller reads the counters.
 
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use super::record::Identity;
 use super::rng::Rng;
 use tailrace_testkit::Answer;
 
-/// A way in which a server fails.
+/// A failure of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It does not.

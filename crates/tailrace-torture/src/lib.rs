@@ -1,9 +1,9 @@
 //! The torture test: an agent as a process of its own, writers and rotators before it, a collector
-//! with faults behind it, and somebody who kills it. Takes a [`Plan`], gives an [`Outcome`]: what was
+//! with faults behind it, and a killer. [`run()`] executes a [`Plan`] and returns an [`Outcome`]: what was
 //! lost, repeated, torn or is not explained, stream by stream. It drives the agent only from outside:
 //! by its config, its files, signals and its admin endpoint.
 //!
-//! Every record can be made again from its stream and sequence number, so that the judge compares
+//! Every record can be generated again from its stream and sequence number, so that the judge compares
 //! what arrives with what was written byte by byte and keeps one bit per record.
 //!
 //! What the verdict calls
@@ -30,7 +30,9 @@ mod dead_letters;
 mod disk;
 mod explained;
 mod faults;
+mod harness;
 mod matrix;
+mod plan;
 mod record;
 mod rng;
 mod rotated;
@@ -46,7 +48,8 @@ pub use agent::{Agent, Kind};
 pub use disk::DiskFault;
 pub use faults::Fault;
 pub use matrix::matrix;
-pub use run::{Plan, Stops, run};
+pub use plan::{Plan, Stops};
+pub use run::run;
 pub use scenario::Scenario;
 pub use stream::Rotation;
 pub use verdict::{GroupVerdict, Outcome};

@@ -1,4 +1,4 @@
-//! The command behind `cargo xtask torture`: takes a plan from the command line, runs it, prints the
+//! The command behind `cargo xtask torture`: reads a plan from the command line, runs it and prints the
 //! verdict. Its exit code says whether every promise was kept.
 #![allow(
     clippy::print_stdout,

@@ -1,5 +1,4 @@
-//! The fault matrix: one run for each fault, all rotations at once, agents side by side, as Markdown.
-//! Takes agents, gives text; it never writes a file.
+//! The fault matrix: one run for each fault, all rotations at once, agents side by side, as Markdown text. It writes no file.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,7 +7,8 @@ use std::time::Duration;
 use super::agent::{Agent, Kind};
 use super::disk::DiskFault;
 use super::faults::Fault;
-use super::run::{Plan, Stops, run};
+use super::plan::{Plan, Stops};
+use super::run::run;
 use super::stream::Rotation;
 use super::verdict::Outcome;
 
@@ -21,7 +21,7 @@ struct Row {
     has_inotify: bool,
 }
 
-/// Runs every row with every agent, `time` each, and gives the table. `report` receives the outcome of each run.
+/// Runs every row with every agent, `time` each, and returns the table. `report` receives the outcome of each run.
 ///
 /// # Errors
 ///

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::faults::Fault;
+use super::harness::Harness;
+use super::plan::{Plan, Stops};
 use super::record::Identity;
-use super::run::{Harness, Plan, Stops};
 use super::stream::Rotation;
 use super::verdict::{GroupVerdict, Outcome};
 

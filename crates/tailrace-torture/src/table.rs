@@ -1,4 +1,4 @@
-//! The outcome of a run as text: a table of the rotations, and what stands beneath it. Decides nothing.
+//! The outcome of a run as text: a table of the rotations, and notes below it. It decides nothing.
 
 use std::fmt;
 

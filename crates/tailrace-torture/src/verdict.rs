@@ -1,4 +1,4 @@
-//! The verdict on a run: what became of every record, by rotation. Reads bits and counters; it
+//! The verdict on a run: the outcome of every record, by rotation. Reads bits and counters; it
 //! decides nothing about the run.
 
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::agent::Kind;
 use super::explained::{Counted, Missing, hidden};
+use super::harness::Harness;
 use super::record;
-use super::run::Harness;
 use super::sink::State;
 use super::stops::{How, Stop};
 use super::stream::{Rotation, Truth};
 
-/// What became of the records of one kind of rotation.
+/// The outcomes of the records of one kind of rotation.
 #[derive(Clone, Debug)]
 pub struct GroupVerdict {
     /// Which.
@@ -190,7 +190,7 @@ impl GroupVerdict {
         }
     }
 
-    /// Adds one file; gives the bytes of its missing records.
+    /// Adds one file. Returns the bytes of its missing records.
     fn add(&mut self, truth: &Truth, state: &State) -> Missing {
         self.rotations += truth.rotations.load(Ordering::Relaxed);
         let mut missing = Missing::default();

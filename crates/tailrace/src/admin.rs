@@ -1,8 +1,8 @@
 //! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
 //! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so.
 //!
-//! Here is what is answered. Who may ask is in `access`, how many may and how long in `serve`, and what that may cost in
-//! `pace`: whoever reaches the listener must not be able to harm the pipelines.
+//! This file has the answers. `access` decides who may ask, `serve` bounds connections and time, and `pace` bounds the cost:
+//! no client must be able to harm the pipelines.
 
 mod access;
 mod budget;
@@ -35,17 +35,17 @@ use crate::printed::redacted;
 use crate::reload::{Status, Trigger, pull};
 use crate::token::Token;
 
-/// A running endpoint; it ends when this is dropped, behind the answers that are on their way.
+/// A running endpoint. Dropping it ends the endpoint, after the answers that are being sent.
 #[derive(Debug)]
 pub(crate) struct Admin {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What requests are answered from.
+/// The state that requests are answered from.
 #[derive(Clone)]
 pub(crate) struct Shared {
-    /// Apart, so that whoever asks for reports all the time fails no probe.
+    /// Separate from `reports`, so that a client that requests reports all the time delays no probe.
     probes: Arc<Pace>,
     reports: Arc<Pace>,
     token: Token,

@@ -39,7 +39,7 @@ enum Command {
     Queue(queue::Args),
     /// Explain the queries of a config: columns, types, pushed-down conditions, OTLP fields.
     Explain(explain::Args),
-    /// Show what became of every byte and record of a running agent.
+    /// Show the outcome of every byte and record of a running agent.
     Ledger(ledger::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
@@ -99,7 +99,7 @@ impl Cli {
     }
 }
 
-/// Whoever reads our output may stop reading: `tailrace generate ... | head`.
+/// Ignores a broken pipe: the reader of the output may stop reading, as in `tailrace generate ... | head`.
 fn quiet_pipe(result: anyhow::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if is_broken_pipe(&error) => Ok(()),

@@ -17,14 +17,14 @@ use tailrace_pipeline::PipelinePlan;
 use crate::admin_client::{STATUS_PATH, fetch};
 use crate::printed::redacted;
 
-/// How long whoever holds the admin port may take to say who it is.
+/// How long a process that listens on the admin port may take to identify itself.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Everything that would keep `run` from starting here, or what it could not read.
+/// Returns everything that would keep `run` from starting here, and what it could not read.
 ///
 /// # Errors
 ///
-/// This cannot be found out.
+/// The check itself failed.
 pub(crate) fn check(
     config: &Config,
     plans: &[PipelinePlan],
@@ -76,7 +76,7 @@ fn at(position: Option<&Position>, file: &Path, message: String) -> Diagnostic {
     }
 }
 
-/// What others could do, or did, in the data directory that keeps `run` from starting; and what to do about it.
+/// Returns why `run` would not start with a data directory that other users can change, or have changed, and a hint.
 fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
     let path = data_dir.display();
     if matches!(tailrace_files::access(data_dir), Ok(Access::Everybody)) {
@@ -93,7 +93,7 @@ fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
     ))
 }
 
-/// Whether the agent of this data directory has the port: it gives it back when it is started again.
+/// Returns whether the agent of this data directory listens on the port: then a restart frees it.
 async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
     let asked = tokio::time::timeout(TIMEOUT, fetch(address, STATUS_PATH)).await;
     let Ok(Ok(body)) = asked else {
@@ -111,7 +111,7 @@ pub(crate) fn absolute(dir: &Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
 }
 
-/// Whether a file can be made in the directory, or the directory itself beneath its nearest
+/// Checks that a file can be created in the directory, or the directory itself below its nearest
 /// existing parent. Leaves nothing behind.
 fn writable_dir(path: &Path) -> io::Result<()> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists());

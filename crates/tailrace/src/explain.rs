@@ -1,5 +1,5 @@
-//! `tailrace explain`: what a config makes of each query. The columns the scanner extracts, their
-//! types and why; when each condition is evaluated; the OTLP field each output column becomes.
+//! `tailrace explain`: how the queries of a config are planned. It shows the columns that the scanner extracts, their types
+//! and why, when each condition is evaluated, and the OTLP field of each output column.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     config: ConfigArgs,
     /// Explain this pipeline only.
     pipeline: Option<String>,
-    /// Do not look at this machine for logs that may not be read.
+    /// Do not check this machine for logs that the agent may not read.
     #[arg(long)]
     no_environment: bool,
 }
@@ -233,7 +233,7 @@ fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write)
     )
 }
 
-/// The texts of which a record must hold one, as they would stand in it.
+/// The texts of which a record must contain one, as they are written in it.
 fn texts(needles: &Needles) -> String {
     let text = |needle: &tailrace_sql::Needle| {
         if needle.quoted {

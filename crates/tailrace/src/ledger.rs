@@ -1,4 +1,4 @@
-//! `tailrace ledger` and `/api/v1/ledger`: what became of every byte and record of a running agent.
+//! `tailrace ledger` and `/api/v1/ledger`: the outcome of every byte and record of a running agent.
 //!
 //! [`report`] turns ledgers into JSON for the admin endpoint, and [`run`] prints this JSON as tables. Nothing is counted here.
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Admin endpoint of the running agent, as in `admin.listen`.
     #[arg(long, value_name = "HOST:PORT", env = "TAILRACE_ADMIN")]
     admin: SocketAddr,
-    /// Print the JSON as the agent gives it.
+    /// Print the JSON of the agent.
     #[arg(long)]
     json: bool,
 }

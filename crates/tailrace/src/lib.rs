@@ -1,7 +1,6 @@
 //! The Tailrace log agent: command line, own logs, admin endpoint, signals and wiring.
 //!
-//! Takes arguments, environment and signals; gives an exit code. Never parses a log byte: what a
-//! pipeline does with one is in `tailrace-pipeline` and below.
+//! This crate never parses a log byte: that is done in `tailrace-pipeline` and the crates below it.
 
 pub mod commands;
 

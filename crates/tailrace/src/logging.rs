@@ -1,12 +1,11 @@
 //! Own logs: tracing events to standard error, as text or as JSON.
 //!
-//! Takes what the crates report by `tracing`, gives one line per event. Text is
-//! for terminals, JSON for everything that reads logs. In both, text from outside
-//! is escaped and secrets are left out (`printed.rs`). A message that repeats
-//! is held back and counted (`logging/limit.rs`), so that a lasting trouble
-//! never floods the node's own logs. It never writes to standard output and
-//! never touches the users' records. This module owns the only printer of error
-//! chains, [`chain`].
+//! Each event of `tracing` is one line. Text is for terminals, JSON for programs
+//! that read logs. In both, text from outside is escaped and secrets are left out
+//! (`printed.rs`). Repeated messages are suppressed and counted
+//! (`logging/limit.rs`), so that a persistent failure never floods the logs. This
+//! module never writes to standard output and never touches users' records. It
+//! has the only printer of error chains, [`chain`].
 
 use std::error::Error;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! Everything that a person sees passes here: own logs, standard output and error of the commands, the answers of the admin
-//! endpoint. Takes text from anywhere, such as file names, pod names and answers of servers; gives it with values of
-//! `${...}` replaced by their names, and with nothing in it that steers a terminal or forges a line. Never prints itself.
+//! Makes text safe to show. Everything that a person sees passes through here: own logs, standard output and error of the
+//! commands, and the answers of the admin endpoint. Text from outside, such as file names, pod names and answers of servers,
+//! has the values of `${...}` replaced by their names, and can neither steer a terminal nor forge a line. It never prints.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};

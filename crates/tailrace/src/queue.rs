@@ -1,6 +1,5 @@
-//! `tailrace queue check`: what the disk queues hold, and whether it is sound.
-//!
-//! Takes a config, gives one line for each segment. Changes nothing; the agent may be running.
+//! `tailrace queue check`: lists the segments of the disk queues and whether they are sound. It changes nothing, so the
+//! agent may be running.
 
 use std::io::Write;
 use std::path::Path;

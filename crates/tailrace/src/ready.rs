@@ -16,7 +16,7 @@ pub(crate) struct Args {
     admin: SocketAddr,
 }
 
-/// Asks the agent, and prints what it answers.
+/// Asks the agent and prints its answer.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Reloading of the config while the agent runs: on SIGHUP, on `POST /-/reload`, and with `--watch` when the
-//! content of a file changes that the config is made of.
+//! content of one of its files changes.
 //!
-//! Takes triggers, one thread for all; reads and checks the config, hands it to the agent, and says what came
-//! of it in the log, on the status page and as metrics. A config that is refused changes nothing. Never
-//! touches a pipeline itself.
+//! One thread serves all triggers. It reads and checks the config, passes it to the agent, and reports the result in the
+//! log, on the status page and as metrics. A config that is refused changes nothing. The thread never touches a pipeline
+//! itself.
 
 mod files;
 mod status;
@@ -28,18 +28,18 @@ pub(crate) use files::Files;
 pub(crate) use status::Status;
 pub(crate) use trigger::{Answer, Trigger, pull, triggers};
 
-/// What a reloader begins with.
+/// What a reloader is started with.
 pub(crate) struct Start {
     pub(crate) args: ConfigArgs,
     /// The config that the agent was started with.
     pub(crate) config: Config,
-    /// What it was made of.
+    /// The files of this config.
     pub(crate) files: Files,
     /// Whether to watch these.
     pub(crate) watch: bool,
     /// Who may ask the admin endpoint.
     pub(crate) token: Token,
-    /// The way to the agent.
+    /// Sends reloads to the agent.
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
 }
 

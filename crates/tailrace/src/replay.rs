@@ -18,7 +18,7 @@ pub(crate) struct Args {
     pipeline: Option<String>,
 }
 
-/// Sends them once each; the agent may be running.
+/// Sends each entry once. The agent may be running.
 ///
 /// # Errors
 ///

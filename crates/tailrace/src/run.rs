@@ -22,7 +22,7 @@ use crate::token::Token;
 pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Go over to the new config when the content of one of its files changes, of a secret or a certificate.
+    /// Reload the config when the content of one of its files changes, including secrets and certificates.
     #[arg(long)]
     watch: bool,
 }
@@ -84,8 +84,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Ready at the first SIGTERM or SIGINT from now on; the second one ends the process at once. SIGHUP pulls the
-/// trigger of reloads. The handlers stand before anything is built, so that a signal during the start is not lost.
+/// Installs the signal handlers. The receiver is ready at the first SIGTERM or SIGINT; the second one ends the process at
+/// once. SIGHUP triggers a reload. The handlers are installed before anything else, so that a signal during the start is not
+/// lost.
 fn stop_signal(reload: SyncSender<Trigger>) -> anyhow::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,7 +1,7 @@
 //! What this process uses and what it may use: CPU time, memory, cgroup limits.
 //!
-//! Reads `/proc` and `/sys/fs/cgroup`, gives numbers; what the system does not
-//! say is `None`, never an error and never a guess. The parsers are pure.
+//! The numbers come from `/proc` and `/sys/fs/cgroup`. A number that the system
+//! does not provide is `None`, never an error and never a guess. The parsers are pure.
 
 use std::fs;
 use std::path::Path;

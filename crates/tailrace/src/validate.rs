@@ -19,17 +19,17 @@ use crate::printed;
 pub(crate) struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Run the queries over the lines of this log file: say how many records pass, and which keys are missing. The data
-    /// directory and certificates are not looked at.
+    /// Run the queries on the lines of this log file, and show how many records pass and which keys are missing. The data
+    /// directory and certificates are not checked.
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
-    /// Do not look at this machine: certificates, credentials, logs and the data directory may be missing here, and the
-    /// admin port be in use.
+    /// Do not check this machine: certificates, credentials, logs and the data directory may be missing here, and the
+    /// admin port may be in use.
     #[arg(long)]
     no_environment: bool,
 }
 
-/// Bytes of a sample that are looked at.
+/// The most bytes of a sample that are read.
 const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Checks a config.

@@ -1,6 +1,4 @@
-//! What values mean as severity numbers, ids and flags.
-//!
-//! Takes a value, gives the field's content, or nothing where the value cannot be that. Never guesses.
+//! Parses values as severity numbers, ids and flags. A value that is not valid gives `None`; nothing is guessed.
 
 use tailrace_model::json::{self, Kind};
 

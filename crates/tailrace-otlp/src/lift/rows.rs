@@ -1,6 +1,5 @@
-//! Rows of a part, and which column decides about a field in each.
-//!
-//! Takes candidates in their order, gives the first with a value that is not null. Never asks what the value means.
+//! Finds the column that decides about a field in each row of a part: the first of the candidates with a value that is not
+//! null. What the value means is decided elsewhere.
 
 use tailrace_model::json::Kind;
 

@@ -1,7 +1,7 @@
 //! The keys of an object that is being written.
 //!
-//! Takes the keys as they are met, says which are new. Few keys without escapes are compared where they stand in the
-//! text, and only with those that look alike; others go to [`Keys`]. Never drops a first key.
+//! It decides for each key, in the order of the text, whether it is new. A few keys without escapes are compared in place,
+//! and only with similar ones; others go to [`Keys`]. The first of equal keys is never dropped.
 
 use super::walk::{Quoted, Walk};
 use crate::keys::{Keys, Object, Span};

@@ -1,7 +1,7 @@
-//! Scalars in objects and arrays, and how they are written.
+//! Writes scalars as members of objects and elements of arrays.
 //!
-//! Takes keys and scalars, appends members and elements. Short ones are written in stores of fixed size whose excess the
-//! next write overwrites, others the general way, to the same bytes.
+//! Short ones are written with stores of fixed size, whose excess the next write overwrites. Others use the general
+//! functions, with the same bytes as result.
 
 use tailrace_model::json::{self, Unescaped};
 

@@ -1,7 +1,7 @@
 //! Reading JSON text byte by byte.
 //!
-//! Takes the text of a value and what stands in memory behind it, gives places and bytes. What is behind the text may
-//! be read where that is quicker, and decides nothing. Never writes.
+//! A walk reads the text of a value. It may also read the memory after the text where that is faster, but the result never
+//! depends on it. It writes nothing.
 
 use tailrace_model::json;
 
@@ -83,7 +83,7 @@ impl<'t> Walk<'t> {
         is_next.then_some(())
     }
 
-    /// Passes over what stands between two values, and says whether there is another one.
+    /// Skips what is between two values. Returns whether there is another value.
     #[inline]
     pub(super) fn goes_on(&mut self, close: u8) -> Option<bool> {
         let byte = self.peek()?;
@@ -95,7 +95,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Passes over the value of any kind that is next, gives its text.
+    /// Skips the next value, of any kind, and returns its text.
     pub(super) fn value(&mut self) -> Option<&'t [u8]> {
         let start = self.at;
         self.at = json::value_end(self.text, start)?;

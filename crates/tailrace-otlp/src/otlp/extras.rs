@@ -1,6 +1,6 @@
 //! The attributes that we add ourselves: `log.iostream`, `log.record.uid`, and what is wrong with a record.
 //!
-//! Takes the envelope and a record, gives encoded attributes and their names. Never writes into a request.
+//! They are encoded here from the envelope and a record; the caller writes them into the request.
 
 use super::record::Row;
 use super::{MALFORMED, ORIGINAL, OtlpEncoding, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};
@@ -20,7 +20,7 @@ pub(super) struct Extras {
     malformed: Vec<u8>,
     truncated: Vec<u8>,
     transform_failed: Vec<u8>,
-    /// What stands before the raw text of a malformed record.
+    /// The bytes before the raw text of a malformed record.
     pub(super) original: Vec<u8>,
     /// `log.record.uid`; its last 32 bytes are overwritten for each row.
     uid: Vec<u8>,

@@ -1,6 +1,5 @@
-//! One LogRecord: its fields in the order of their numbers, but for the attributes, which stand between body and flags.
-//!
-//! Takes a row and what was lifted, appends bytes. Never decides which columns are lifted.
+//! Encodes one LogRecord: its fields in the order of their numbers, except for the attributes, which are between body and
+//! flags. Which columns are lifted was decided before (`lift.rs`).
 
 use arrow::array::Array;
 use tailrace_model::json::Kind;
@@ -222,7 +221,7 @@ impl Values {
         }
     }
 
-    /// A column that is no lane.
+    /// A column that is not a lane.
     #[inline(never)]
     fn column(&mut self, row: &Row<'_>, at: usize, prefixes: &Prefixes) {
         let plan = row.plan;

@@ -1,6 +1,5 @@
-//! Which source each record comes from.
-//!
-//! Takes the envelope's runs and ascending records, says where another resource begins. Never looks at a column's value.
+//! Finds the source of each record, and where another resource begins, from the envelope's runs. Records are visited in
+//! ascending order. Values of columns are never read.
 
 use super::extras::IOSTREAM;
 use super::{MALFORMED, ORIGINAL, OtlpEncoding, RECORD_UID, TRANSFORM_FAILED, TRUNCATED};

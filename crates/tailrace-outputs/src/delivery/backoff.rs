@@ -1,5 +1,5 @@
-//! How long to wait before the next attempt: exponential, jittered, bounded. Takes what the server
-//! asked for and random bits, gives a duration; it never sleeps.
+//! Exponential backoff with jitter and bounds. It computes the delay before the next attempt, and respects the delay that
+//! the server asked for. It never sleeps.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What an answer over HTTP means (OTLP specification, Failures and Retry, which is what servers of logs do anyway). Takes
-//! status, headers and body, gives [`Answered`]; it never touches a socket and reads no clock but the one handed in.
+//! Classifies answers over HTTP as the OTLP specification does (Failures and Retry), which other servers of logs follow, too.
+//! It maps status, headers and body to [`Answered`]. It uses no socket, and the caller passes the time.
 
 use std::time::{Duration, SystemTime};
 
@@ -67,7 +67,7 @@ fn refused(response: &HttpResponse, reason: &str, said: &str) -> Answered {
 }
 
 impl HttpResponse {
-    /// What the body of a failure says, on one line.
+    /// The text in the body of a failure, on one line.
     pub(crate) fn text(&self) -> String {
         if self.content_type().contains("html") {
             return "(an HTML page)".to_owned();
@@ -77,14 +77,14 @@ impl HttpResponse {
         excerpt(&String::from_utf8_lossy(head))
     }
 
-    /// Whether it comes from something that is no receiver of logs: a web page, or a body without end.
+    /// Returns whether the answer is not that of a log receiver: a web page, or an endless body.
     pub(crate) fn is_page(&self) -> bool {
         self.overlong
             || self.content_type().contains("html")
             || self.body.trim_ascii_start().starts_with(b"<")
     }
 
-    /// How long the body is, and of what.
+    /// Describes the size and type of the body.
     pub(crate) fn describe_body(&self) -> String {
         let size = if self.overlong {
             format!("more than {RESPONSE_BYTES_MAX} bytes")

@@ -1,5 +1,4 @@
-//! Checks the URL of a server. Takes text, gives the same text where it is plausible; never
-//! resolves a name.
+//! Checks the URL of a server. It never resolves a name.
 
 use reqwest::Url;
 use tailrace_schema::kind::Kind;

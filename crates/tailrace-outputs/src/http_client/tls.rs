@@ -1,5 +1,5 @@
-//! One rustls configuration for both transports: the authorities to trust and the client's own
-//! certificate. Takes file names, gives a `ClientConfig` without ALPN; it connects to nothing.
+//! The rustls configuration of both transports: the authorities to trust and the client's own certificate. The
+//! `ClientConfig` has no ALPN. Nothing is connected.
 //!
 //! The crypto provider is the process's (`CryptoProvider::install_default`, done by the binary), else
 //! ring. Certificate files are read once, here.

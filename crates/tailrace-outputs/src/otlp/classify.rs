@@ -1,5 +1,5 @@
-//! What an answer of an OTLP server means (OTLP specification, Failures and Retry). Takes status, headers, body and
-//! trailers, gives [`Answered`]; it never touches a socket and reads no clock but the one handed in.
+//! Classifies answers of OTLP servers (OTLP specification, Failures and Retry). It maps status, headers, body and trailers
+//! to [`Answered`]. It uses no socket, and the caller passes the time.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -65,7 +65,7 @@ fn http_success(response: &HttpResponse, records: u64) -> Answered {
     )
 }
 
-/// Accepted, with something else than a response.
+/// Accepted, with something other than an OTLP response.
 fn odd(read: Option<answer::ExportResponse>, records: u64, oddity: String) -> Answered {
     Answered {
         oddity: Some(oddity),

@@ -1,7 +1,7 @@
-//! Options of an OTLP output that nobody wrote down, taken from the environment variables that the
-//! OpenTelemetry specification names (`OTEL_EXPORTER_OTLP_LOGS_*`, then `OTEL_EXPORTER_OTLP_*`). They are put
-//! into the tree as if they were written there, so that they are read and checked like all others; their
-//! diagnostics name the variable. An empty variable counts as unset.
+//! Options of an OTLP output from the environment variables of the OpenTelemetry specification
+//! (`OTEL_EXPORTER_OTLP_LOGS_*`, then `OTEL_EXPORTER_OTLP_*`). Options that the configuration does not set are added to its
+//! tree, so that they are read and checked like all others; their diagnostics name the variable. An empty variable counts
+//! as unset.
 //!
 //! Source: opentelemetry-specification, protocol/exporter.md, "Configuration Options".
 
@@ -12,7 +12,7 @@ use tailrace_schema::origins::Origins;
 use tailrace_schema::reader::Reader;
 use tailrace_schema::source::{Position, Source};
 
-/// The same output with what the environment adds.
+/// Returns the node of an output, completed from the environment.
 pub(crate) fn complete(node: &Node, reader: &mut Reader<'_>) -> Node {
     let mut node = node.clone();
     let env = reader.env();
@@ -51,7 +51,7 @@ pub(crate) fn complete(node: &Node, reader: &mut Reader<'_>) -> Node {
     node
 }
 
-/// Certificates from the environment are meant for endpoints with TLS: others go without.
+/// Removes certificates that come from the environment if the endpoint does not use TLS.
 pub(crate) fn drop_tls_without_use(output: &mut OtlpOutput, node: &Node) {
     if !output.url().starts_with("http://") {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn drop_tls_without_use(output: &mut OtlpOutput, node: &Node) {
     }
 }
 
-/// The variable of this signal, else the general one: its name and value.
+/// The name and value of the variable for logs, else of the general one.
 fn variable(env: Environment<'_>, name: &str) -> Option<(String, String)> {
     ["OTEL_EXPORTER_OTLP_LOGS_", "OTEL_EXPORTER_OTLP_"]
         .into_iter()

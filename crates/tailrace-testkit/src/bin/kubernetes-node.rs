@@ -1,7 +1,7 @@
 //! The process behind `cargo xtask bench --kubernetes` that an agent on a node talks to: serves pods and receives records.
 //!
-//! Takes the pods from a file, a JSON list of `{"pod": ..., "attributes": {...}}`. Writes a kubeconfig, prints where
-//! records are taken; then, as lines of JSON, when all have arrived, and the totals when its standard input ends.
+//! It reads the pods from a file, a JSON list of `{"pod": ..., "attributes": {...}}`. It writes a kubeconfig and prints the
+//! address that receives records; then, as lines of JSON, when all have arrived, and the totals when its standard input ends.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

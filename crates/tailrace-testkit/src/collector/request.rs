@@ -1,5 +1,5 @@
-//! One request as the collector saw it: headers, compression and the decoded records. Takes complete
-//! bytes, gives data or the reason why they are no OTLP; it never answers.
+//! One request as the collector saw it: headers, compression and the decoded records. It is parsed
+//! from complete bytes, or the reason is kept why they are not OTLP.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
     (request, records)
 }
 
-/// Takes the five bytes before a gRPC message off: a flag (compressed) and the length.
+/// Removes the five bytes before a gRPC message: a flag (compressed) and the length.
 fn unframe<'a>(compression: &'a str, body: &Bytes) -> Result<(&'a str, Bytes), String> {
     let (head, _) = body
         .split_first_chunk::<5>()

@@ -81,7 +81,7 @@ impl Shared {
         self.counts.subscribe()
     }
 
-    /// A connection was accepted: gives its number, from 1.
+    /// Records that a connection was accepted. Returns its number, from 1.
     pub(crate) fn connected(&self) -> usize {
         let mut number = 0;
         self.counts.send_modify(|counts| {
@@ -91,7 +91,7 @@ impl Shared {
         number
     }
 
-    /// A whole request was read: gives its index and what to answer.
+    /// Records that a whole request was read. Returns its index and the answer.
     pub(crate) fn seen(&self, request: Request, records: &[Record]) -> (usize, Answer) {
         let mut state = self.lock();
         let index = state.requests.len();

@@ -1,9 +1,9 @@
-//! Who may ask the admin endpoint for what. Takes the other side's address and the head of a request; gives a refusal, or
-//! none. Pure, but for the token, which a reload may change.
+//! Access control of the admin endpoint. [`check`] decides from the client's address and the head of a request. It is pure,
+//! except for the token, which a reload may change.
 //!
-//! Probes and metrics are for everybody who reaches the listener. Everything else is for this machine, or for whoever has
-//! the token. A browser on this machine is not this machine: what a page sends says so in `Origin` or `Sec-Fetch-Site`,
-//! and what comes by a name that somebody else's DNS gives out (DNS rebinding) says so in `Host`.
+//! Probes and metrics are open to everybody who reaches the listener. Everything else requires a client on this machine, or
+//! the token. A browser on this machine does not count as local: requests of web pages have `Origin` or `Sec-Fetch-Site`,
+//! and requests by DNS rebinding have a foreign name in `Host`.
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
@@ -15,17 +15,17 @@ use tailrace_config::Secret;
 
 use crate::token::Token;
 
-/// Paths that need no right.
+/// Paths that are open to everybody.
 const PUBLIC: [&str; 4] = ["/metrics", "/livez", "/readyz", "/healthz"];
 
-/// Why a request is not answered.
+/// Why a request is refused: the status, and a text.
 pub(super) type Refusal = (StatusCode, &'static str);
 
-/// Whether a request may be answered.
+/// Checks whether a request may be answered.
 ///
 /// # Errors
 ///
-/// Why not.
+/// The refusal.
 pub(super) fn check(
     peer: SocketAddr,
     uri: &Uri,

@@ -1,5 +1,5 @@
-//! How much of one core something may take: a share of the time that passes, and what was saved up. Takes times; reads no
-//! clock and never waits.
+//! The budget of CPU time of an activity: a share of the elapsed time, plus what it has saved. It is pure: the caller passes
+//! times and does the waiting.
 
 use std::time::Duration;
 

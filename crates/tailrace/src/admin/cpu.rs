@@ -1,4 +1,4 @@
-//! What the calling thread takes of the processor: measures it, and makes it give way to the others.
+//! CPU time and priority of the calling thread.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! Answers that cost more than a few microseconds are made one after the other, at a bounded share of one core: asking
-//! often does not take time from the pipelines. Takes what makes an answer, runs it in its turn.
+//! Answers that cost more than a few microseconds are produced one after the other, within a bounded share of one core, so
+//! that frequent requests take no time from the pipelines.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::budget::Budget;
 /// The share of one core, and what may be saved up of it.
 const CPU_PART: u32 = 100;
 const CPU_BURST: Duration = Duration::from_secs(1);
-/// Who comes when so many wait is sent away.
+/// The most requests that wait. Further ones are refused.
 const WAITING_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// What `make` gives, in its turn; `None` if too many wait.
+    /// Runs `make` when it is its turn, and returns its result; `None` if too many wait.
     pub(super) async fn run<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
         let _waiting = Waiting::enter(&self.waiting)?;
         let _turn = self.turn.acquire().await.ok()?;
@@ -49,7 +49,7 @@ impl Pace {
         Some(made)
     }
 
-    /// So much was taken; gives how long to wait before taking more.
+    /// Charges the time spent. Returns how long to wait before the next answer.
     fn account(&self, taken: Duration) -> Duration {
         let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         budget.take(taken, self.begin.elapsed());

@@ -1,7 +1,8 @@
-//! Serves HTTP/1 within bounds, whoever asks and however: so many connections, one request each, so many bytes of headers,
-//! so much time for them, and so much of one core for all together. Takes a listener and routes; knows no path.
+//! Serves HTTP/1 within bounds, whatever clients do. The number of connections, the size of headers, the time to send them
+//! and the share of one core for all clients together are limited; each connection serves one request. This module knows
+//! no path.
 //!
-//! Too many connections do not keep others out: the oldest that has sent no whole request gives way to a new one.
+//! Idle connections do not keep others out: at the limit, a new one replaces the oldest that has not sent a whole request.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +46,7 @@ const CPU_BURST: Duration = Duration::from_millis(200);
 /// account of others.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// How long the end of the process waits for answers that are on their way.
+/// How long the end of the process waits for answers that are being sent.
 const FINISH_TIME: Duration = Duration::from_secs(1);
 /// After the kernel had no connection to give.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);

@@ -1,7 +1,7 @@
 //! The lines that `tailrace generate` writes and that the benches scan: the same bytes for the same shape and seed.
 //!
-//! Takes a shape and a seed, gives log lines into a caller's buffer. Never reads a clock, never does I/O, knows no
-//! command line: the benches compile this very file, so that they measure the lines a user can generate.
+//! A [`Generator`] of a shape and a seed writes lines into the caller's buffer. It reads no clock, does no I/O and knows no
+//! command line: the benches compile this same file, so that they measure the lines that a user can generate.
 
 mod clock;
 mod cri;
@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// What its lines look like, in a few words.
+    /// A short description of its lines.
     pub const fn about(self) -> &'static str {
         match self {
             Shape::Narrow => "3 fields, about 64 bytes",

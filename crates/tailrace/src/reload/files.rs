@@ -1,5 +1,5 @@
-//! The files that a config is made of, by content: configuration files, those of `${file:...}`, certificates
-//! and keys. Takes paths, keeps a hash of each; never a byte of them.
+//! Detects changes of the files of a config: configuration files, those of `${file:...}`, certificates and keys. It keeps
+//! a hash of the content of each, never the content itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
