@@ -71,6 +71,7 @@ pub async fn drive<R: Request>(
         waiting: Waiting::new(),
         reported_at: None,
         held: false,
+        is_cancelled: false,
     };
     let mut closed = false;
     while !(closed && drive.scheduler.is_empty() && drive.waiting.len() == 0) {
@@ -94,7 +95,12 @@ pub async fn drive<R: Request>(
                     },
                     () = sleep_until(until.unwrap_or(now)), if until.is_some() => {}
                     () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
-                    else => debug_assert!(closed, "a wait that nothing ends"),
+                    else => {
+                        debug_assert!(closed || drive.is_cancelled, "a wait that nothing ends");
+                        if drive.is_cancelled {
+                            return;
+                        }
+                    }
                 }
             }
         }
@@ -116,6 +122,8 @@ struct Drive<'a, R> {
     reported_at: Option<Instant>,
     /// The observer knows that the output holds.
     held: bool,
+    /// An attempt was cancelled: the runtime ends, and so does the loop. What is unresolved is dropped.
+    is_cancelled: bool,
 }
 
 /// A finished attempt.
@@ -156,7 +164,10 @@ impl<R: Request> Drive<'_, R> {
             Ok(answer) => answer,
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => return,
+                Err(_) => {
+                    self.is_cancelled = true;
+                    return;
+                }
             },
         };
         let now = Instant::now();

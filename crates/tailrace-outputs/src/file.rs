@@ -3,7 +3,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -128,11 +128,31 @@ impl Inner {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(DIR_MODE).create(folder)?;
         }
-        OpenOptions::new()
+        let mut file = OpenOptions::new()
             .create(true)
             .append(true)
             .mode(FILE_MODE)
-            .open(&self.path)
+            .open(&self.path)?;
+        if self.ends_within_a_line(&file)? {
+            file.write_all(b"\n")?;
+        }
+        Ok(file)
+    }
+
+    /// Whether an earlier process died while it was writing a line, which it then has not acknowledged.
+    fn ends_within_a_line(&self, file: &File) -> io::Result<bool> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() == 0 {
+            return Ok(false);
+        }
+        let mut last = [0];
+        let read = match File::open(&self.path) {
+            Ok(readable) => readable.read_exact_at(&mut last, metadata.len() - 1),
+            // It may be written to and not be read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+            Err(error) => Err(error),
+        };
+        read.map(|()| last != *b"\n")
     }
 }
 
@@ -205,6 +225,17 @@ mod tests {
         std::fs::remove_dir(&path).unwrap();
         assert_eq!(write(&output, "1\n").await, WRITTEN);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_a_killed_process_left_unfinished_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ndjson");
+        std::fs::write(&path, "1\n{\"half\":").unwrap();
+        assert_eq!(write(&Appender::new(&path), "2\n").await, WRITTEN);
+        assert_eq!(write(&Appender::new(&path), "3\n").await, WRITTEN);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "1\n{\"half\":\n2\n3\n");
     }
 
     #[test]
