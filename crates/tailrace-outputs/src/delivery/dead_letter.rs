@@ -127,12 +127,21 @@ impl DeadLetterFile {
     ///
     /// The file is full or cannot be written. The number is that of the records that were added, from the first on.
     pub fn add_all(&self, entries: &[DeadLetterEntry]) -> Result<(), (usize, DeadLetterError)> {
+        let lines: Result<Vec<_>, _> = entries.iter().map(serde_json::to_vec).collect();
+        self.add_lines(&lines.map_err(|error| (0, self.cannot_write(error.into())))?)
+    }
+
+    /// Adds lines as they are, without line ends: what a person wrote into the file, and what cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_all`](Self::add_all).
+    pub fn add_lines(&self, lines: &[Vec<u8>]) -> Result<(), (usize, DeadLetterError)> {
         let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = self.append(entries).map_err(|source| {
-            let path = self.path.clone();
-            (0, DeadLetterError::Write { path, source })
-        })?;
-        if added == entries.len() {
+        let added = self
+            .append(lines)
+            .map_err(|source| (0, self.cannot_write(source)))?;
+        if added == lines.len() {
             return Ok(());
         }
         let full = DeadLetterError::Full {
@@ -142,8 +151,13 @@ impl DeadLetterFile {
         Err((added, full))
     }
 
+    fn cannot_write(&self, source: io::Error) -> DeadLetterError {
+        let path = self.path.clone();
+        DeadLetterError::Write { path, source }
+    }
+
     /// Adds records until the file is full. Returns how many were added.
-    fn append(&self, entries: &[DeadLetterEntry]) -> io::Result<usize> {
+    fn append(&self, added_lines: &[Vec<u8>]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         tailrace_files::create_dir(folder)?;
         let is_new = !self.path.exists();
@@ -161,9 +175,9 @@ impl DeadLetterFile {
             }
         }
         let mut added = 0;
-        for entry in entries {
+        for line in added_lines {
             let end = lines.len();
-            serde_json::to_writer(&mut lines, entry)?;
+            lines.extend_from_slice(line);
             lines.push(b'\n');
             if before + lines.len() as u64 > self.bytes_max {
                 lines.truncate(end);

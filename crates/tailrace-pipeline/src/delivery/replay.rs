@@ -87,8 +87,9 @@ fn replay_file(
                 renamed => renamed.map_err(failed)?,
             }
         }
+        let _lock = lock(&aside).map_err(failed)?;
         let mut done = 0;
-        let mut kept = Vec::new();
+        let (mut kept, mut unreadable) = (Vec::new(), Vec::new());
         loop {
             // A running agent may be about to add one more.
             let entries = read_dead_letters(&aside).map_err(failed)?;
@@ -108,10 +109,16 @@ fn replay_file(
                             kept.push(entry.clone());
                         }
                     },
-                    Err(line) => warn!(
+                    Err(line) if is_cut_off(line) => warn!(
                         bytes = line.len(),
                         "a line of the dead-letter file was cut off by a crash: nothing was acknowledged by it"
                     ),
+                    Err(line) => {
+                        let reason = "a line is not an entry of a dead-letter file";
+                        (replayed.refused, replayed.reason) =
+                            (replayed.refused + 1, reason.to_owned());
+                        unreadable.push(line.clone());
+                    }
                 }
             }
             done = entries.len();
@@ -121,12 +128,28 @@ fn replay_file(
             let added = back.add(entry);
             added.map_err(|error| failed(io::Error::other(error)))?;
         }
+        let added = back.add_lines(&unreadable).map_err(|(_, error)| error);
+        added.map_err(|error| failed(io::Error::other(error)))?;
         write_dead_letters(&aside, &[]).map_err(failed)?;
-        if !kept.is_empty() {
+        if !kept.is_empty() || !unreadable.is_empty() {
             break;
         }
     }
     Ok(replayed)
+}
+
+/// One replay at a time: two would send each entry twice.
+fn lock(aside: &Path) -> io::Result<fs::File> {
+    let file = tailrace_files::open(aside, fs::OpenOptions::new().read(true))?;
+    let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    locked.map_err(|_| io::Error::other("another replay of this pipeline is running"))?;
+    Ok(file)
+}
+
+/// Whether this is the beginning of an entry, which is how the agent leaves a line that it could not finish. What a person
+/// changed is not.
+fn is_cut_off(line: &[u8]) -> bool {
+    line.starts_with(b"{\"time\":") && !line.trim_ascii_end().ends_with(b"}")
 }
 
 /// How an output sends, and in what encoding.

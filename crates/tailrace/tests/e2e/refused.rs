@@ -235,3 +235,27 @@ fn what_is_refused_is_dropped_only_where_the_config_says_so() {
     assert_eq!(agent.terminate().code(), Some(0));
     assert_eq!(bodies(&collector).len(), 1, "the others are acked");
 }
+
+#[test]
+fn a_line_that_cannot_be_read_is_kept_and_one_that_a_crash_cut_off_is_not() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let config = bench.pipeline(&collector.endpoint(), "json", "");
+    let folder = bench.path("data/dead-letter");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (typo, cut) = (
+        r#"{"time":"","payload":"not base64!"}"#,
+        r#"{"time":"2026-"#,
+    );
+    std::fs::write(
+        folder.join("app.ndjson"),
+        format!("{typo}\n{cut}\nby hand\n"),
+    )
+    .unwrap();
+    let mut replay = tailrace();
+    let replay = replay.args(["replay", "-c"]).arg(config).output().unwrap();
+    assert_eq!(replay.status.code(), Some(1), "{replay:?}");
+    let said = String::from_utf8(replay.stdout).unwrap();
+    assert!(said.contains("0 accepted, 2 refused"), "{said}");
+    let text = std::fs::read_to_string(folder.join("app.ndjson")).unwrap();
+    assert_eq!(text, format!("{typo}\nby hand\n"));
+}
