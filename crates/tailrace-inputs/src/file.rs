@@ -1,6 +1,8 @@
 //! The `file` input: files that match globs, through rotation and truncation. Also what every input that follows files has
 //! in common.
 
+mod compressed_copy;
+mod compressed_file;
 mod discover;
 pub(crate) mod follower;
 mod growth;

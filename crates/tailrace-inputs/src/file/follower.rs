@@ -19,9 +19,8 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
-mod compressed_copy;
-mod compressed_file;
 mod copied;
+mod from_copy;
 mod generation;
 mod handover;
 mod held;
@@ -46,6 +45,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
+use crate::file::compressed_file::{Owned, Permit};
 use crate::file::discover::{Discovery, Found};
 use crate::file::pattern::Patterns;
 use crate::file::reread::Reread;
@@ -56,7 +56,6 @@ use crate::identity::{FileId, FingerprintKey, Inode};
 use crate::meta::Meta;
 use crate::options::StartAt;
 pub use access::{Denied, denied};
-pub(crate) use compressed_copy::CompressedCopy;
 use generation::Generations;
 pub use handover::HandedOver;
 use missed::Missed;
@@ -282,9 +281,9 @@ pub struct Follower {
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
     /// Compressed files of which it is known whose they are.
-    owned: compressed_file::Owned,
+    owned: Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
-    copies_held: compressed_file::Permit,
+    copies_held: Permit,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -365,7 +364,7 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             denied: HashSet::new(),
-            owned: compressed_file::Owned::default(),
+            owned: Owned::default(),
             copies_held: Arc::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),

@@ -73,7 +73,8 @@ impl Follower {
     pub fn into_open_files(mut self) -> HandedOver {
         let mut handles = HashMap::new();
         for file in self.files.iter_mut().flatten() {
-            let is_unreported = file.gone && !file.is_reported && !file.listed && file.offset == 0;
+            let is_unreported =
+                file.is_deleted() && !file.is_reported && !file.listed && file.offset == 0;
             let unreported = is_unreported.then(|| Arc::clone(&file.path));
             if let Some(handle) = file.give_handle() {
                 let handle = Handle {
@@ -155,7 +156,7 @@ impl Follower {
 
     fn admit_deleted(&mut self, inode: Inode, mut file: File) {
         let source = file.source;
-        file.gone = true;
+        file.is_gone();
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);
