@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::{Follower, Resume};
+use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, SourceId};
 use crate::file::compressed_copy::CompressedCopy;
@@ -20,6 +20,7 @@ use crate::file::gzip::{self, Original, Sketch};
 use crate::file::roots::Roots;
 use crate::file::tracked::File;
 use crate::identity::Inode;
+use crate::resume::Resume;
 
 impl Follower {
     /// A file that is gone before it was read to its end goes on from its compressed copy. False if

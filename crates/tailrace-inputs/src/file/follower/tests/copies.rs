@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::copied::compress_file;
 use super::*;
-use crate::file::follower::WatchMode;
+use crate::file::config::WatchMode;
 
 /// A file of `lines` lines named `name`.
 fn text(name: &str, lines: usize) -> String {
