@@ -1,10 +1,14 @@
 //! The `file` input: files that match globs, through rotation and truncation. Also what every input that follows files has
 //! in common.
 
+mod compressed_copy;
+mod compressed_file;
+pub(crate) mod config;
 mod discover;
 pub(crate) mod follower;
 mod growth;
 mod gzip;
+pub(crate) mod handed_over;
 mod lag;
 mod pace;
 mod pattern;
@@ -21,7 +25,9 @@ use tailrace_schema::kind::{DAY, FilePath, Glob, HOUR, KIB, List, MIB, SECOND, S
 use tailrace_schema::section::Section;
 
 use crate::event::{FileEvent, SourceId};
-use crate::file::follower::{FileConfig, Follower, HandedOver};
+use crate::file::config::FileConfig;
+use crate::file::follower::Follower;
+use crate::file::handed_over::HandedOver;
 use crate::file::lag::OldestUnread;
 use crate::file::reread::Reread;
 use crate::file::watch::Waker;

@@ -10,11 +10,14 @@ use tailrace_schema::DynEq;
 use tailrace_schema::section::Tag;
 
 use crate::event::{FileEvent, SourceId};
-use crate::file::follower::{Denied, FileConfig, Gone, HandedOver, Resume};
+use crate::file::config::FileConfig;
+use crate::file::follower::Denied;
+use crate::file::handed_over::HandedOver;
 use crate::file::reread::Reread;
 use crate::file::watch::Waker;
 use crate::identity::FingerprintKey;
 use crate::options::Records;
+use crate::resume::{Gone, Resume};
 use crate::{ChunkBuffer, Error};
 
 /// A type of input: its name in the configuration, its options, how they are read, and an example of its use. Every type

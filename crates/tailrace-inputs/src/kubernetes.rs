@@ -14,7 +14,7 @@ use tailrace_schema::reader::Reader;
 use tailrace_schema::section::Section;
 
 use crate::Error;
-use crate::file::follower::FileConfig;
+use crate::file::config::FileConfig;
 use crate::file::{claims, open};
 use crate::input::{Claim, Input, InputOptions, InputType, OpenContext, Pods};
 use crate::options::{Framing, Multiline, Records, StartAt, Timezone};

@@ -26,6 +26,7 @@ mod error;
 mod event;
 mod identity;
 mod meta;
+mod resume;
 
 pub mod checkpoint;
 
@@ -34,14 +35,15 @@ pub use data_dir::DataDir;
 pub use error::Error;
 pub use event::{FileEvent, LossReason, SkipReason, SourceId};
 pub use file::FileInput;
-pub use file::follower::{
-    Denied, FileConfig, Follower, Globs, Gone, HandedOver, Resume, SourceStatus, WatchMode, denied,
-};
+pub use file::config::{FileConfig, Globs, WatchMode};
+pub use file::follower::{Denied, Follower, SourceStatus, denied};
+pub use file::handed_over::HandedOver;
 pub use file::reread::Reread;
 pub use file::watch::Waker;
 pub use identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
 pub use input::{Claim, Gauges, Input, InputOptions, InputType, OpenContext, Pods};
 pub use kubernetes::{ContainerFormat, ContainerNames, KubernetesInput, Metadata};
+pub use resume::{Gone, Resume};
 pub use stdin::queue::{
     CheckedSegment, QueueConfig, QueueReader, SegmentState, check as check_queue,
 };

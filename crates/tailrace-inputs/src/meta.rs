@@ -5,8 +5,8 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
@@ -129,12 +129,41 @@ impl FileId {
     }
 }
 
+/// The path of a file in a directory, by its inode and, where that is known, its birth time. A name that changes while
+/// the directory is listed may be left out, so it is listed until nothing changes.
+pub(crate) fn find_inode(dir: &Path, inode: Inode, created_at: u64) -> Option<PathBuf> {
+    let mut before = Vec::new();
+    for _ in 0..LISTINGS_MAX {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).ok()?.flatten() {
+            if entry.ino() == inode.inode {
+                let path = entry.path();
+                let found = Meta::of_name(&path)
+                    .ok()
+                    .filter(|meta| meta.is_file() && meta.is_of(inode, created_at));
+                if found.is_some() {
+                    return Some(path);
+                }
+            }
+            names.push((entry.file_name(), entry.ino()));
+        }
+        names.sort();
+        if names == before {
+            return None;
+        }
+        before = names;
+    }
+    None
+}
+
 /// Since the Unix epoch; 0 for what was before.
 fn nanoseconds(seconds: i64, nanos: i64) -> u64 {
     let nanos = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
     u64::try_from(nanos.max(0)).unwrap_or(u64::MAX)
 }
 
+/// How often a directory is listed at most while its names change.
+pub(crate) const LISTINGS_MAX: usize = 16;
 const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::file::follower::Gone;
 use crate::identity::FileId;
+use crate::resume::Gone;
 
 /// How long a file that is gone is remembered: a compressed file that was made just before the agent
 /// ended may have been made of it.

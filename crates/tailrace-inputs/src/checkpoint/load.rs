@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, wire};
+use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
+use super::wire;
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
 

@@ -6,7 +6,9 @@
 use std::fs::{File, OpenOptions};
 use std::time::SystemTime;
 
-use super::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, Loaded, NAME, PREVIOUS, wire};
+use super::load::Loaded;
+use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
+use super::wire;
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
 

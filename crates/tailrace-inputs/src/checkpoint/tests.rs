@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
 
+use super::state::{JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::error::Error;
+use crate::identity::{FileId, Fingerprint, FingerprintKey, Tail};
 
 fn id(inode: u64) -> FileId {
     FileId {

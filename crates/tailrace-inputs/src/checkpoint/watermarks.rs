@@ -3,7 +3,43 @@
 //! Takes watermarks by output, gives them back in the order of the names. Each output is its name's length, its name,
 //! and six numbers, all numbers in LEB128. Never leaves memory: on disk they are JSON.
 
-use super::{Counts, Watermark};
+/// One watermark, in the words of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// The lowest byte that is not acked.
+    pub offset: u64,
+    /// What became of the records below it, since the file was first read.
+    pub counts: Counts,
+}
+
+/// Records by their final outcome, cumulative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Accepted by the output.
+    pub delivered: u64,
+    /// Removed by the query.
+    pub filtered: u64,
+    /// Refused by the output for good.
+    pub rejected: u64,
+    /// Set aside because the output will never accept them.
+    pub dead_lettered: u64,
+    /// Given up, for any reason.
+    pub dropped: u64,
+}
+
+impl Counts {
+    /// The sum of two, field by field.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            filtered: self.filtered + other.filtered,
+            rejected: self.rejected + other.rejected,
+            dead_lettered: self.dead_lettered + other.dead_lettered,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
 
 /// The watermarks of one file, by name of the output, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

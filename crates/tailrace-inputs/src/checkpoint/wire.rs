@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Checkpoint, Counts, FileState, PipelineState, Rest, Watermark, path_text};
+use super::path_text;
+use super::state::{Checkpoint, FileState, PipelineState, Rest};
+use super::watermarks::{Counts, Watermark, Watermarks};
 use crate::identity::{FileId, FileKey, Fingerprint, FingerprintKey, Tail};
 
 const VERSION: u32 = 2;
@@ -595,7 +597,7 @@ impl File {
         };
         let path = path_text::decode(&self.path)
             .ok_or_else(|| Failure::Corrupt(format!("path `{}`", self.path)))?;
-        let mut outputs = super::Watermarks::default();
+        let mut outputs = Watermarks::default();
         for (output, at) in self.outputs.0 {
             let counts = Counts {
                 delivered: at.delivered,

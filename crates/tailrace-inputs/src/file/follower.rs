@@ -19,9 +19,8 @@
 //! `Finished`, but still looked after: should it grow, it comes back at its offset.
 
 mod access;
-mod compressed_copy;
-mod compressed_file;
 mod copied;
+mod from_copy;
 mod generation;
 mod handover;
 mod held;
@@ -46,19 +45,21 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
 use crate::event::{FileEvent, SkipReason, SourceId};
+use crate::file::compressed_file::{Owned, Permit};
+use crate::file::config::{FileConfig, WatchMode};
 use crate::file::discover::{Discovery, Found};
+use crate::file::handed_over::HandedOver;
 use crate::file::pattern::Patterns;
 use crate::file::reread::Reread;
 use crate::file::roots::Roots;
 use crate::file::tracked::{File, Open};
 use crate::file::watch::{Changes, Waker, Watcher, Woken};
-use crate::identity::{FileId, FingerprintKey, Inode};
+use crate::identity::{FileId, Inode};
 use crate::meta::Meta;
 use crate::options::StartAt;
+use crate::resume::Resume;
 pub use access::{Denied, denied};
-pub(crate) use compressed_copy::CompressedCopy;
 use generation::Generations;
-pub use handover::HandedOver;
 use missed::Missed;
 use names::Memory;
 use timers::Timers;
@@ -67,133 +68,6 @@ use timers::Timers;
 const RESCAN_PAUSE_MAX: Duration = Duration::from_secs(300);
 /// The least time between two rescans where nothing else says what changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-
-/// What to follow, and how.
-#[derive(Clone, Debug)]
-pub struct FileConfig {
-    /// Globs of the files; relative ones start at the current directory. `**` is any number of
-    /// directories.
-    pub include: Vec<String>,
-    /// Globs of files and directories to leave out. Without a `/` they are about names.
-    pub exclude: Vec<String>,
-    /// Directories that links may lead into, besides those that the globs begin with.
-    pub follow_roots: Vec<PathBuf>,
-    /// Where to begin with files present at the first start.
-    pub start_at: StartAt,
-    /// At the first start, begin at the end of files not modified for this long.
-    pub ignore_older: Option<Duration>,
-    /// The least time between two rescans; at most 250 ms where there is no inotify. Default 2 s.
-    pub scan_interval: Duration,
-    /// Changes that come within this time are taken together: each look at a file costs the same, however little is
-    /// new. What a file got within it is not seen if the file is truncated. Default 10 ms.
-    pub coalesce: Duration,
-    /// How changes are noticed. Default inotify.
-    pub watch: WatchMode,
-    /// How much of one file is read before it is another one's turn. Default 256 KiB.
-    pub slice_bytes_max: usize,
-    /// How many files are open at once. Default a quarter of the process's soft limit, 64 to 4096.
-    pub open_files_max: usize,
-    /// How long a file stays open after its last byte was read. Default 30 s.
-    pub idle_close: Duration,
-    /// How many sources there are before idle ones are [dormant](Follower::take_dormant). Default 2048.
-    pub dormant_min: usize,
-    /// Whether a source is paused when it is opened: nothing of it is read until [`Follower::resume`]. Default no.
-    pub opens_paused: bool,
-    /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
-    /// 2 s. Nothing unread is ever given up by it.
-    pub linger: Duration,
-    /// What deleted files may keep on the disk until they are read. Default 1 GiB.
-    pub held_bytes_max: u64,
-    /// The key of the fingerprints: [`crate::checkpoint::Checkpoint::fingerprint_key`].
-    pub fingerprint_key: FingerprintKey,
-    /// What earlier runs read of files that are gone: [`crate::checkpoint::PipelineState::gone`].
-    pub gone: Gone,
-    /// What a follower before this one in the same process held open.
-    pub handed_over: HandedOver,
-}
-
-impl Default for FileConfig {
-    fn default() -> Self {
-        Self {
-            include: Vec::new(),
-            exclude: Vec::new(),
-            follow_roots: Vec::new(),
-            start_at: StartAt::Beginning,
-            ignore_older: None,
-            scan_interval: Duration::from_secs(2),
-            coalesce: Duration::from_millis(10),
-            watch: WatchMode::Inotify,
-            slice_bytes_max: 256 * 1024,
-            open_files_max: open_files_default(),
-            idle_close: Duration::from_secs(30),
-            dormant_min: 2048,
-            opens_paused: false,
-            linger: Duration::from_secs(2),
-            held_bytes_max: 1024 * 1024 * 1024,
-            fingerprint_key: FingerprintKey::default(),
-            gone: Gone::default(),
-            handed_over: HandedOver::default(),
-        }
-    }
-}
-
-impl FileConfig {
-    /// The globs, made ready: they show for which of several inputs an earlier run read a file.
-    ///
-    /// # Errors
-    /// A glob that cannot be read.
-    pub fn globs(&self) -> Result<Globs, Error> {
-        let base = std::env::current_dir().map_err(|source| Kind::CurrentDir { source })?;
-        Ok(Globs(Patterns::new(&self.include, &self.exclude, &base)?))
-    }
-}
-
-/// The globs of one input.
-pub struct Globs(Patterns);
-
-impl Globs {
-    /// Whether they name a file.
-    #[must_use]
-    pub fn matches(&self, path: &Path) -> bool {
-        self.0.matches(path)
-    }
-}
-
-/// How changes are noticed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WatchMode {
-    /// By inotify, with rescans as a net. Without inotify the follower polls, and says so once.
-    #[default]
-    Inotify,
-    /// By rescans alone: for network filesystems that other hosts write to.
-    Poll,
-}
-
-/// Where an earlier run stopped with one generation of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
-    /// Its identity then.
-    pub id: FileId,
-    /// Its generation then.
-    pub generation: u32,
-    /// Its last known name.
-    pub path: Arc<Path>,
-    /// The first byte to read.
-    pub offset: u64,
-    /// Its last known size; what lies between is lost if the file is gone.
-    pub size: u64,
-}
-
-/// Files that earlier runs read and that are gone. By them a compressed file that was read is distinguished from one
-/// that nobody saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gone {
-    /// From when on every file that went is listed, in nanoseconds since the Unix epoch. 0: it is not known,
-    /// and no compressed file is read for itself.
-    pub since: u64,
-    /// Their identities, as last read.
-    pub files: Vec<FileId>,
-}
 
 /// A source as it stands now.
 #[derive(Clone, Copy, Debug)]
@@ -282,9 +156,9 @@ pub struct Follower {
     /// Those of them that are for want of a permission.
     denied: HashSet<PathBuf>,
     /// Compressed files of which it is known whose they are.
-    owned: compressed_file::Owned,
+    owned: Owned,
     /// Counts the descriptors held by compressed files that wait for their turn.
-    copies_held: compressed_file::Permit,
+    copies_held: Permit,
     /// Directories in which files went unseen.
     missed: Missed,
     /// Compressed files that expand without end, and what is to be said of each.
@@ -365,7 +239,7 @@ impl Follower {
             pending: Vec::new(),
             problems: HashMap::new(),
             denied: HashSet::new(),
-            owned: compressed_file::Owned::default(),
+            owned: Owned::default(),
             copies_held: Arc::default(),
             missed: Missed::new(),
             too_large: RefCell::default(),
@@ -702,11 +576,4 @@ impl Follower {
             self.problem(&path, message);
         }
     }
-}
-
-fn open_files_default() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    usize::try_from(limit.unwrap_or(u64::MAX) / 4)
-        .unwrap_or(usize::MAX)
-        .clamp(64, 4096)
 }

@@ -1,7 +1,7 @@
 //! A compressed file as the bytes it was made of.
 //!
 //! Takes an open `.gz` file, says whether it holds the rest of a file that is known, and gives bytes from any offset of the
-//! original. Knows no names: which file is opened is `follower/compressed_file.rs`'s affair. Holds a few buffers, never a
+//! original. Knows no names: which file is opened is `file/compressed_file.rs`'s affair. Holds a few buffers, never a
 //! file in memory; and never decompresses without end: a file may expand to
 //! [`EXPANDED_BYTES_FREE`], or to [`RATIO_MAX`] times its size, at most to [`EXPANDED_BYTES_MAX`]. Beyond that it is an
 //! error of the kind `FileTooLarge`.

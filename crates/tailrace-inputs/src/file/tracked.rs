@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use crate::chunk::ChunkBuffer;
 use crate::event::{SkipReason, SourceId};
-use crate::file::follower::CompressedCopy;
+use crate::file::compressed_copy::CompressedCopy;
 use crate::file::growth::Growth;
 use crate::file::pace::{Moment, Pace};
 use crate::file::roots::{Opened, Roots};
@@ -71,10 +71,7 @@ pub(crate) struct File {
     pub(crate) flushed: bool,
     /// What to do with the content found at the first start.
     pub(crate) skip: Option<SkipReason>,
-    /// Whether one of its names belongs to the globs, or came from one that does by a rename.
-    pub(crate) wanted: bool,
-    /// Whether nothing leads to it any more.
-    pub(crate) gone: bool,
+    reach: Reach,
     /// Whether the caller wants no bytes now.
     pub(crate) paused: bool,
     /// Whether it stands in the ready queue.
@@ -90,8 +87,6 @@ pub(crate) struct File {
     /// Whether the open file cannot be shown to be the one that was known: its inode may have been
     /// given to another file.
     pub(crate) alien: bool,
-    /// What it is read from, where it is gone itself.
-    pub(crate) copy: Option<Box<CompressedCopy>>,
     /// Whether its generation of its inode is held until it ends, because another file may get the inode.
     pub(crate) holds_generation: bool,
     /// Whether a compressed copy was found that is not read, because this file is.
@@ -106,7 +101,29 @@ pub(crate) struct File {
     pub(crate) tail: Tail,
     /// Of the first bytes before `offset`; the fingerprint may cover more.
     read_head: Fingerprint,
-    handle: Option<fs::File>,
+    medium: Medium,
+}
+
+/// What leads to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// A name that belongs to the globs, or a link that does.
+    Wanted,
+    /// Names outside the globs only: it was renamed.
+    Renamed,
+    /// Nothing: it was deleted, or moved out of sight.
+    Deleted { was_wanted: bool },
+}
+
+/// What the bytes of a file are read from.
+#[derive(Debug)]
+enum Medium {
+    /// Nothing now: it is opened by one of its names when it is to be read.
+    Closed,
+    /// The file itself.
+    Open(fs::File),
+    /// A compressed copy: the file itself is gone.
+    Copy(Box<CompressedCopy>),
 }
 
 /// So many turns of a file may follow each other until its line ends.
@@ -166,8 +183,7 @@ impl File {
             is_read_ahead: false,
             flushed: false,
             skip: None,
-            wanted: true,
-            gone: false,
+            reach: Reach::Wanted,
             paused: false,
             queued: false,
             idle_queued: false,
@@ -175,7 +191,6 @@ impl File {
             pace: None,
             created_at: 0,
             alien: false,
-            copy: None,
             holds_generation: false,
             has_copy: false,
             tick: 0,
@@ -183,7 +198,7 @@ impl File {
             looked_size: 0,
             tail: Tail::default(),
             read_head: Fingerprint::default(),
-            handle: None,
+            medium: Medium::Closed,
         }
     }
 
@@ -201,8 +216,8 @@ impl File {
     /// What shows whether other bytes are a copy of this file: its identity, and its size where it can be known. Of a file
     /// that went while it was closed nobody knows how it had grown.
     pub(crate) fn as_copied(&self, key: FingerprintKey) -> Option<(FileId, Option<u64>)> {
-        let Some(handle) = &self.handle else {
-            let size = (!self.gone).then_some(self.size);
+        let Medium::Open(handle) = &self.medium else {
+            let size = (!self.is_deleted()).then_some(self.size);
             return (self.fingerprint.bytes > 0).then_some((self.id(), size));
         };
         let size = Meta::of_file(handle).ok()?.bytes;
@@ -244,7 +259,7 @@ impl File {
     /// Whether it is closed and all of it was read, up to the end of a line.
     pub(crate) fn is_dormant(&self) -> bool {
         let is_read = self.is_reported && self.unread() == 0 && self.unended_turns == 0;
-        let is_plain = self.wanted && !self.gone && self.copy.is_none() && !self.alien;
+        let is_plain = self.reach == Reach::Wanted && !self.is_copied() && !self.alien;
         is_read
             && is_plain
             && !self.is_open()
@@ -284,27 +299,86 @@ impl File {
         }
     }
 
+    /// Whether nothing leads to it any more.
+    pub(crate) fn is_deleted(&self) -> bool {
+        matches!(self.reach, Reach::Deleted { .. })
+    }
+
+    /// Whether one of its names belongs to the globs, or did when it lost its last one.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match self.reach {
+            Reach::Wanted => true,
+            Reach::Renamed => false,
+            Reach::Deleted { was_wanted } => was_wanted,
+        }
+    }
+
+    /// It has names, of which one belongs to the globs or none does.
+    pub(crate) fn is_reached(&mut self, is_wanted: bool) {
+        self.reach = if is_wanted {
+            Reach::Wanted
+        } else {
+            Reach::Renamed
+        };
+    }
+
+    /// Nothing leads to it any more.
+    pub(crate) fn is_gone(&mut self) {
+        self.reach = Reach::Deleted {
+            was_wanted: self.is_wanted(),
+        };
+    }
+
+    /// Whether it is read from a compressed copy.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.copy().is_some()
+    }
+
+    pub(crate) fn copy(&self) -> Option<&CompressedCopy> {
+        match &self.medium {
+            Medium::Copy(copy) => Some(copy),
+            Medium::Closed | Medium::Open(_) => None,
+        }
+    }
+
+    pub(crate) fn copy_mut(&mut self) -> Option<&mut CompressedCopy> {
+        match &mut self.medium {
+            Medium::Copy(copy) => Some(copy),
+            Medium::Closed | Medium::Open(_) => None,
+        }
+    }
+
+    /// It is read from a compressed copy from now on.
+    pub(crate) fn read_from(&mut self, copy: CompressedCopy) {
+        self.medium = Medium::Copy(Box::new(copy));
+    }
+
     pub(crate) fn is_open(&self) -> bool {
-        self.handle.is_some()
+        matches!(self.medium, Medium::Open(_))
     }
 
     /// Another handle of the open file itself.
     pub(crate) fn duplicate(&self) -> Option<fs::File> {
-        let own = self.handle.as_ref().filter(|_| self.copy.is_none());
-        own?.try_clone().ok()
+        self.handle().ok()?.try_clone().ok()
     }
 
     pub(crate) fn close(&mut self) {
-        self.handle = None;
+        self.give_handle();
     }
 
     /// The handle itself, which this file then has no more.
     pub(crate) fn give_handle(&mut self) -> Option<fs::File> {
-        self.handle.take_if(|_| self.copy.is_none())
+        match std::mem::replace(&mut self.medium, Medium::Closed) {
+            Medium::Open(handle) => Some(handle),
+            other => {
+                self.medium = other;
+                None
+            }
+        }
     }
 
     pub(crate) fn replace_handle(&mut self, handle: fs::File) {
-        self.handle = Some(handle);
+        self.medium = Medium::Open(handle);
     }
 
     /// The same inode with new content: everything known about the old one is forgotten.
@@ -370,7 +444,7 @@ impl File {
             };
             let meta = Meta::of_file(&handle)?;
             if self.is(&meta) {
-                self.handle = Some(handle);
+                self.medium = Medium::Open(handle);
                 return Ok(Open::Done);
             }
             stale.push(name.clone());
@@ -401,7 +475,7 @@ impl File {
 
     /// Takes note of what was written since it was last looked at.
     pub(crate) fn refresh_size(&mut self) {
-        if let Some(Ok(meta)) = self.handle.as_ref().map(Meta::of_file) {
+        if let Ok(meta) = self.handle().and_then(Meta::of_file) {
             self.size = self.size.max(meta.bytes);
         }
     }
@@ -598,15 +672,33 @@ impl File {
 
     /// What the content begins with, before an offset.
     pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
-        match &mut self.copy {
-            Some(copy) => copy.head(offset, roots),
-            None => read_head(self.handle()?, offset),
+        match &mut self.medium {
+            Medium::Copy(copy) => copy.head(offset, roots),
+            _ => read_head(self.handle()?, offset),
         }
+    }
+
+    /// Reads its compressed copy on at the offset, without moving that. The tail is then that after what was read.
+    pub(crate) fn read_copy(
+        &mut self,
+        room: &mut [u8],
+        key: FingerprintKey,
+        roots: &Roots,
+    ) -> io::Result<usize> {
+        let offset = self.offset;
+        let Some(copy) = self.copy_mut() else {
+            return Ok(0);
+        };
+        let Some((bytes, tail)) = copy.read(room, offset, key, roots)? else {
+            return Ok(0);
+        };
+        self.tail = tail;
+        Ok(bytes)
     }
 
     /// The path the kernel knows for the open file; `None` where it has none.
     pub(crate) fn kernel_path(&self) -> Option<PathBuf> {
-        let handle = self.handle.as_ref()?;
+        let handle = self.handle().ok()?;
         if Meta::of_file(handle).ok()?.links == 0 {
             return None;
         }
@@ -616,9 +708,10 @@ impl File {
     }
 
     fn handle(&self) -> io::Result<&fs::File> {
-        self.handle
-            .as_ref()
-            .ok_or_else(|| io::Error::other("the file is not open"))
+        match &self.medium {
+            Medium::Open(handle) => Ok(handle),
+            Medium::Closed | Medium::Copy(_) => Err(io::Error::other("the file is not open")),
+        }
     }
 }
 

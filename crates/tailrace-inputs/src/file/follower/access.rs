@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
 
-use super::FileConfig;
 use crate::error::Error;
+use crate::file::config::FileConfig;
 use crate::file::discover::{Discovery, Found};
 use crate::file::pattern::Patterns;
 use crate::file::watch::Watcher;

@@ -8,10 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Follower;
-use super::compressed_copy::CompressedCopy;
-use super::compressed_file::{self, CompressedFile};
 use super::missed::is_unopened;
 use crate::event::SourceId;
+use crate::file::compressed_copy::CompressedCopy;
+use crate::file::compressed_file::{self, CompressedFile};
 use crate::file::gzip::{self, Sketch};
 use crate::file::tracked::{File, Open};
 use crate::identity::FileId;
@@ -139,7 +139,7 @@ impl Follower {
         // A name may lead elsewhere in the moment in which it is opened.
         for _ in 0..TRIES_MAX {
             let unopened = self.slots_in(dir);
-            let unopened = unopened.filter(|(_, file)| !file.gone && is_unopened(file));
+            let unopened = unopened.filter(|(_, file)| !file.is_deleted() && is_unopened(file));
             let unopened: Vec<u32> = unopened.map(|(slot, _)| slot).collect();
             let mut is_stale = false;
             for slot in unopened {
@@ -176,7 +176,7 @@ impl Follower {
     /// The files of a directory that went before they were opened, oldest first.
     fn unopened_in(&self, dir: &Path) -> Vec<(u64, u32)> {
         let files = self.slots_in(dir);
-        let files = files.filter(|(_, file)| file.gone && is_unopened(file));
+        let files = files.filter(|(_, file)| file.is_deleted() && is_unopened(file));
         let mut unopened: Vec<_> = files.map(|(slot, file)| (file.created_at, slot)).collect();
         unopened.sort_unstable();
         unopened
@@ -191,7 +191,7 @@ impl Follower {
     /// Files that a compressed file of a directory may be the copy of.
     fn known_in(&self, dir: &Path) -> Vec<KnownContent> {
         let files = self.slots_in(dir);
-        let files = files.filter(|(_, file)| file.copy.is_none() && !file.has_copy);
+        let files = files.filter(|(_, file)| !file.is_copied() && !file.has_copy);
         let files = files.filter(|(_, file)| file.is_open() || file.fingerprint.bytes > 0);
         let files = files.map(|(slot, _)| KnownContent::Followed(slot));
         let ended = self.ended_ids.iter();

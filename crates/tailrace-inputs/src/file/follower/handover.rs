@@ -5,25 +5,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use super::{Follower, Resume};
+use super::Follower;
+use crate::file::handed_over::{HandedOver, Handle};
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
-
-/// Open files by inode, shared by the followers that may go on with them; closed with the last of these.
-#[derive(Clone, Debug, Default)]
-pub struct HandedOver(Arc<Mutex<HashMap<Inode, Handle>>>);
-
-/// An open file.
-#[derive(Debug)]
-struct Handle {
-    file: fs::File,
-    /// Its last name, if it is deleted and was never reported: no resume entry will ask for it.
-    unreported: Option<Arc<Path>>,
-}
+use crate::resume::Resume;
 
 /// A deleted file that was read to its end.
 pub(super) struct Unacked {
@@ -32,48 +21,14 @@ pub(super) struct Unacked {
     bytes: u64,
 }
 
-impl HandedOver {
-    /// Adds those of another follower.
-    pub fn extend(&self, other: &Self) {
-        let others = std::mem::take(&mut *other.lock());
-        self.lock().extend(others);
-    }
-
-    /// Takes the file of this inode, unless it was made at another time: then it is another one, for somebody else.
-    fn take(&self, inode: Inode, created_at: u64) -> Option<fs::File> {
-        let mut handles = self.lock();
-        let is_it = Meta::of_file(&handles.get(&inode)?.file)
-            .map_or(true, |meta| meta.is_of(inode, created_at));
-        let handle = is_it.then(|| handles.remove(&inode)).flatten();
-        handle.map(|handle| handle.file)
-    }
-
-    /// Takes deleted files that were never reported and that had such a name.
-    fn take_unreported(
-        &self,
-        mut had: impl FnMut(&Path) -> bool,
-    ) -> Vec<(Inode, fs::File, Arc<Path>)> {
-        let mut handles = self.lock();
-        let wanted =
-            |_: &Inode, handle: &mut Handle| handle.unreported.as_deref().is_some_and(&mut had);
-        let taken = handles.extract_if(wanted);
-        let taken =
-            taken.filter_map(|(inode, handle)| Some((inode, handle.file, handle.unreported?)));
-        taken.collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Inode, Handle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Follower {
     /// Ends, and gives what it held open.
     #[must_use]
     pub fn into_open_files(mut self) -> HandedOver {
         let mut handles = HashMap::new();
         for file in self.files.iter_mut().flatten() {
-            let is_unreported = file.gone && !file.is_reported && !file.listed && file.offset == 0;
+            let is_unreported =
+                file.is_deleted() && !file.is_reported && !file.listed && file.offset == 0;
             let unreported = is_unreported.then(|| Arc::clone(&file.path));
             if let Some(handle) = file.give_handle() {
                 let handle = Handle {
@@ -90,7 +45,7 @@ impl Follower {
             };
             handles.insert(unacked.inode, handle);
         }
-        HandedOver(Arc::new(Mutex::new(handles)))
+        HandedOver::new(handles)
     }
 
     /// A deleted file has ended: what was read of it may have to be read again, until it is acked. Files
@@ -155,7 +110,7 @@ impl Follower {
 
     fn admit_deleted(&mut self, inode: Inode, mut file: File) {
         let source = file.source;
-        file.gone = true;
+        file.is_gone();
         let slot = self.new_slot();
         self.by_inode.insert(inode, slot);
         self.by_source.insert(source, slot);

@@ -23,7 +23,7 @@ impl Follower {
     pub fn held_bytes(&self) -> u64 {
         let files = self.held.iter();
         let files = files.filter_map(|&slot| self.files[slot as usize].as_ref());
-        let held = files.filter(|file| file.gone && file.is_open());
+        let held = files.filter(|file| file.is_deleted() && file.is_open());
         held.map(|file| file.size).sum()
     }
 
@@ -34,7 +34,7 @@ impl Follower {
             let file = files[slot as usize].as_mut();
             file.is_some_and(|file| {
                 file.refresh_size();
-                file.gone && file.is_open()
+                file.is_deleted() && file.is_open()
             })
         });
         if self.held_bytes() + self.unacked_bytes() > self.config.held_bytes_max {

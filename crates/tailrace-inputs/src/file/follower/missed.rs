@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::Follower;
-use super::compressed_file::{self, CopyId};
 use crate::event::{FileEvent, LossReason, SourceId};
+use crate::file::compressed_file::{self, CopyId};
 use crate::file::tracked::File;
 
 /// Birth times lag behind the clock by no more than this.
@@ -194,20 +194,20 @@ impl Follower {
         };
         self.read_copies(&dir, &[]);
         let file = self.files[slot as usize].as_ref();
-        file.is_some_and(|file| file.copy.is_some())
+        file.is_some_and(|file| file.is_copied())
     }
 
     /// Compressed files that are read.
     pub(super) fn copies_read(&self) -> HashSet<CopyId> {
         let copies = self.files.iter().flatten();
-        let copies = copies.filter_map(|file| Some(file.copy.as_ref()?.copy_id()));
+        let copies = copies.filter_map(|file| Some(file.copy()?.copy_id()));
         copies.collect()
     }
 }
 
 /// Whether nothing is known of a file's content.
 pub(super) fn is_unopened(file: &File) -> bool {
-    !file.is_open() && file.copy.is_none() && file.fingerprint.bytes == 0 && file.offset == 0
+    !file.is_open() && !file.is_copied() && file.fingerprint.bytes == 0 && file.offset == 0
 }
 
 /// In nanoseconds since the Unix epoch.

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,7 +19,7 @@ use crate::file::gzip;
 use crate::file::tracked::{File, is_absent};
 use crate::file::watch::{ChangeKind, Changes};
 use crate::identity::Inode;
-use crate::meta::Meta;
+use crate::meta::{Meta, find_inode};
 
 /// By how much the time at which a file was made may lie behind the clock: more than a tick of any kernel.
 const CLOCK_TICK_NS: u64 = 20_000_000;
@@ -30,8 +29,6 @@ const LOOK_BACK_NS: u64 = 60_000_000_000;
 
 /// How many times the kernel's queue is emptied before files get their turn.
 const DRAINS_MAX: usize = 4;
-/// How often a directory is listed at most while its names change.
-const LISTINGS_MAX: usize = 16;
 
 /// What has to be remembered from one batch of changes to the next. A `stat` made while a batch is
 /// worked on shows what happened after it; those changes are in the next batch, never later. So
@@ -197,7 +194,7 @@ impl Follower {
                 .is_some_and(|file| file.names.is_empty());
             if nameless && !self.look_for(slot) {
                 if let Some(file) = &mut self.files[slot as usize] {
-                    file.gone = true;
+                    file.is_gone();
                     file.was_active();
                 }
                 self.hold_deleted(slot);
@@ -267,7 +264,7 @@ impl Follower {
             // Nearly all have one name.
             file.names.reserve_exact(1);
             file.names.push(name);
-            file.gone = false;
+            file.is_reached(file.is_wanted());
         }
         let mut found = Found::default();
         if let Some(dir) = path.parent() {
@@ -664,7 +661,8 @@ impl Follower {
             return;
         };
         let discovery = &self.discovery;
-        file.wanted = file.names.iter().any(|name| discovery.matches(name));
+        let is_wanted = file.names.iter().any(|name| discovery.matches(name));
+        file.is_reached(is_wanted);
         let Some(first) = file.names.first() else {
             return;
         };
@@ -679,7 +677,7 @@ impl Follower {
                 path: Arc::clone(&file.path),
             });
         }
-        if !file.wanted {
+        if !file.is_wanted() {
             self.mark_ready(slot);
         }
     }
@@ -698,33 +696,6 @@ fn rescan_pause(cost: Duration, scan_interval: Duration, is_polling: bool) -> Du
 fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// The path of a file in a directory, by its inode and, where that is known, its birth time. A name that changes while
-/// the directory is listed may be left out, so it is listed until nothing changes.
-pub(super) fn find_inode(dir: &Path, inode: Inode, created_at: u64) -> Option<PathBuf> {
-    let mut before = Vec::new();
-    for _ in 0..LISTINGS_MAX {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(dir).ok()?.flatten() {
-            if entry.ino() == inode.inode {
-                let path = entry.path();
-                let found = Meta::of_name(&path)
-                    .ok()
-                    .filter(|meta| meta.is_file() && meta.is_of(inode, created_at));
-                if found.is_some() {
-                    return Some(path);
-                }
-            }
-            names.push((entry.file_name(), entry.ino()));
-        }
-        names.sort();
-        if names == before {
-            return None;
-        }
-        before = names;
-    }
-    None
 }
 
 fn not_regular(kind: rustix::fs::FileType) -> String {

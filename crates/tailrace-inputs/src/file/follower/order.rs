@@ -144,7 +144,7 @@ impl Follower {
         for entry in std::mem::take(&mut self.read_and_gone) {
             let is_behind = |known: &ChainedFile| {
                 let file = self.files[known.slot as usize].as_ref();
-                file.is_some_and(|file| file.unread() > 0 || file.copy.is_some())
+                file.is_some_and(|file| file.unread() > 0 || file.is_copied())
             };
             let mut chain = self.chain_of(&self.origin_of(&entry.path)).iter();
             let is_ahead =
@@ -158,7 +158,7 @@ impl Follower {
         for chain in self.rotation_chains.values() {
             let files = chain.iter().map(|known| known.slot);
             let files = files.filter_map(|slot| Some((slot, self.files[slot as usize].as_ref()?)));
-            let behind = files.skip_while(|(_, file)| file.unread() == 0 && file.copy.is_none());
+            let behind = files.skip_while(|(_, file)| file.unread() == 0 && !file.is_copied());
             let ahead = behind.skip(1).filter(|(_, file)| file.offset > 0);
             ahead_files.extend(ahead.map(|(slot, _)| slot));
         }
@@ -181,7 +181,7 @@ impl Follower {
         for older in older {
             if let Some(file) = &self.files[older as usize]
                 && file.is_reported
-                && (file.gone || file.path != file.origin)
+                && (file.is_deleted() || file.path != file.origin)
                 && file.unread() == 0
             {
                 earlier = Some(file.source);

@@ -83,7 +83,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return Ok(false);
         };
-        if file.copy.is_some() {
+        if file.is_copied() {
             return self.serve_copy(slot, buffer, bytes_max, events);
         }
         if !file.is_open() {
@@ -259,15 +259,15 @@ impl Follower {
         };
         let now = Instant::now();
         let quiet = now.saturating_duration_since(file.active());
-        if file.gone || !file.wanted {
+        if file.is_deleted() || !file.is_wanted() {
             if quiet < linger {
                 let due = file.active() + linger;
                 self.set_due(slot, due);
-            } else if !file.gone && goes_on_later {
+            } else if !file.is_deleted() && goes_on_later {
                 self.close(slot);
                 self.set_due(slot, now + idle_close);
                 return false;
-            } else if !file.gone {
+            } else if !file.is_deleted() {
                 self.finish_renamed(slot, events);
                 return false;
             } else if self.look_for(slot) || self.continue_from_copy(slot) {
@@ -358,7 +358,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return false;
         };
-        if !file.wanted && file.alien {
+        if !file.is_wanted() && file.alien {
             self.end(slot, LossReason::Vanished, events);
             return false;
         }
@@ -390,7 +390,11 @@ impl Follower {
     pub(super) fn end(&mut self, slot: u32, reason: LossReason, events: &mut Vec<FileEvent>) {
         self.leave_rotation_chain(slot);
         if let Some(mut file) = self.files[slot as usize].take() {
-            if file.gone && file.is_reported && file.is_open() && reason == LossReason::Vanished {
+            if file.is_deleted()
+                && file.is_reported
+                && file.is_open()
+                && reason == LossReason::Vanished
+            {
                 self.keep_unacked(&mut file);
                 if !file.is_open() {
                     self.open_files -= 1;
@@ -403,7 +407,7 @@ impl Follower {
             return;
         };
         report_end(&file, reason, events);
-        if !file.has_copy && file.copy.is_none() {
+        if !file.has_copy && !file.is_copied() {
             self.note_ended(file.id());
         }
         if file.is_reported {

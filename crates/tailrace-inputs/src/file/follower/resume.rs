@@ -10,12 +10,13 @@ use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Follower;
 use super::order::KnownPath;
-use super::{Follower, Resume};
 use crate::event::{FileEvent, LossReason};
 use crate::file::tracked::File;
 use crate::identity::Inode;
 use crate::meta::Meta;
+use crate::resume::Resume;
 
 /// Resume entries that no file has claimed: of very many files they are much of what a start needs, so they stay where
 /// they are.

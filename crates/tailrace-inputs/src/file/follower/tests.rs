@@ -23,9 +23,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{FileConfig, Follower, Resume};
+use super::Follower;
 use crate::event::{FileEvent, LossReason, SourceId};
+use crate::file::config::FileConfig;
 use crate::identity::{FileId, FileKey, FingerprintKey};
+use crate::resume::Resume;
 
 const BUFFER_BYTES: usize = 1024 * 1024;
 

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::compressed_copy::CompressedCopy;
-use super::compressed_file::{CompressedFile, CopyId};
 use super::order::{KnownPath, youngest};
 use super::{FileEvent, Follower};
 use crate::event::{LossReason, SourceId};
+use crate::file::compressed_copy::CompressedCopy;
+use crate::file::compressed_file::{CompressedFile, CopyId};
 use crate::file::gzip::{self, Sketch};
 use crate::file::tracked::File;
 use crate::identity::FileId;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::copied::compress_file;
 use super::*;
-use crate::file::follower::WatchMode;
+use crate::file::config::WatchMode;
 
 /// A file of `lines` lines named `name`.
 fn text(name: &str, lines: usize) -> String {
@@ -139,7 +139,7 @@ fn a_copy_that_is_renamed_while_the_directory_is_listed_is_found() {
     let show = move || fs::rename(hidden, shown).unwrap();
     // The first listing of those that follow is over then.
     BETWEEN_LOOKS.with_borrow_mut(|next| next.push(Box::new(show)));
-    let copies = crate::file::follower::compressed_file::list(rig.dir.path(), |_| true);
+    let copies = crate::file::compressed_file::list(rig.dir.path(), |_| true);
     assert_eq!(copies.len(), 1);
     rig.until(|rig| rig.count(is_forgotten) == 1);
     assert_eq!(rig.texts(), [text("first", 10)]);

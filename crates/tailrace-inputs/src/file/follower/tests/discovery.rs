@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::event::SkipReason;
-use crate::file::follower::{StartAt, WatchMode};
+use crate::file::config::WatchMode;
+use crate::options::StartAt;
 
 #[test]
 fn two_thousand_files_with_one_header_are_distinguished() {

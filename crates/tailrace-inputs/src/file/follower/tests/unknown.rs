@@ -5,7 +5,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::file::follower::Gone;
+use crate::resume::Gone;
 
 /// A rig that has read `text` in `a.log`, stopped; and what its checkpoint holds.
 fn stopped(text: &str) -> (Rig, Vec<Resume>) {

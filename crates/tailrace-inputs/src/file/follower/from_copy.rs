@@ -4,7 +4,6 @@
 //! same source or resume entry. Never reads anything twice. A `.gz` file whose original nobody saw is
 //! `unknown`'s affair.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,61 +11,16 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::compressed_file::{self, CompressedFile};
-use super::{Follower, Resume};
+use super::Follower;
 use crate::chunk::ChunkBuffer;
 use crate::event::{FileEvent, LossReason, SourceId};
-use crate::file::gzip::{self, GzipReader, Original, Sketch};
+use crate::file::compressed_copy::CompressedCopy;
+use crate::file::compressed_file::{self, CompressedFile};
+use crate::file::gzip::{self, Original, Sketch};
 use crate::file::roots::Roots;
 use crate::file::tracked::File;
-use crate::identity::{FingerprintKey, Inode, head_bytes};
-
-/// What stands in for a file that is gone.
-#[derive(Debug)]
-pub(crate) struct CompressedCopy {
-    file: CompressedFile,
-    /// Whether it holds what was read beneath the roots: then it may have been moved elsewhere with it.
-    is_known: bool,
-    original: Original,
-    /// Whether the size is what the file itself states, and not what was found in it.
-    size_is_reported: bool,
-    /// Open from the first read on.
-    reader: Option<GzipReader>,
-    /// All of it was read.
-    is_at_end: bool,
-}
-
-impl CompressedCopy {
-    /// A compressed file that is read from its first byte.
-    pub(super) fn whole(file: CompressedFile, size: u64) -> Self {
-        Self {
-            file,
-            is_known: false,
-            original: Original {
-                size,
-                mid_line: false,
-            },
-            size_is_reported: true,
-            reader: None,
-            is_at_end: false,
-        }
-    }
-
-    pub(super) fn copy_id(&self) -> compressed_file::CopyId {
-        self.file.id()
-    }
-
-    fn open(&mut self, roots: &Roots) -> io::Result<Arc<fs::File>> {
-        let is_known = self.is_known;
-        self.file.open(|path| {
-            if is_known {
-                roots.open_moved(path)
-            } else {
-                roots.open_beneath(path)
-            }
-        })
-    }
-}
+use crate::identity::Inode;
+use crate::resume::Resume;
 
 impl Follower {
     /// A file that is gone before it was read to its end goes on from its compressed copy. False if
@@ -75,7 +29,7 @@ impl Follower {
         let Some(file) = &self.files[slot as usize] else {
             return false;
         };
-        if file.copy.is_some() {
+        if file.is_copied() {
             return false;
         }
         if file.fingerprint.bytes == 0 {
@@ -109,7 +63,7 @@ impl Follower {
             return;
         };
         let number = file.number;
-        file.copy = Some(Box::new(copy));
+        file.read_from(copy);
         self.own_copy(slot, number);
         self.mark_ready(slot);
     }
@@ -120,7 +74,7 @@ impl Follower {
             return;
         };
         let (inode, generation) = (file.inode, file.generation);
-        file.gone = true;
+        file.is_gone();
         for name in std::mem::take(&mut file.names) {
             self.by_path.remove(&name);
         }
@@ -139,7 +93,7 @@ impl Follower {
         let permit = has_room.then(|| Arc::clone(&self.copies_held));
         let Some(copy) = self.files[slot as usize]
             .as_mut()
-            .and_then(|file| file.copy.as_deref_mut())
+            .and_then(|file| file.copy_mut())
         else {
             return;
         };
@@ -175,8 +129,9 @@ impl Follower {
     /// A file that is read from its compressed copy from the beginning.
     pub(super) fn add_copied(&mut self, mut file: File, copy: CompressedCopy) {
         let number = file.number;
-        (file.gone, file.holds_generation) = (true, true);
-        file.copy = Some(Box::new(copy));
+        file.is_gone();
+        file.holds_generation = true;
+        file.read_from(copy);
         self.generations.hold(file.inode, file.generation);
         let slot = self.new_slot();
         self.by_source.insert(file.source, slot);
@@ -214,17 +169,7 @@ impl Follower {
 
     /// The copy as the file's compressed copy, if it holds it.
     fn copy_in(&self, compressed: CompressedFile, file: &File) -> Option<CompressedCopy> {
-        let mut copy = CompressedCopy {
-            file: compressed,
-            is_known: file.listed,
-            original: Original {
-                size: 0,
-                mid_line: false,
-            },
-            size_is_reported: false,
-            reader: None,
-            is_at_end: false,
-        };
+        let mut copy = CompressedCopy::of(compressed, file.listed);
         let opened = copy.open(&self.roots).ok()?;
         let key = self.config.fingerprint_key;
         copy.original = match gzip::holds(&opened, file.id(), file.offset, key) {
@@ -312,7 +257,7 @@ impl Follower {
         let Some(file) = &mut self.files[slot as usize] else {
             return;
         };
-        let is_guess = file.copy.as_ref().is_some_and(|copy| copy.size_is_reported);
+        let is_guess = file.copy().is_some_and(|copy| copy.size_is_reported);
         if is_guess && error.kind() == io::ErrorKind::UnexpectedEof {
             file.size = file.offset;
         }
@@ -327,49 +272,7 @@ impl Follower {
     }
 
     fn copy_of(&self, slot: u32) -> Option<&CompressedCopy> {
-        self.files[slot as usize].as_ref()?.copy.as_deref()
-    }
-}
-
-impl CompressedCopy {
-    /// What the original begins with, before an offset.
-    pub(crate) fn head(&mut self, offset: u64, roots: &Roots) -> io::Result<Vec<u8>> {
-        let mut head = vec![0; head_bytes(offset)];
-        let mut reader = GzipReader::new(self.open(roots)?, 0)?;
-        let bytes = reader.read_full(&mut head)?;
-        head.truncate(bytes);
-        Ok(head)
-    }
-}
-
-impl File {
-    /// Reads on where the offset is, without moving it. The tail is then that behind what was read.
-    fn read_copy(
-        &mut self,
-        room: &mut [u8],
-        key: FingerprintKey,
-        roots: &Roots,
-    ) -> io::Result<usize> {
-        let Some(copy) = &mut self.copy else {
-            return Ok(0);
-        };
-        if copy.is_at_end {
-            return Ok(0);
-        }
-        if copy.reader.is_none() {
-            let file = copy.open(roots)?;
-            copy.reader = Some(GzipReader::new(file, self.offset)?);
-        }
-        let Some(reader) = &mut copy.reader else {
-            return Ok(0);
-        };
-        let bytes = reader.read(room)?;
-        self.tail = key.tail(reader.last(), self.offset + bytes as u64);
-        if bytes == 0 {
-            // It may have to wait until the next file goes on, and needs no descriptor for that.
-            (copy.reader, copy.is_at_end) = (None, true);
-        }
-        Ok(bytes)
+        self.files[slot as usize].as_ref()?.copy()
     }
 }
 

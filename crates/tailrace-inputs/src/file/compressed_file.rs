@@ -10,14 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::names::find_inode;
 use crate::event::SourceId;
 use crate::file::gzip;
 use crate::identity::Inode;
-use crate::meta::Meta;
+use crate::meta::{LISTINGS_MAX, Meta, find_inode};
 
-/// How often a directory is listed at most while its names change.
-const LISTINGS_MAX: usize = 16;
 /// How often a file is looked for at most while it is renamed.
 const TRIES_MAX: usize = 16;
 /// How many compressed files are remembered for which it is known whose they are.
@@ -25,10 +22,10 @@ const OWNED_MAX: usize = 8192;
 
 /// What a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct CopyId {
-    pub(super) inode: Inode,
+pub(crate) struct CopyId {
+    pub(crate) inode: Inode,
     /// When it was made, in nanoseconds since the Unix epoch.
-    pub(super) made: u64,
+    pub(crate) made: u64,
 }
 
 /// A compressed file.
@@ -41,10 +38,10 @@ pub(crate) struct CompressedFile {
 }
 
 /// Counts the descriptors that copies hold.
-pub(super) type Permit = Arc<()>;
+pub(crate) type Permit = Arc<()>;
 
 impl CompressedFile {
-    pub(super) fn new(path: PathBuf, meta: &Meta) -> Self {
+    pub(crate) fn new(path: PathBuf, meta: &Meta) -> Self {
         Self {
             path,
             id: id(meta),
@@ -52,25 +49,25 @@ impl CompressedFile {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn id(&self) -> CopyId {
+    pub(crate) fn id(&self) -> CopyId {
         self.id
     }
 
-    pub(super) fn inode(&self) -> Inode {
+    pub(crate) fn inode(&self) -> Inode {
         self.id.inode
     }
 
     /// When it was made, in nanoseconds since the Unix epoch.
-    pub(super) fn made(&self) -> u64 {
+    pub(crate) fn made(&self) -> u64 {
         self.id.made
     }
 
     /// Opens it by `open`, under the name that it has now. `NotFound` if it is no longer in its directory.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         open: impl Fn(&Path) -> io::Result<fs::File>,
     ) -> io::Result<Arc<fs::File>> {
@@ -104,7 +101,7 @@ impl CompressedFile {
     }
 
     /// Keeps it open from now on.
-    pub(super) fn hold(&mut self, file: Arc<fs::File>, permit: Permit) {
+    pub(crate) fn hold(&mut self, file: Arc<fs::File>, permit: Permit) {
         self.held = Some((file, permit));
     }
 
@@ -133,7 +130,7 @@ fn id(meta: &Meta) -> CopyId {
 
 /// The compressed files of a directory of which `wants` says so by name. A file that is renamed while the directory is
 /// listed may be left out, so it is listed until nothing changes.
-pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<CompressedFile> {
+pub(crate) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<CompressedFile> {
     let mut copies: HashMap<CopyId, CompressedFile> = HashMap::new();
     let mut before = None;
     for _ in 0..LISTINGS_MAX {
@@ -151,7 +148,7 @@ pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<CompressedF
             }
         }
         #[cfg(test)]
-        super::tests::between_looks();
+        crate::file::follower::tests::between_looks();
         if before.as_ref() == Some(&names) {
             break;
         }
@@ -162,18 +159,18 @@ pub(super) fn list(dir: &Path, wants: impl Fn(&Path) -> bool) -> Vec<CompressedF
 
 /// The compressed files for which it is known whose they are: each is one file's, and read once at most.
 #[derive(Debug, Default)]
-pub(super) struct Owned(HashMap<CopyId, SourceId>);
+pub(crate) struct Owned(HashMap<CopyId, SourceId>);
 
 impl Owned {
     /// `number` is that of the file ([`File::number`](crate::file::tracked::File)); those made before `since` may be forgotten.
-    pub(super) fn add(&mut self, copy: CopyId, number: SourceId, since: u64) {
+    pub(crate) fn add(&mut self, copy: CopyId, number: SourceId, since: u64) {
         if self.0.len() >= OWNED_MAX {
             self.0.retain(|known, _| known.made >= since);
         }
         self.0.insert(copy, number);
     }
 
-    pub(super) fn owner(&self, copy: CopyId) -> Option<SourceId> {
+    pub(crate) fn owner(&self, copy: CopyId) -> Option<SourceId> {
         self.0.get(&copy).copied()
     }
 }
