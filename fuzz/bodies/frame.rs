@@ -109,7 +109,7 @@ fn frame(config: &Config, mid_line: bool, data: &[u8], cuts: &[usize]) -> Outcom
         assert_eq!(framer.offset(), ORIGIN + end as u64);
         assert!(
             framer
-                .unsettled_from()
+                .unacked_from()
                 .is_none_or(|from| from < framer.offset())
         );
         outcome.take(&mut frames, number as u32, &data[..end]);
@@ -117,7 +117,7 @@ fn frame(config: &Config, mid_line: bool, data: &[u8], cuts: &[usize]) -> Outcom
     }
     framer.finish(&mut frames);
     outcome.take(&mut frames, SIDE, &[]);
-    assert_eq!(framer.unsettled_from(), None, "nothing is held at the end");
+    assert_eq!(framer.unacked_from(), None, "nothing is held at the end");
     outcome.check_partition(ORIGIN + data.len() as u64);
     outcome.merge_skips();
     outcome
@@ -194,7 +194,7 @@ fn check_rotations(config: &Config, mid_line: bool, data: &[u8], whole: &Outcome
         let mut second = Framer::new(config, ORIGIN + end as u64, false).numbered(2);
         second.continue_from(&mut first);
         first.finish(&mut frames);
-        assert!(frames.records.is_empty() && first.unsettled_from().is_none());
+        assert!(frames.records.is_empty() && first.unacked_from().is_none());
         second.push(&data[end..], 0, end as u32, &mut frames);
         outcome.take(&mut frames, 0, data);
         second.finish(&mut frames);

@@ -10,9 +10,9 @@ use crate::text::{cut_length, emptied, is_blank, without_return};
 
 /// What became of a record that began in an earlier source, in an earlier run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It was settled with bytes of this source.
-    Settled,
+pub(crate) enum ChainOutcome {
+    /// It was acknowledged with bytes of this source.
+    Acked,
     /// It ended before this source.
     Given,
     /// It had not ended.
@@ -70,8 +70,8 @@ struct Chain {
 enum Rest {
     /// It is a truncated record.
     Truncated,
-    /// The whole record was settled: it is skipped.
-    Settled,
+    /// The whole record was acknowledged: it is skipped.
+    Acked,
 }
 
 impl Chains {
@@ -133,9 +133,9 @@ impl Chains {
     }
 
     /// The first part of a stream belongs to a record that began in an earlier source.
-    pub(crate) fn begin_within(&mut self, stream: Stream, is_settled: bool) {
-        let rest = match is_settled {
-            true => Rest::Settled,
+    pub(crate) fn begin_within(&mut self, stream: Stream, is_acked: bool) {
+        let rest = match is_acked {
+            true => Rest::Acked,
             false => Rest::Truncated,
         };
         self.make()[stream as usize].rest = Some(rest);
@@ -161,11 +161,11 @@ impl Chains {
         self.all().iter().map(|chain| &chain.pieces[..])
     }
 
-    /// Skips or gives out the chains from earlier sources that are settled or have ended; `again` has read on.
-    pub(crate) fn skip_settled(
+    /// Skips or gives out the chains from earlier sources that are acknowledged or have ended; `again` has read on.
+    pub(crate) fn skip_acked(
         &mut self,
         again: &Chains,
-        fate: impl Fn(&Piece) -> Fate,
+        outcome: impl Fn(&Piece) -> ChainOutcome,
         flags: Flags,
         out: &mut Frames,
     ) {
@@ -175,11 +175,11 @@ impl Chains {
         for stream in [Stream::None, Stream::Stdout, Stream::Stderr] {
             let read_on = again.all().get(stream as usize);
             let chain = &mut self.make()[stream as usize];
-            let fate = chain.pieces.first().map_or(Fate::Settled, &fate);
-            match fate {
-                Fate::Open => continue,
-                Fate::Given => chain.give(stream, flags | Flags::TRUNCATED, out),
-                Fate::Settled => {
+            let outcome = chain.pieces.first().map_or(ChainOutcome::Acked, &outcome);
+            match outcome {
+                ChainOutcome::Open => continue,
+                ChainOutcome::Given => chain.give(stream, flags | Flags::TRUNCATED, out),
+                ChainOutcome::Acked => {
                     skip_pieces(&mut chain.pieces, out);
                     chain.content = emptied(std::mem::take(&mut chain.content));
                 }
@@ -203,10 +203,10 @@ impl Chains {
             let rest = chain.rest.take();
             chain.headless = rest == Some(Rest::Truncated);
             chain.began_before |= rest.is_some();
-            if rest == Some(Rest::Settled) {
+            if rest == Some(Rest::Acked) {
                 chain.rest = rest.filter(|_| !part.full);
                 chain.note_end(part);
-                return out.skip(source, start..end, SkipReason::Settled);
+                return out.skip(source, start..end, SkipReason::Acked);
             }
         }
         chain.note_end(part);
@@ -281,7 +281,7 @@ impl Chains {
 /// Passes over what is held of a record.
 pub(crate) fn skip_pieces(pieces: &mut Vec<Piece>, out: &mut Frames) {
     for piece in pieces.drain(..) {
-        out.skip(piece.source, piece.start..piece.end, SkipReason::Settled);
+        out.skip(piece.source, piece.start..piece.end, SkipReason::Acked);
     }
 }
 

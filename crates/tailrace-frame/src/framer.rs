@@ -100,7 +100,7 @@ impl Framer {
             format: config.format,
             flags,
             record_bytes_max,
-            // Where lines are joined, chains and joins expire together: see `settle`.
+            // Where lines are joined, chains and joins expire together: see `ack`.
             chain_span_max: if joins.is_some() { u64::MAX } else { span_max },
             offset,
             carry: Vec::new(),
@@ -227,7 +227,7 @@ impl Framer {
                 place: Some((buffer, base + start as u32)),
             };
             self.line(&line, out);
-            self.settle(line.end, chunk, out);
+            self.ack(line.end, chunk, out);
             start = newline + 1;
             if out.records.len() >= records_max {
                 break;
@@ -306,7 +306,7 @@ impl Framer {
 
     /// The lowest offset of a byte that is held: of a line that has not ended, or of a chain or join that is not complete.
     /// All bytes before it are in pieces and skips that were given out.
-    pub fn unsettled_from(&self) -> Option<u64> {
+    pub fn unacked_from(&self) -> Option<u64> {
         let stowed = self.stowed.iter().flatten().next();
         let carried = stowed.map_or(self.carry.len() as u64, |&len| u64::from(len));
         let line = (carried > 0).then(|| self.offset - carried);
@@ -338,7 +338,7 @@ impl Framer {
             out.skip(self.source, self.offset..end, SkipReason::Oversize);
             self.chains
                 .expire(end, self.chain_span_max, self.flags, out);
-            self.settle(end, Chunk::NONE, out);
+            self.ack(end, Chunk::NONE, out);
         } else if let Some(newline) = newline {
             let mut carry = std::mem::take(&mut self.carry);
             let start = self.offset - carry.len() as u64;
@@ -388,12 +388,12 @@ impl Framer {
     /// Deals with a line that had to be carried.
     fn carried_line(&mut self, line: &Line<'_>, chunk: Chunk<'_>, out: &mut Frames) {
         self.line(line, out);
-        self.settle(line.end, chunk, out);
+        self.ack(line.end, chunk, out);
     }
 
     /// A line, or more of one that is skipped, was dealt with up to `end`: its records are joined, and what is held too
     /// long is given out, what began first at first.
-    fn settle(&mut self, end: u64, chunk: Chunk<'_>, out: &mut Frames) {
+    fn ack(&mut self, end: u64, chunk: Chunk<'_>, out: &mut Frames) {
         let Some(joins) = &mut self.joins else {
             return;
         };

@@ -116,8 +116,8 @@ pub enum SkipReason {
     Nul,
     /// The caller wants no records of the source now.
     Excluded,
-    /// The beginning of a record that was settled before.
-    Settled,
+    /// The beginning of a record that was acknowledged before.
+    Acked,
 }
 
 /// The records of a batch. The vectors keep their memory when cleared: reuse one `Frames` for many batches.
@@ -268,7 +268,7 @@ impl Frames {
             SkipReason::Oversize => self.stats.oversize_bytes += span.end - span.start,
             SkipReason::Nul => self.stats.nul_bytes += span.end - span.start,
             SkipReason::Excluded => self.stats.excluded_bytes += span.end - span.start,
-            SkipReason::Settled => {}
+            SkipReason::Acked => {}
         }
         match self.skips[self.skips_before..].last_mut() {
             Some(last) if (last.source, last.end, last.reason) == (source, span.start, reason) => {

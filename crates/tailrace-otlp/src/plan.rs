@@ -40,7 +40,7 @@ pub(crate) struct ColumnPlan<'a> {
     pub(crate) name: &'a str,
     reader: Reader<'a>,
     /// How nearly all columns are read.
-    pub(crate) lane: Option<Lane<'a>>,
+    pub(crate) simple: Option<SimpleColumn<'a>>,
     by_row: bool,
     /// The column of the same name before this one, or [`NONE`].
     before: u32,
@@ -50,7 +50,7 @@ pub(crate) struct ColumnPlan<'a> {
 
 /// An open column with a value per record, a name that is not long, and no other column of it before. [`Presence`](crate::presence::Presence) says in which records
 /// it has a value.
-pub(crate) struct Lane<'a> {
+pub(crate) struct SimpleColumn<'a> {
     pub(crate) column: OpenColumn<'a>,
     /// What its attributes start with.
     pub(crate) head: Head,
@@ -61,8 +61,8 @@ pub(crate) struct Lane<'a> {
 pub(crate) struct Candidates {
     /// In order of precedence.
     pub(crate) columns: Vec<u32>,
-    /// Their bits, if all of them are lanes among the first 64 columns.
-    pub(crate) lanes: Option<u64>,
+    /// Their bits, if all of them are simple columns among the first 64 columns.
+    pub(crate) simple_bits: Option<u64>,
 }
 
 impl<'a> PartPlan<'a> {
@@ -98,10 +98,10 @@ impl<'a> PartPlan<'a> {
                 .columns
                 .extend(ranks.into_iter().map(|(_, at)| at));
             let bit = |at: &u32| {
-                let is_lane = *at < 64 && plan.columns[*at as usize].lane.is_some();
-                is_lane.then(|| 1 << at)
+                let is_simple = *at < 64 && plan.columns[*at as usize].simple.is_some();
+                is_simple.then(|| 1 << at)
             };
-            candidates.lanes = candidates.columns.iter().map(bit).sum();
+            candidates.simple_bits = candidates.columns.iter().map(bit).sum();
         }
         plan.has_rare = [
             Field::EventName,
@@ -211,26 +211,26 @@ impl<'a> ColumnPlan<'a> {
         }
         let by_row = column.index == Index::Row;
         let head = Head::new(bytes_tag(LOG_RECORD_ATTRIBUTES), prefix);
-        let lane = match (&reader, head) {
+        let simple = match (&reader, head) {
             (Reader::Open(open), Some(head)) if !by_row && before == NONE => {
                 let column = *open;
-                Some(Lane { column, head })
+                Some(SimpleColumn { column, head })
             }
             _ => None,
         };
         ColumnPlan {
             name: column.name,
             reader,
-            lane,
+            simple,
             by_row,
             before,
             prefix: (start, prefixes.len() as u32),
         }
     }
 
-    /// The column, if it is a lane that may have no value in some record.
+    /// The column, if it is a simple column that may have no value in some record.
     pub(crate) fn sparse(&self) -> Option<&OpenColumn<'a>> {
-        let column = &self.lane.as_ref()?.column;
+        let column = &self.simple.as_ref()?.column;
         column.is_sparse().then_some(column)
     }
 

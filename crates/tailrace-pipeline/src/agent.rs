@@ -331,7 +331,7 @@ impl Agent {
         self.phase.send_replace(Phase::Draining);
         self.stop_reading();
         let (faults, grace) = (self.faults.clone(), self.grace);
-        let mut patience = Patience {
+        let mut deadline = Deadline {
             deadline: stopped.then(|| Instant::now() + grace),
             grace,
         };
@@ -343,13 +343,13 @@ impl Agent {
                     () = faults.first() => {}
                 }
             };
-            patience.wait(worked, stop.as_mut(), &faults).await;
+            deadline.wait(worked, stop.as_mut(), &faults).await;
         });
         self.end_workers();
         let sending = self.running.iter_mut();
         let sending: Vec<_> = sending.flat_map(|r| r.sending.drain(..)).collect();
         // What is not delivered by then is dropped, which is a nack.
-        let sent = patience.wait(all(sending), stop.as_mut(), &faults);
+        let sent = deadline.wait(all(sending), stop.as_mut(), &faults);
         self.runtime.block_on(sent);
         // Ends deliveries that are left, before the last look at what is acknowledged; a write to a
         // pipe that nobody reads is not waited for.
@@ -393,13 +393,13 @@ impl Agent {
 }
 
 /// How long the end of the agent is waited for.
-struct Patience {
+struct Deadline {
     /// None: until it is asked to stop.
     deadline: Option<Instant>,
     grace: Duration,
 }
 
-impl Patience {
+impl Deadline {
     /// Waits for something, at most for the rest of the grace period once the agent was asked to stop.
     async fn wait(
         &mut self,

@@ -1,4 +1,4 @@
-//! From the records of a lot to rows of a batch, step by step.
+//! From the records of a record group to rows of a batch, step by step.
 //!
 //! 1. Records that have a known template were followed along it (`follow`); [`Extractor::add`] groups them by template, and of
 //!    each template one wanted member after the other is put into its columns for all of its records (`gather`), so that one
@@ -26,7 +26,7 @@ use crate::reserved::{self, Facts};
 use crate::rows::{Row, Rows, Shape};
 use crate::shape;
 use crate::template::{Templates, WINDOW_BYTES};
-use crate::text::{Buffers, Lot, Span};
+use crate::text::{Buffers, RecordGroup, Span};
 use crate::token::skip_whitespace;
 use crate::walker;
 
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     templates: Templates,
     /// What following the records of the batch found.
     value_spans: ValueSpans,
-    /// The records of a lot that were not followed, and where those of them lie that may be JSON.
+    /// The records of a record group that were not followed, and where those of them lie that may be JSON.
     rest: Vec<Pick>,
     spans: Vec<Span>,
     /// Of those.
@@ -103,15 +103,16 @@ impl Shared {
         self.templates.start_batch()
     }
 
-    /// Follows all records of a lot along the templates that are known.
-    pub(crate) fn follow(&mut self, batch: &Batch<'_>, lot: &Lot<'_>) {
-        let records = &batch.records.records[lot.first()..lot.first() + lot.spans().len()];
+    /// Follows all records of a record group along the templates that are known.
+    pub(crate) fn follow(&mut self, batch: &Batch<'_>, record_group: &RecordGroup<'_>) {
+        let records = &batch.records.records
+            [record_group.first()..record_group.first() + record_group.spans().len()];
         self.value_spans.follow(
             self.indexer,
             &self.templates,
-            lot.bytes(),
+            record_group.bytes(),
             records,
-            lot.spans(),
+            record_group.spans(),
         );
     }
 }
@@ -166,20 +167,21 @@ impl Extractor {
         self.groups.forget_templates();
     }
 
-    /// Sets rows for some records of a lot that was followed: those with these places in the lot, each with its row. What
+    /// Sets rows for some records of a record group that was followed: those with these places in the record group, each with its row. What
     /// templates there may be is told by `keys`, or else by those of this extractor.
     pub(crate) fn add(
         &mut self,
         shared: &mut Shared,
         batch: &Batch<'_>,
-        lot: &Lot<'_>,
+        record_group: &RecordGroup<'_>,
         picks: impl Iterator<Item = (u32, u32)>,
         keys: Option<&Keys>,
         rows: &mut Rows<'_>,
     ) {
         let followed = Followed {
-            lot: *lot,
-            found: &shared.value_spans.found()[lot.first()..lot.first() + lot.spans().len()],
+            record_group: *record_group,
+            found: &shared.value_spans.found()
+                [record_group.first()..record_group.first() + record_group.spans().len()],
             value_spans: shared.value_spans.value_spans(),
             is_in_order: shared.value_spans.is_in_order(),
         };
@@ -193,11 +195,11 @@ impl Extractor {
             &mut shared.rest,
         );
         if !shared.rest.is_empty() {
-            self.add_rest(shared, batch, lot, keys, rows);
+            self.add_rest(shared, batch, record_group, keys, rows);
         }
     }
 
-    /// Groups the records of a lot by template, and sets the rows of those whose template was found; the others join `rest`, in order.
+    /// Groups the records of a record group by template, and sets the rows of those whose template was found; the others join `rest`, in order.
     fn add_followed(
         &mut self,
         batch: &Batch<'_>,
@@ -209,7 +211,9 @@ impl Extractor {
     ) {
         self.groups.reserve(templates);
         for (at, row) in picks {
-            if batch.records.records[followed.lot.first() + at as usize].flags & TRUNCATED != 0 {
+            if batch.records.records[followed.record_group.first() + at as usize].flags & TRUNCATED
+                != 0
+            {
                 rows.mark_truncated(row as usize);
             }
             let Found { template, first } = followed.found[at as usize];
@@ -248,7 +252,7 @@ impl Extractor {
             return;
         }
         for pick in picks {
-            let number = followed.lot.first() + pick.at as usize;
+            let number = followed.record_group.first() + pick.at as usize;
             let text = batch.buffers.record(number);
             let mut row = Row::new(rows, pick.row as usize, text, &mut self.overflow);
             for member in &members.wanted {
@@ -260,30 +264,31 @@ impl Extractor {
         }
     }
 
-    /// Sets rows for the records of a lot that were not followed, and learns their templates.
+    /// Sets rows for the records of a record group that were not followed, and learns their templates.
     fn add_rest(
         &mut self,
         shared: &mut Shared,
         batch: &Batch<'_>,
-        lot: &Lot<'_>,
+        record_group: &RecordGroup<'_>,
         keys: Option<&Keys>,
         rows: &mut Rows<'_>,
     ) {
-        let bytes = lot.bytes();
-        let of_lot = &batch.records.records[lot.first()..];
-        let may_be_json = |pick: &&Pick| of_lot[pick.at as usize].flags & (TEXT | BROKEN) == 0;
+        let bytes = record_group.bytes();
+        let of_record_group = &batch.records.records[record_group.first()..];
+        let may_be_json =
+            |pick: &&Pick| of_record_group[pick.at as usize].flags & (TEXT | BROKEN) == 0;
         let json = shared.rest.iter().filter(may_be_json);
         shared.spans.clear();
         shared
             .spans
-            .extend(json.map(|pick| lot.spans()[pick.at as usize]));
+            .extend(json.map(|pick| record_group.spans()[pick.at as usize]));
         shared.index.clear();
         shared
             .indexer
             .index(bytes, &shared.spans, &mut shared.index);
         let mut indexed = 0;
         for pick in &shared.rest {
-            let record = &of_lot[pick.at as usize];
+            let record = &of_record_group[pick.at as usize];
             let mut outlined = Outlined {
                 shape: Shape::Text,
                 structurals: &[],
@@ -296,10 +301,10 @@ impl Extractor {
             } else if record.flags & BROKEN != 0 {
                 outlined.shape = Shape::Malformed;
             }
-            let number = lot.first() + pick.at as usize;
+            let number = record_group.first() + pick.at as usize;
             self.add_outlined(batch, &outlined, number, pick.row as usize, rows);
             // One at the buffer's end was not looked at: its template may be known.
-            let end = lot.spans()[pick.at as usize].end();
+            let end = record_group.spans()[pick.at as usize].end();
             if outlined.shape == Shape::Object && end + WINDOW_BYTES <= bytes.len() {
                 let keys = keys.unwrap_or(&self.keys);
                 let key_use = |name: &str| keys.key_use(name);

@@ -23,7 +23,7 @@ use tree::{Objects, through};
 use crate::index::{Indexer, Probe, Task};
 use crate::records::{BROKEN, Record, TEXT};
 use crate::template::{NONE, Template, Templates};
-use crate::text::{LOT_MAX, Span};
+use crate::text::{RECORD_GROUP_MAX, Span};
 
 /// Records that are longer are not followed: a value's length has 24 bits.
 pub(crate) const RECORD_BYTES_MAX: usize = (1 << 24) - 1;
@@ -65,7 +65,7 @@ impl Task for Follow<'_> {
     fn run<P: Probe>(mut self, probe: P) {
         let (records, spans) = (self.records, self.spans);
         let first = self.value_spans.found.len();
-        let mut order = [0; LOT_MAX];
+        let mut order = [0; RECORD_GROUP_MAX];
         let order = if self.value_spans.is_mixed {
             order::by_beginning(self.bytes, spans, &mut order)
         } else {
@@ -88,7 +88,7 @@ impl Task for Follow<'_> {
 }
 
 impl Follow<'_> {
-    /// Follows records in this order; each has its place in the lot.
+    /// Follows records in this order; each has its place in the record group.
     #[inline(always)]
     fn follow<'r, P: Probe>(
         &mut self,

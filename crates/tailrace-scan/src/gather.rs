@@ -139,9 +139,9 @@ impl MemberValues<'_, '_> {
     /// there are.
     fn common_texts(&self, from: usize, (views, states): (&mut StringViews, &mut [u8])) -> usize {
         let picks = &self.picks[from..];
-        let Some(text) = self.followed.lot.valid_text() else {
+        let Some(text) = self.followed.record_group.valid_text() else {
             let set = |pick: &&Pick| {
-                let text = self.followed.lot.valid_record(pick.at as usize);
+                let text = self.followed.record_group.valid_record(pick.at as usize);
                 set_text(&text, self.value_span(pick), pick.row, views, states)
             };
             return from + picks.iter().take_while(set).count();
@@ -177,7 +177,7 @@ impl MemberValues<'_, '_> {
             // Up to 15 digits an integer is a float exactly.
             if value_span.kind() == Kind::Integer
                 && value_span.len() < number::BYTES_MAX
-                && let Some(block) = self.followed.lot.block(value_span.start())
+                && let Some(block) = self.followed.record_group.block(value_span.start())
                 && block[0] != b'-'
             {
                 let value = number::digits(block, value_span.len());
@@ -244,7 +244,10 @@ impl MemberValues<'_, '_> {
         let cell = Cell {
             kind: value_span.kind(),
             text,
-            view: self.followed.lot.view(pick.at as usize, start, end),
+            view: self
+                .followed
+                .record_group
+                .view(pick.at as usize, start, end),
         };
         let offset_s = rows.plan.offset_s;
         if !rows.column(place).set(row, &cell, offset_s) {
@@ -253,8 +256,8 @@ impl MemberValues<'_, '_> {
     }
 
     fn str(&self, pick: &Pick, start: usize, len: usize) -> &str {
-        let lot = &self.followed.lot;
-        lot.text(pick.at as usize, start, start + len)
+        let record_group = &self.followed.record_group;
+        record_group.text(pick.at as usize, start, start + len)
     }
 
     /// The member's value in one record.

@@ -1,4 +1,4 @@
-//! The records of a lot, grouped by the template that following found for them.
+//! The records of a record group, grouped by the template that following found for them.
 //!
 //! Of each template it is worked out once where the values of its members go. Never reads a value.
 
@@ -8,9 +8,9 @@ use crate::follow::{Found, ValueSpan};
 use crate::keys::{Keys, Star};
 use crate::plan::{Plan, Target};
 use crate::template::{Template, Templates};
-use crate::text::Lot;
+use crate::text::RecordGroup;
 
-/// The records of a lot by template. Reused from lot to lot.
+/// The records of a record group by template. Reused from record group to record group.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     /// By number of the template.
@@ -19,15 +19,15 @@ pub(crate) struct Groups {
     met: Vec<usize>,
 }
 
-/// Records of one lot that all have one template.
+/// Records of one record group that all have one template.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) picks: Vec<Pick>,
-    /// What becomes of the template's members, once that is known of all of them. It stays known from lot to lot.
+    /// What becomes of the template's members, once that is known of all of them. It stays known from record group to record group.
     pub(crate) members: Option<Members>,
 }
 
-/// A record of a lot, its first value span, and the row it becomes.
+/// A record of a record group, its first value span, and the row it becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
     pub(crate) at: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Member {
 /// Records of one buffer, and what following them found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Followed<'a> {
-    pub(crate) lot: Lot<'a>,
+    pub(crate) record_group: RecordGroup<'a>,
     pub(crate) found: &'a [Found],
     pub(crate) value_spans: &'a [ValueSpan],
     /// Of two records the later one has the later value spans.
@@ -101,7 +101,7 @@ impl Groups {
         Some((number, group))
     }
 
-    /// Keeps what is known of a template, and the group's memory, for the next lot.
+    /// Keeps what is known of a template, and the group's memory, for the next record group.
     pub(crate) fn put_back(&mut self, number: usize, mut group: Group) {
         group.picks.clear();
         self.groups[number] = group;

@@ -12,7 +12,7 @@ use crate::prefilter::Prefilter;
 use crate::records::Records;
 use crate::rows::Rows;
 use crate::scanned::{Candidates, First, Scanned};
-use crate::text::{Buffers, LOT_MAX};
+use crate::text::{Buffers, RECORD_GROUP_MAX};
 
 /// Turns batches of records into columns.
 #[derive(Debug)]
@@ -125,13 +125,19 @@ impl Scanner {
         let mut row = 0;
         while row < rows.len() {
             let from = rows[row] as usize;
-            let lot = first.buffers.lot(from, LOT_MAX);
-            let behind = from + lot.spans().len();
+            let record_group = first.buffers.record_group(from, RECORD_GROUP_MAX);
+            let behind = from + record_group.spans().len();
             let count = rows[row..].partition_point(|&number| (number as usize) < behind);
-            let of_lot = rows[row..row + count].iter().zip(row as u32..);
-            let picks = of_lot.map(|(&number, row)| (number - from as u32, row));
-            self.all
-                .add(&mut self.shared, &batch, &lot, picks, None, &mut made);
+            let of_record_group = rows[row..row + count].iter().zip(row as u32..);
+            let picks = of_record_group.map(|(&number, row)| (number - from as u32, row));
+            self.all.add(
+                &mut self.shared,
+                &batch,
+                &record_group,
+                picks,
+                None,
+                &mut made,
+            );
             row += count;
         }
         made.finish(&first.buffers, self.all.keys())
@@ -150,7 +156,7 @@ impl Scanner {
     }
 }
 
-/// Follows all records of a batch, lot by lot, and extracts columns of them. What templates they may have is told by `keys`, or
+/// Follows all records of a batch, record group by record group, and extracts columns of them. What templates they may have is told by `keys`, or
 /// else by those of the extractor.
 fn scan_all(
     batch: &Batch<'_>,
@@ -165,11 +171,11 @@ fn scan_all(
     extractor.start_batch();
     let mut first = 0;
     while first < count {
-        let lot = batch.buffers.lot(first, LOT_MAX);
-        let behind = first + lot.spans().len();
-        shared.follow(batch, &lot);
+        let record_group = batch.buffers.record_group(first, RECORD_GROUP_MAX);
+        let behind = first + record_group.spans().len();
+        shared.follow(batch, &record_group);
         let picks = (0..).zip(first as u32..behind as u32);
-        extractor.add(shared, batch, &lot, picks, keys, &mut rows);
+        extractor.add(shared, batch, &record_group, picks, keys, &mut rows);
         first = behind;
     }
     rows.finish(batch.buffers, extractor.keys())

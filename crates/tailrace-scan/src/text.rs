@@ -93,17 +93,17 @@ impl Span {
 }
 
 /// How many records are followed before they are read: what they and their marks take stays in the nearest cache.
-pub(crate) const LOT_MAX: usize = 256;
-/// How long a lot is at most, unless a single record is longer.
-const LOT_BYTES_MAX: u32 = 256 * 1024;
+pub(crate) const RECORD_GROUP_MAX: usize = 256;
+/// How long a record group is at most, unless a single record is longer.
+const RECORD_GROUP_BYTES_MAX: u32 = 256 * 1024;
 /// A gap between two records that are checked at once may be so long in any case: what lies in gaps is checked with them.
 const GAP_MAX: u32 = 64;
 /// A longer one may be so many times as long as what was checked before it, all gaps together: where half of the records
-/// are wanted, checking the others too costs less than going from one to the next. After so many bytes as a lot has none
+/// are wanted, checking the others too costs less than going from one to the next. After so many bytes as a record group has none
 /// may: what is no text in a gap makes the whole run a list of single records.
 const GAPS_MAX: u32 = 2;
-/// A lot ends where its run does, rather than not to be known as text, if it has so many records.
-const LOT_OF_RUN_MIN: usize = 32;
+/// A record group ends where its run does, rather than not to be known as text, if it has so many records.
+const RECORD_GROUP_OF_RUN_MIN: usize = 32;
 
 impl Buffers {
     /// Checks the text of all records and repairs what is invalid.
@@ -176,16 +176,16 @@ impl Buffers {
     }
 
     /// The records from number `from` on that lie in one buffer one after the other, at most `max`.
-    pub(crate) fn lot(&self, from: usize, max: usize) -> Lot<'_> {
+    pub(crate) fn record_group(&self, from: usize, max: usize) -> RecordGroup<'_> {
         let run = self.runs[self.runs.partition_point(|run| run.behind <= from)];
         let spans = &self.spans[from..self.spans.len().min(from + max)];
         let first = spans[0];
         let of_run = run.behind - from;
         let spans = match run.text {
-            Some(_) if of_run >= LOT_OF_RUN_MIN => &spans[..spans.len().min(of_run)],
+            Some(_) if of_run >= RECORD_GROUP_OF_RUN_MIN => &spans[..spans.len().min(of_run)],
             _ => spans,
         };
-        let fits = |last: &Span| last.end - first.start <= LOT_BYTES_MAX;
+        let fits = |last: &Span| last.end - first.start <= RECORD_GROUP_BYTES_MAX;
         let is_one_run = |count: usize| run.text.is_some() && from + count <= run.behind;
         let count = if is_one_run(spans.len()) && spans.last().is_some_and(fits) {
             spans.len()
@@ -195,7 +195,7 @@ impl Buffers {
             };
             1 + spans.array_windows().take_while(follows).count()
         };
-        Lot {
+        RecordGroup {
             first: from,
             bytes: &self.buffers[first.buffer as usize],
             buffer: first.buffer,
@@ -276,7 +276,7 @@ fn run(records: &[Record], buffers: &[Bytes]) -> (usize, u32) {
         let gap = record.start - end;
         let covered = u64::from(end - first.start - gaps);
         gaps += gap;
-        let is_long = end - first.start > LOT_BYTES_MAX;
+        let is_long = end - first.start > RECORD_GROUP_BYTES_MAX;
         let are_many = u64::from(gaps) > covered * u64::from(GAPS_MAX);
         if gap > GAP_MAX && (is_long || are_many) {
             break;
@@ -343,16 +343,16 @@ impl Repair {
 
 /// Records of one buffer, one after the other. Places are counted from the buffer's start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lot<'a> {
+pub(crate) struct RecordGroup<'a> {
     first: usize,
     bytes: &'a [u8],
     buffer: u32,
     spans: &'a [Span],
-    /// From here to there the buffer is valid, the whole lot included; `None` if only each record is known to be.
+    /// From here to there the buffer is valid, the whole record group included; `None` if only each record is known to be.
     text: Option<(u32, u32)>,
 }
 
-impl<'a> Lot<'a> {
+impl<'a> RecordGroup<'a> {
     /// The number of the first record in the batch.
     #[inline(always)]
     pub(crate) fn first(&self) -> usize {
@@ -377,14 +377,14 @@ impl<'a> Lot<'a> {
         self.bytes.get(at..at + 16)?.first_chunk()
     }
 
-    /// The valid text that the lot is a part of; `None` if only each record is known to be valid.
+    /// The valid text that the record group is a part of; `None` if only each record is known to be valid.
     #[inline]
     pub(crate) fn valid_text(&self) -> Option<ValidText<'a>> {
         let (start, end) = self.text?;
         Some(self.valid(start, end))
     }
 
-    /// Record `i` of the lot as valid text.
+    /// Record `i` of the record group as valid text.
     #[inline(always)]
     pub(crate) fn valid_record(&self, i: usize) -> ValidText<'a> {
         let Span { start, end, .. } = self.spans[i];
@@ -402,7 +402,7 @@ impl<'a> Lot<'a> {
         }
     }
 
-    /// A part of record `i` of the lot.
+    /// A part of record `i` of the record group.
     ///
     /// # Panics
     /// If it does not lie in the record, or cuts a character.
@@ -413,7 +413,7 @@ impl<'a> Lot<'a> {
         unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
     }
 
-    /// A view of a part of record `i` of the lot.
+    /// A view of a part of record `i` of the record group.
     ///
     /// # Panics
     /// If it does not lie in the record, or cuts a character.

@@ -331,12 +331,12 @@ impl<'a> Analysis<'a> {
                 Type::Text
             }
             (Some(declared), Some(Type::Value)) if declared != Type::Timestamp => declared,
-            (Some(declared), Some(ty)) => self.settle(key, want, declared, ty),
+            (Some(declared), Some(ty)) => self.agree_on(key, want, declared, ty),
         }
     }
 
     /// `columns:` wins over a use's own type where the use keeps its meaning.
-    fn settle(&mut self, key: &Key, want: &Want, declared: Type, ty: Type) -> Type {
+    fn agree_on(&mut self, key: &Key, want: &Want, declared: Type, ty: Type) -> Type {
         let alike = declared == ty || (declared.is_number() && ty.is_number());
         match want.force {
             Force::Cast => ty,

@@ -35,8 +35,8 @@ pub(crate) fn argument(
     index: usize,
     count: usize,
 ) -> Option<Type> {
-    if let Some(settled) = settled(name, index, count) {
-        return settled;
+    if let Some(known) = known(name, index, count) {
+        return known;
     }
     let mut found = Found::default();
     found.signature(&function.signature().type_signature, index, count);
@@ -44,7 +44,7 @@ pub(crate) fn argument(
 }
 
 /// Functions that check types by hand, or take times as well as texts.
-fn settled(name: &str, index: usize, count: usize) -> Option<Option<Type>> {
+fn known(name: &str, index: usize, count: usize) -> Option<Option<Type>> {
     let first = |ty| Some((index == 0).then_some(ty));
     match name {
         "abs" | "ceil" | "floor" | "power" | "pow" | "log" | "nanvl" | "isnan" | "iszero" => {

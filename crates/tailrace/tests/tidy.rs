@@ -278,6 +278,73 @@ fn unsafe_stands_in_one_crate_only() {
     assert_none(&faults);
 }
 
+/// Words that the project once used for what the field has a term for, and that term. They are refused in identifiers.
+const OLD_WORDS: [(&str, &str); 17] = [
+    ("fate", "outcome"),
+    ("homeless", "no column"),
+    ("lane", "input queue"),
+    ("lanes", "input queues"),
+    ("lineage", "rotation chain"),
+    ("lot", "record group"),
+    ("lots", "record groups"),
+    ("overtook", "read ahead of its predecessor"),
+    ("patience", "retry policy, timeout"),
+    ("reborn", "inode reused"),
+    ("settle", "ack"),
+    ("settled", "acked"),
+    ("surroundings", "build context"),
+    ("sweep", "newline search, rescan"),
+    ("sweeper", "newline searcher"),
+    ("twin", "compressed copy"),
+    ("unsettled", "unacked"),
+];
+
+#[test]
+fn old_words_are_gone() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files() {
+        for (number, line) in text.lines().enumerate() {
+            // A name of the compiler.
+            let line = line.replace("vgetq_lane_u64", "");
+            for word in identifier_words(&line) {
+                if let Some((_, term)) = OLD_WORDS.iter().find(|(old, _)| *old == word) {
+                    let place = format!("{}:{}", path.display(), number + 1);
+                    faults.push(format!("{place}: `{word}` is called {term}"));
+                }
+            }
+        }
+    }
+    assert_none(&faults);
+}
+
+#[test]
+fn words_of_identifiers_are_told_apart() {
+    let line = "let is_old = HttpWord::of(x, \"some text\"); // a comment";
+    let expect = ["let", "is", "old", "http", "word", "of", "x"];
+    assert_eq!(identifier_words(line), expect);
+}
+
+/// The words that the identifiers of a line consist of, in lower case. Comments and texts do not count.
+fn identifier_words(line: &str) -> Vec<String> {
+    let code = line.split("//").next().unwrap_or_default();
+    // Every second piece between quotes is a text.
+    let code = code.split('"').step_by(2);
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in code.flat_map(|code| code.chars().chain([' '])) {
+        let begins = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && was_lower);
+        if begins {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            word.push(c.to_ascii_lowercase());
+        }
+        was_lower = c.is_ascii_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[test]
 fn forbidden_words_do_not_appear() {
     let mut faults = Vec::new();

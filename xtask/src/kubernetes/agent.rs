@@ -95,7 +95,7 @@ impl Agent<'_> {
         let pod = self.pod(node)?;
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         self.cluster
-            .tell(&["delete", "pod", name, "--grace-period=0", "--force"])?;
+            .report(&["delete", "pod", name, "--grace-period=0", "--force"])?;
         until("another agent to be ready", READY_MAX, || {
             let new = self.pod(node).ok();
             let is_new = |new: &Value| uid(new) != uid(&pod) && is_ready(new);
@@ -136,7 +136,7 @@ impl Agent<'_> {
                 "--namespace",
                 namespace,
             ];
-            token::check(&self.cluster.tell(&list)?)?;
+            token::check(&self.cluster.report(&list)?)?;
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Agent<'_> {
         let selector = format!("--selector=app.kubernetes.io/instance={NAME}");
         let mut text = self
             .cluster
-            .tell(&["get", "pods", "--output=wide"])
+            .report(&["get", "pods", "--output=wide"])
             .unwrap_or_default();
         let logs = [
             "logs",
@@ -155,7 +155,7 @@ impl Agent<'_> {
             "--prefix",
             "--all-containers",
         ];
-        text += &self.cluster.tell(&logs).unwrap_or_default();
+        text += &self.cluster.report(&logs).unwrap_or_default();
         let names = [
             "get",
             "pods",
@@ -164,14 +164,14 @@ impl Agent<'_> {
         ];
         for pod in self
             .cluster
-            .tell(&names)
+            .report(&names)
             .unwrap_or_default()
             .split_whitespace()
         {
             let path = format!("/api/v1/namespaces/{NAME}/pods/{pod}:9464/proxy/metrics");
             let metrics = self
                 .cluster
-                .tell(&["get", "--raw", &path])
+                .report(&["get", "--raw", &path])
                 .unwrap_or_default();
             let counted = metrics
                 .lines()

@@ -85,13 +85,13 @@ impl<'a> Cluster<'a> {
     }
 
     /// Runs kubectl to its end, and gives what it said.
-    pub(crate) fn tell(&self, arguments: &[&str]) -> Result<String> {
+    pub(crate) fn report(&self, arguments: &[&str]) -> Result<String> {
         capture(&mut self.kubectl(arguments))
     }
 
     /// Objects as the server has them.
     pub(crate) fn get(&self, arguments: &[&str]) -> Result<Value> {
-        let text = self.tell(&[&["get", "--output=json"], arguments].concat())?;
+        let text = self.report(&[&["get", "--output=json"], arguments].concat())?;
         serde_json::from_str(&text).context("kubectl printed no JSON")
     }
 
@@ -131,7 +131,7 @@ impl<'a> Cluster<'a> {
                     "--ignore-not-found",
                     "--output=name",
                 ];
-                Ok((!self.tell(&account)?.trim().is_empty()).then_some(()))
+                Ok((!self.report(&account)?.trim().is_empty()).then_some(()))
             },
         )
     }
@@ -151,7 +151,7 @@ impl<'a> Cluster<'a> {
             .as_str()
             .context("there is no node")?;
         let path = format!("/api/v1/nodes/{node}/proxy/configz");
-        let text = self.tell(&["get", "--raw", &path])?;
+        let text = self.report(&["get", "--raw", &path])?;
         let mut all: Value = serde_json::from_str(&text).context("the kubelet gave no JSON")?;
         Ok(all["kubeletconfig"].take())
     }

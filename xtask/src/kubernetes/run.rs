@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         let pod = self.pod(&writer)?;
         self.ended(&writer)?;
         self.cluster
-            .tell(&["delete", "pod", &writer.name, "--wait=false"])?;
+            .report(&["delete", "pod", &writer.name, "--wait=false"])?;
         self.writers.push((writer, pod));
         Ok(())
     }
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
     fn relabel(&mut self) -> Result<()> {
         self.first("labelled")?;
         self.cluster
-            .tell(&["label", "pod", "labelled", "phase=after"])?;
+            .report(&["label", "pod", "labelled", "phase=after"])?;
         until("records with the new label", ARRIVE_MAX, || {
             self.arrived.read()?;
             Ok(self

@@ -77,16 +77,16 @@ impl Server {
             .stderr
             .take()
             .context("the collector has no standard error")?;
-        let (tell, told) = mpsc::sync_channel(1);
+        let (report, reported) = mpsc::sync_channel(1);
         thread::spawn(move || {
             // Read to its end, so that the pipe never fills up.
             for line in BufReader::new(said).lines().map_while(Result::ok) {
                 if line.contains("Everything is ready") {
-                    let _ = tell.send(());
+                    let _ = report.send(());
                 }
             }
         });
-        if told.recv_timeout(START_MAX).is_err() {
+        if reported.recv_timeout(START_MAX).is_err() {
             bail!(
                 "waited {} s for the collector to say that it is ready, in vain",
                 START_MAX.as_secs()

@@ -81,7 +81,7 @@ impl Framer {
         out.skip(self.source, hole, SkipReason::Nul);
         self.chains
             .expire(end, self.chain_span_max, self.flags, out);
-        self.settle(end, chunk, out);
+        self.ack(end, chunk, out);
     }
 
     /// How many NULs are a hole. Fewer have to be held until it is known, within the limit of a line.

@@ -7,10 +7,10 @@ use crate::Stream;
 
 impl Framer {
     /// The first record of a stream began in an earlier source, which cannot be read: what is here of it is a truncated
-    /// record, or skipped if the whole one was settled. If [`Framer::continue_from`] brings its beginning after all, it is
+    /// record, or skipped if the whole one was acknowledged. If [`Framer::continue_from`] brings its beginning after all, it is
     /// a record like any other.
-    pub fn begin_within(&mut self, stream: Stream, is_settled: bool) {
-        self.chains.begin_within(stream, is_settled);
+    pub fn begin_within(&mut self, stream: Stream, is_acked: bool) {
+        self.chains.begin_within(stream, is_acked);
     }
 
     /// For each stream where in this source a record ends that consists of partial lines and began in an earlier one;

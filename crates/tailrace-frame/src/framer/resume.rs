@@ -1,7 +1,7 @@
 //! Going on with the records of an earlier source: where a log was rotated in the middle of one.
 
 use super::Framer;
-use crate::chain::Fate;
+use crate::chain::ChainOutcome;
 use crate::config::Format;
 use crate::frames::{Frames, Piece};
 
@@ -20,9 +20,9 @@ impl Framer {
     }
 
     /// After [`Framer::continue_from`], where this source is not read from its first byte: what it begins with, as much
-    /// as there is before its offset or a good part of that, which an earlier run settled. What is held of a record that
-    /// has bytes in `head` is skipped: it was settled with them. One that ends before `head` is given out.
-    pub fn skip_settled(&mut self, head: &[u8], out: &mut Frames) {
+    /// as there is before its offset or a good part of that, which an earlier run acknowledged. What is held of a record that
+    /// has bytes in `head` is skipped: it was acknowledged with them. One that ends before `head` is given out.
+    pub fn skip_acked(&mut self, head: &[u8], out: &mut Frames) {
         out.begin_push();
         self.chains.rewind();
         if let Some(joins) = &mut self.joins {
@@ -32,12 +32,12 @@ impl Framer {
         let again = Reread::new(self, head);
         // What decided how lines are read may stand there.
         (self.format, self.flags) = (again.framer.format, again.framer.flags);
-        let fate = |held: &Piece| again.fate(held, self.source);
+        let outcome = |held: &Piece| again.outcome(held, self.source);
         if let Some(joins) = &mut self.joins {
-            joins.skip_settled(fate, out);
+            joins.skip_acked(outcome, out);
         }
         self.chains
-            .skip_settled(&again.framer.chains, fate, self.flags, out);
+            .skip_acked(&again.framer.chains, outcome, self.flags, out);
     }
 }
 
@@ -57,7 +57,7 @@ impl Reread {
     }
 
     /// What became of the record that has the piece `held` of an earlier source; `source` is the one whose head this is.
-    fn fate(&self, held: &Piece, source: u32) -> Fate {
+    fn outcome(&self, held: &Piece, source: u32) -> ChainOutcome {
         let has_held = |pieces: &[Piece]| {
             let mut pieces = pieces.iter().filter(|piece| piece.source == held.source);
             pieces.any(|piece| (piece.start..piece.end).contains(&held.start))
@@ -67,15 +67,15 @@ impl Reread {
         let mut open = self.framer.chains.open().chain(joins);
         if let Some(pieces) = open.find(|pieces| has_held(pieces)) {
             return if has_bytes_here(pieces) {
-                Fate::Settled
+                ChainOutcome::Acked
             } else {
-                Fate::Open
+                ChainOutcome::Open
             };
         }
         let mut given = (0..self.frames.records.len()).map(|record| self.frames.pieces_of(record));
         match given.find(|pieces| has_held(pieces)) {
-            Some(pieces) if !has_bytes_here(pieces) => Fate::Given,
-            _ => Fate::Settled,
+            Some(pieces) if !has_bytes_here(pieces) => ChainOutcome::Given,
+            _ => ChainOutcome::Acked,
         }
     }
 }

@@ -101,7 +101,7 @@ fn an_idle_framer_keeps_little() {
             .for_each(|chunk| framer.push(chunk, 0, 0, &mut frames));
     }
     assert_eq!(frames.records.len(), 1);
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
     assert!(framer.carry.capacity() <= KEPT_BYTES_MAX);
     assert!(
         framer

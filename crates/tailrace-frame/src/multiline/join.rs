@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Multiline;
 use super::preset::Traces;
-use crate::chain::{Fate, skip_pieces};
+use crate::chain::{ChainOutcome, skip_pieces};
 use crate::frames::{Flags, Frames, Piece, Record, SIDE, Stream};
 use crate::text::emptied;
 
@@ -179,16 +179,20 @@ impl Joins {
         self.by_stream.iter().map(|join| &join.pieces[..])
     }
 
-    /// Skips or gives out the joins from earlier sources that are settled or have ended.
-    pub(crate) fn skip_settled(&mut self, fate: impl Fn(&Piece) -> Fate, out: &mut Frames) {
+    /// Skips or gives out the joins from earlier sources that are acknowledged or have ended.
+    pub(crate) fn skip_acked(
+        &mut self,
+        outcome: impl Fn(&Piece) -> ChainOutcome,
+        out: &mut Frames,
+    ) {
         for join in &mut self.by_stream {
-            match join.pieces.first().map(&fate) {
-                Some(Fate::Settled) => {
+            match join.pieces.first().map(&outcome) {
+                Some(ChainOutcome::Acked) => {
                     skip_pieces(&mut join.pieces, out);
                     join.content = emptied(std::mem::take(&mut join.content));
                 }
-                Some(Fate::Given) => join.give(out),
-                Some(Fate::Open) | None => continue,
+                Some(ChainOutcome::Given) => join.give(out),
+                Some(ChainOutcome::Open) | None => continue,
             }
             join.traces = Traces::default();
         }

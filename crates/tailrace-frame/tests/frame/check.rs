@@ -1,5 +1,5 @@
 //! Runs a framer over an input that is cut as asked, and checks on the way what must always hold:
-//! every byte is in exactly one piece or skip, and `unsettled_from` is the first byte that is in none yet.
+//! every byte is in exactly one piece or skip, and `unacked_from` is the first byte that is in none yet.
 
 use tailrace_frame::{
     Config, Flags, Format, Framer, Frames, Piece, SIDE, Skip, SkipReason, Stats, Stream,
@@ -66,10 +66,10 @@ pub(crate) fn frame(
         outcome.take(&mut frames, Some((number as u32, &buffer)), &mut stats);
         start = end;
         assert_eq!(framer.offset(), ORIGIN + end as u64);
-        let settled = outcome.settled_to();
+        let acked = outcome.acked_to();
         assert_eq!(
-            framer.unsettled_from().unwrap_or(framer.offset()),
-            settled,
+            framer.unacked_from().unwrap_or(framer.offset()),
+            acked,
             "the first byte not given out"
         );
         // Out of memory and back, every other time.
@@ -77,15 +77,15 @@ pub(crate) fn frame(
             let held = framer.held_bytes();
             let stowed = framer.stow();
             assert_eq!((stowed.len(), framer.held_bytes()), (held, 0));
-            let from = framer.unsettled_from().unwrap_or(framer.offset());
-            assert_eq!(from, settled, "what is stowed is not given out");
+            let from = framer.unacked_from().unwrap_or(framer.offset());
+            assert_eq!(from, acked, "what is stowed is not given out");
             framer.restore(&stowed);
             assert_eq!(framer.held_bytes(), held);
         }
     }
     framer.finish(&mut frames);
     outcome.take(&mut frames, None, &mut stats);
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
     outcome.check_partition(ORIGIN + input.len() as u64);
     outcome.check_stats(&stats, input.len());
     outcome.skips = merged(&outcome.skips);
@@ -153,15 +153,15 @@ impl Outcome {
     }
 
     /// The first offset that is in no piece and no skip.
-    fn settled_to(&self) -> u64 {
-        let mut settled = ORIGIN;
+    fn acked_to(&self) -> u64 {
+        let mut acked = ORIGIN;
         for (start, end) in self.spans() {
-            if start > settled {
+            if start > acked {
                 break;
             }
-            settled = end;
+            acked = end;
         }
-        settled
+        acked
     }
 
     fn check_partition(&self, end: u64) {

@@ -55,7 +55,7 @@ fn nuls_before_a_record_are_skipped_and_counted_however_many() {
         let mut frames = Frames::default();
         for _ in 0..5 {
             framer.push(&chunk, 0, 0, &mut frames);
-            let held = framer.unsettled_from().map(|from| framer.offset() - from);
+            let held = framer.unacked_from().map(|from| framer.offset() - from);
             assert_eq!(held, Some(16));
         }
         // The hole need not end where a read does.
@@ -97,14 +97,14 @@ fn a_64_mib_line_is_one_truncated_record_and_is_not_held() {
             .map(|skip| skip.end - skip.start)
             .sum::<u64>();
         let held = framer
-            .unsettled_from()
+            .unacked_from()
             .map_or(0, |from| framer.offset() - from);
         assert!(held <= config.record_bytes_max as u64 + 2);
         assert!(frames.side.capacity() <= 4 * config.record_bytes_max);
     }
     assert_eq!(truncated, 1);
     assert_eq!(skipped, (64 << 20) - (1 << 20));
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
     frames.clear();
     framer.push(b"xxx\nnext\n", 0, 0, &mut frames);
     assert_eq!(frames.skips[0].reason, SkipReason::Oversize);
@@ -132,7 +132,7 @@ fn an_endless_chain_is_truncated_once_and_then_skipped() {
                 .all(|record| record.flags.contains(Flags::TRUNCATED))
         );
         let held = framer
-            .unsettled_from()
+            .unacked_from()
             .map_or(0, |from| framer.offset() - from);
         assert!(
             held <= config.record_bytes_max as u64 + line.len() as u64 * 70,
@@ -140,7 +140,7 @@ fn an_endless_chain_is_truncated_once_and_then_skipped() {
         );
     }
     assert_eq!(records, 1);
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_chain_of_nothing_between_other_lines_is_bounded_by_its_span() {
         framer.push(lines, 0, 0, &mut frames);
         given_up += frames.stats.truncated;
         let held = framer
-            .unsettled_from()
+            .unacked_from()
             .map_or(0, |from| framer.offset() - from);
         assert!(held <= config.chain_span_max);
         assert!(frames.pieces.len() < 40);

@@ -486,7 +486,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_settled_beyond_a_rotation_does_not_come_again(
+    fn what_was_acked_beyond_a_rotation_does_not_come_again(
         (_, config, input) in case(),
         places in prop::array::uniform2(any::<prop::sample::Index>()),
     ) {

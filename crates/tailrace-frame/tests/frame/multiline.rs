@@ -543,16 +543,12 @@ fn a_quiet_source_gives_out_its_joins_and_goes_on() {
     let chunk = b"Traceback (most recent call last):\n  File \"a.py\"\nunfin";
     framer.push(chunk, 0, 0, &mut frames);
     assert!(frames.records.is_empty() && framer.has_open_join());
-    assert_eq!(framer.unsettled_from(), Some(0));
+    assert_eq!(framer.unacked_from(), Some(0));
     framer.flush_joins(&mut frames);
     assert_eq!(frames.records.len(), 1);
     assert!(!framer.has_open_join());
     let line = (chunk.len() - "unfin".len()) as u64;
-    assert_eq!(
-        framer.unsettled_from(),
-        Some(line),
-        "the line is still held"
-    );
+    assert_eq!(framer.unacked_from(), Some(line), "the line is still held");
     frames.clear();
     // What comes too late is joined among itself.
     framer.push(b"ished: x\n\n", 0, 0, &mut frames);
@@ -620,5 +616,5 @@ fn a_source_that_has_begun_keeps_its_own_join() {
     second.push(b"\tat f\n", 0, 0, &mut frames);
     second.finish(&mut frames);
     assert_eq!(frames.side, b"e\n\tat f");
-    assert_eq!(first.unsettled_from(), Some(0), "the other one stays there");
+    assert_eq!(first.unacked_from(), Some(0), "the other one stays there");
 }

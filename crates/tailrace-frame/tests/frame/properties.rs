@@ -150,7 +150,7 @@ proptest! {
         let mut frames = tailrace_frame::Frames::default();
         first.push(&input[..stop], 0, 0, &mut frames);
         let given = frames.records.len();
-        let watermark = first.unsettled_from().unwrap_or(first.offset());
+        let watermark = first.unacked_from().unwrap_or(first.offset());
         let resumed = (watermark - check::ORIGIN) as usize;
         let mut second = tailrace_frame::Framer::new(&config, watermark, false);
         frames.clear();

@@ -15,12 +15,12 @@ fn cri() -> Config {
 }
 
 /// Frames a source whose standard output begins within a record, in chunks that end at `ends`. Gives the records with
-/// whether they are truncated, the bytes skipped as settled, and where the record ended.
-fn frame(input: &str, is_settled: bool, ends: &[usize]) -> (Vec<(String, bool)>, u64, Option<u64>) {
+/// whether they are truncated, the bytes skipped as acknowledged, and where the record ended.
+fn frame(input: &str, is_acked: bool, ends: &[usize]) -> (Vec<(String, bool)>, u64, Option<u64>) {
     let mut framer = Framer::new(&cri(), 0, false);
-    framer.begin_within(Stream::Stdout, is_settled);
+    framer.begin_within(Stream::Stdout, is_acked);
     assert_eq!(framer.rest_ends(), [None, Some(u64::MAX), None]);
-    let (mut records, mut settled, mut start) = (Vec::new(), 0, 0);
+    let (mut records, mut acked, mut start) = (Vec::new(), 0, 0);
     let mut frames = Frames::default();
     for end in ends.iter().copied().chain([input.len()]) {
         frames.clear();
@@ -32,15 +32,11 @@ fn frame(input: &str, is_settled: bool, ends: &[usize]) -> (Vec<(String, bool)>,
             records.push((text, record.flags.contains(Flags::TRUNCATED)));
         }
         for skip in &frames.skips {
-            assert_eq!(skip.reason, SkipReason::Settled);
-            settled += skip.end - skip.start;
+            assert_eq!(skip.reason, SkipReason::Acked);
+            acked += skip.end - skip.start;
         }
     }
-    (
-        records,
-        settled,
-        framer.rest_ends()[Stream::Stdout as usize],
-    )
+    (records, acked, framer.rest_ends()[Stream::Stdout as usize])
 }
 
 proptest! {
@@ -65,12 +61,12 @@ proptest! {
 
 #[test]
 fn a_beginning_that_can_be_read_after_all_makes_the_record_whole() {
-    for is_settled in [false, true] {
+    for is_acked in [false, true] {
         let mut frames = Frames::default();
         let mut first = Framer::new(&cri(), 0, false).numbered(1);
         first.push(line("stdout", "P", "be").as_bytes(), 0, 0, &mut frames);
         let mut second = Framer::new(&cri(), 0, false).numbered(2);
-        second.begin_within(Stream::Stdout, is_settled);
+        second.begin_within(Stream::Stdout, is_acked);
         second.continue_from(&mut first);
         assert_eq!(second.rest_ends()[1], Some(u64::MAX));
         let text = line("stdout", "F", "gun") + &line("stdout", "F", "next");
@@ -110,16 +106,16 @@ fn a_record_may_begin_two_files_before_it_ends() {
 }
 
 #[test]
-fn what_is_behind_a_settled_beginning_is_skipped_to_its_end() {
+fn what_is_behind_a_acked_beginning_is_skipped_to_its_end() {
     let mut frames = Frames::default();
     let mut first = Framer::new(&cri(), 0, false).numbered(1);
     first.push(line("stdout", "P", "be").as_bytes(), 0, 0, &mut frames);
-    // An earlier run read the second part and another stream's line, and settled all parts.
+    // An earlier run read the second part and another stream's line, and acknowledged all parts.
     let head = line("stdout", "P", "gu");
     let mut second = Framer::new(&cri(), head.len() as u64, false).numbered(2);
     second.begin_within(Stream::Stdout, true);
     second.continue_from(&mut first);
-    second.skip_settled(head.as_bytes(), &mut frames);
+    second.skip_acked(head.as_bytes(), &mut frames);
     let text =
         line("stderr", "F", "other") + &line("stdout", "F", "n") + &line("stdout", "F", "next");
     second.push(text.as_bytes(), 0, 0, &mut frames);

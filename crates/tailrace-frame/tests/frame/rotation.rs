@@ -17,7 +17,7 @@ fn frame_files(config: &Config, input: &[u8], ends: &[usize]) -> Outcome {
         if let Some(mut earlier) = earlier.take() {
             framer.continue_from(&mut earlier);
             let number = start as u32;
-            assert_eq!(earlier.unsettled_from(), None, "all is handed on");
+            assert_eq!(earlier.unacked_from(), None, "all is handed on");
             earlier.finish(&mut frames);
             assert!(frames.records.is_empty() && framer.held_from(number).is_none());
         }
@@ -103,13 +103,10 @@ fn what_is_held_of_an_earlier_file_is_known() {
         0,
         &mut frames,
     );
-    assert_eq!(first.unsettled_from(), Some(32));
+    assert_eq!(first.unacked_from(), Some(32));
     let mut second = Framer::new(&config, 0, false).numbered(8);
     second.continue_from(&mut first);
-    assert_eq!(
-        (first.unsettled_from(), second.unsettled_from()),
-        (None, None)
-    );
+    assert_eq!((first.unacked_from(), second.unacked_from()), (None, None));
     assert_eq!((second.held_from(7), second.held_from(8)), (Some(32), None));
     frames.clear();
     second.push(b"2026-01-02T03:04:05Z stdout P b\n", 0, 0, &mut frames);
@@ -143,7 +140,7 @@ fn a_push_adds_skips_and_lengthens_none_of_an_earlier_push() {
     assert_eq!(spans, [(0, 2), (2, 3)]);
 }
 
-/// After a crash the first file is read again, and the second one from where everything before was settled.
+/// After a crash the first file is read again, and the second one from where everything before was acknowledged.
 pub(crate) fn read_again(
     config: &Config,
     input: &[u8],
@@ -163,10 +160,10 @@ pub(crate) fn read_again(
 
     let (mut uncut, mut second) = (first.clone(), begin(0));
     second.continue_from(&mut uncut);
-    let mut settled = Frames::default();
-    second.push(head, 0, 0, &mut settled);
+    let mut acked = Frames::default();
+    second.push(head, 0, 0, &mut acked);
     let (mut expected, mut frames) = (Frames::default(), Frames::default());
-    // What is open began in the first file or after what was settled.
+    // What is open began in the first file or after what was acknowledged.
     if head.is_empty() || second.held_from(1).is_some() {
         return Ok(());
     }
@@ -177,16 +174,16 @@ pub(crate) fn read_again(
     let held = first.held_from(0);
     let mut again = begin(head.len() as u64);
     again.continue_from(&mut first);
-    again.skip_settled(head, &mut frames);
+    again.skip_acked(head, &mut frames);
     prop_assert_eq!(again.held_from(0), open);
     let skipped: Vec<_> = frames.skips.iter().map(|skip| skip.reason).collect();
     prop_assert!(
         skipped
             .iter()
-            .all(|reason| *reason == tailrace_frame::SkipReason::Settled)
+            .all(|reason| *reason == tailrace_frame::SkipReason::Acked)
     );
     prop_assert!(open == held || !skipped.is_empty() || !frames.records.is_empty());
-    // What ended before the second file had a byte may not be settled, whatever is settled there.
+    // What ended before the second file had a byte may not be acknowledged, whatever is acknowledged there.
     let alone = |frames: &Frames| -> Vec<_> {
         let pieces = (0..frames.records.len()).map(|n| frames.pieces_of(n).to_vec());
         let mut pieces: Vec<_> = pieces
@@ -195,7 +192,7 @@ pub(crate) fn read_again(
         pieces.sort_by_key(|pieces| pieces[0].start);
         pieces
     };
-    prop_assert_eq!(alone(&frames), alone(&settled));
+    prop_assert_eq!(alone(&frames), alone(&acked));
     prop_assert_eq!(alone(&frames).len(), frames.records.len());
     frames.clear();
     again.push(rest, 0, 0, &mut frames);
@@ -219,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6000))]
 
     #[test]
-    fn what_was_settled_beyond_a_rotation_does_not_come_again(
+    fn what_was_acked_beyond_a_rotation_does_not_come_again(
         config in config(),
         input in input(),
         places in prop::array::uniform2(any::<prop::sample::Index>()),

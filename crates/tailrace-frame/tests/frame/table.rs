@@ -158,21 +158,21 @@ fn a_partial_line_holds_the_watermark_until_its_end_arrives() {
     );
     let mut frames = Frames::default();
     framer.push(complete, 0, 0, &mut frames);
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
     let start = framer.offset();
     framer.push(partial, 0, 0, &mut frames);
     for _ in 0..40 {
         frames.clear();
         framer.push(complete, 0, 0, &mut frames);
         assert_eq!(frames.content(&frames.records[0], complete), b"complete");
-        assert_eq!(framer.unsettled_from(), Some(start));
+        assert_eq!(framer.unacked_from(), Some(start));
     }
     frames.clear();
     framer.push(&end[..10], 0, 0, &mut frames);
-    assert_eq!(framer.unsettled_from(), Some(start));
+    assert_eq!(framer.unacked_from(), Some(start));
     framer.push(&end[10..], 0, 0, &mut frames);
     assert_eq!(frames.content(&frames.records[0], &[]), b"begun, ended");
-    assert_eq!(framer.unsettled_from(), None);
+    assert_eq!(framer.unacked_from(), None);
 }
 
 #[test]

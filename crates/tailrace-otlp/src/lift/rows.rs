@@ -29,7 +29,7 @@ pub(super) struct Found<'r> {
     pub(super) row: usize,
     pub(super) record: usize,
     pub(super) column: usize,
-    /// Where its text is, if it is a string in a lane.
+    /// Where its text is, if it is a string in a simple column.
     pub(super) text: Option<Place<'r>>,
 }
 
@@ -61,8 +61,8 @@ impl<'r> Rows<'r> {
         if last - first >= 2 * (self.end - self.start) {
             return; // Few of the records are wanted.
         }
-        let lanes = self.plan.columns.iter().filter_map(|it| it.lane.as_ref());
-        let sum = lanes.fold(0, |sum, lane| sum ^ lane.column.touch(first, last));
+        let simple_bits = self.plan.columns.iter().filter_map(|it| it.simple.as_ref());
+        let sum = simple_bits.fold(0, |sum, simple| sum ^ simple.column.touch(first, last));
         std::hint::black_box(sum);
     }
 
@@ -75,7 +75,7 @@ impl<'r> Rows<'r> {
         }
         // Where all records have the same columns, one answer is for all.
         let sole = self.presence.of_all().and_then(|bits| {
-            let present = candidates.lanes? & bits[0];
+            let present = candidates.simple_bits? & bits[0];
             (present.count_ones() == 1).then(|| present.trailing_zeros() as usize)
         });
         for row in self.start..self.end {
@@ -84,10 +84,10 @@ impl<'r> Rows<'r> {
             let Some(column) = column else {
                 continue;
             };
-            let text = match &self.plan.columns[column].lane {
-                Some(lane) => match lane.column.kind(record) {
+            let text = match &self.plan.columns[column].simple {
+                Some(simple) => match simple.column.kind(record) {
                     NULL => continue,
-                    STRING => Some(lane.column.place(record)),
+                    STRING => Some(simple.column.place(record)),
                     _ => None,
                 },
                 None => None,
@@ -104,8 +104,8 @@ impl<'r> Rows<'r> {
     /// The first candidate with a value; a JSON null if there is only that.
     #[inline]
     fn candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
-        if let Some(lanes) = candidates.lanes {
-            let present = lanes & self.presence.of(record)[0];
+        if let Some(simple_bits) = candidates.simple_bits {
+            let present = simple_bits & self.presence.of(record)[0];
             if present == 0 {
                 return None;
             }
@@ -118,8 +118,10 @@ impl<'r> Rows<'r> {
 
     #[inline(never)]
     fn any_candidate(&self, candidates: &Candidates, row: usize, record: usize) -> Option<usize> {
-        let has_value = |column: &usize| match &self.plan.columns[*column].lane {
-            Some(lane) => self.presence.has(record, *column) && lane.column.kind(record) != NULL,
+        let has_value = |column: &usize| match &self.plan.columns[*column].simple {
+            Some(simple) => {
+                self.presence.has(record, *column) && simple.column.kind(record) != NULL
+            }
             None => self.plan.deciding_cell(*column, row, record).has_value(),
         };
         let mut columns = candidates.columns.iter().map(|column| *column as usize);

@@ -51,12 +51,12 @@ impl<'r> Row<'r> {
         self.plan.original(envelope, body, self.row, self.record)
     }
 
-    /// Where the text of a lifted column is, if it is a string in a lane.
+    /// Where the text of a lifted column is, if it is a string in a simple column.
     #[inline(always)]
     fn string(&self, column: usize) -> Option<Place<'r>> {
-        let lane = self.plan.columns[column].lane.as_ref()?;
-        let is_string = lane.column.kind(self.record) == Kind::String as u8;
-        is_string.then(|| lane.column.place(self.record))
+        let simple = self.plan.columns[column].simple.as_ref()?;
+        let is_string = simple.column.kind(self.record) == Kind::String as u8;
+        is_string.then(|| simple.column.place(self.record))
     }
 }
 
@@ -213,15 +213,15 @@ impl Values {
             while bits != 0 {
                 let at = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                match &row.plan.columns[at].lane {
-                    Some(lane) => self.open_attribute(&lane.head, &lane.column, row.record),
+                match &row.plan.columns[at].simple {
+                    Some(simple) => self.open_attribute(&simple.head, &simple.column, row.record),
                     None => self.column(row, at, prefixes),
                 }
             }
         }
     }
 
-    /// A column that is not a lane.
+    /// A column that is not a simple column.
     #[inline(never)]
     fn column(&mut self, row: &Row<'_>, at: usize, prefixes: &Prefixes) {
         let plan = row.plan;

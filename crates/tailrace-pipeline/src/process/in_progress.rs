@@ -44,7 +44,7 @@ pub(crate) struct Suspect {
     scope: u64,
     device: u64,
     inode: u64,
-    born: u64,
+    created_at: u64,
     generation: u32,
     /// How often a process died there.
     deaths: u32,
@@ -313,7 +313,7 @@ impl Suspect {
             scope,
             device: id.device,
             inode: id.inode,
-            born: id.created_at,
+            created_at: id.created_at,
             generation,
             deaths: 0,
             start: 0,
@@ -328,7 +328,7 @@ impl Suspect {
                 suspect.scope,
                 suspect.device,
                 suspect.inode,
-                suspect.born,
+                suspect.created_at,
                 suspect.generation,
             )
         };

@@ -204,14 +204,14 @@ fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
 enum Step {
     Frame { bytes: u64, hold: bool },
     Release,
-    Settle { output: usize, nth: usize },
+    Ack { output: usize, nth: usize },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (1..20_u64, any::<bool>()).prop_map(|(bytes, hold)| Step::Frame { bytes, hold }),
         Just(Step::Release),
-        (0..OUTPUTS, 0..8_usize).prop_map(|(output, nth)| Step::Settle { output, nth }),
+        (0..OUTPUTS, 0..8_usize).prop_map(|(output, nth)| Step::Ack { output, nth }),
     ]
 }
 
@@ -248,7 +248,7 @@ proptest! {
                         tracker.framed_for_all(&[span], &[head(slot, framed_to, None)]);
                     }
                 }
-                Step::Settle { output, nth } => {
+                Step::Ack { output, nth } => {
                     if nth < open[output].len() {
                         let span = open[output].remove(nth);
                         tracker.ack(output, &[(span, counts(1))]);

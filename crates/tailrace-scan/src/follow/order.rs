@@ -1,13 +1,13 @@
-//! In which order the records of a lot are followed.
+//! In which order the records of a record group are followed.
 //!
 //! Records that begin alike follow each other: where several programs write to one file, the next record is likely to
 //! be of the same program as the last, and what it takes to follow it is what the machine has just done. Never decides
 //! what a record is.
 
-use crate::text::{LOT_MAX, Span};
+use crate::text::{RECORD_GROUP_MAX, Span};
 
-// Records of a lot are told by a byte.
-const _: () = assert!(LOT_MAX <= 1 << u8::BITS);
+// Records of a record group are told by a byte.
+const _: () = assert!(RECORD_GROUP_MAX <= 1 << u8::BITS);
 
 /// How many bytes of a record are its beginning: `{"level"` and `{"levelname"` are told apart.
 const BEGINNING_BYTES: usize = 8;
@@ -20,7 +20,7 @@ const GROUPS: usize = 64;
 pub(super) fn by_beginning<'o>(
     bytes: &[u8],
     spans: &[Span],
-    order: &'o mut [u8; LOT_MAX],
+    order: &'o mut [u8; RECORD_GROUP_MAX],
 ) -> Option<&'o [u8]> {
     let beginning = |span: &Span| {
         let bytes = bytes.get(span.start()..)?;
@@ -70,7 +70,7 @@ mod tests {
             Span::of(end - record.len(), end)
         });
         let spans: Vec<Span> = spans.collect();
-        let mut order = [0; LOT_MAX];
+        let mut order = [0; RECORD_GROUP_MAX];
         let order = by_beginning(text.as_bytes(), &spans, &mut order);
         order.unwrap_or_default().to_vec()
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn every_record_has_one_place_also_where_the_buffer_ends() {
-        let records: Vec<String> = (0..LOT_MAX).map(|i| "{}".repeat(i % 6)).collect();
+        let records: Vec<String> = (0..RECORD_GROUP_MAX).map(|i| "{}".repeat(i % 6)).collect();
         let mut order = places(&records.iter().map(String::as_str).collect::<Vec<_>>());
         order.sort_unstable();
         assert!(order.into_iter().eq(0..=u8::MAX));

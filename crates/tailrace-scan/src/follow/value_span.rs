@@ -102,7 +102,7 @@ pub(crate) struct ValueSpans {
     pub(super) found: Vec<Found>,
     /// All records were followed one after the other.
     pub(super) is_in_order: bool,
-    /// In the last lot records of several templates took turns.
+    /// In the last record group records of several templates took turns.
     pub(super) is_mixed: bool,
 }
 

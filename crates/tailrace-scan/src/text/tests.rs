@@ -43,9 +43,9 @@ proptest! {
     }
 }
 
-/// Of lines of 200 bytes in one buffer, one of them no text: how long the lots are, and whether they are known as text.
+/// Of lines of 200 bytes in one buffer, one of them no text: how long the record groups are, and whether they are known as text.
 #[cfg(not(miri))]
-fn lots(wanted: impl Iterator<Item = u32>, spoilt: Option<usize>) -> Vec<(usize, bool)> {
+fn record_groups(wanted: impl Iterator<Item = u32>, spoilt: Option<usize>) -> Vec<(usize, bool)> {
     const LINE_BYTES: u32 = 200;
     let wanted = wanted.map(|line| Record {
         buffer: 0,
@@ -61,31 +61,37 @@ fn lots(wanted: impl Iterator<Item = u32>, spoilt: Option<usize>) -> Vec<(usize,
     let buffers = [Bytes::from(bytes)];
     let checked = Buffers::check(&records(&buffers, &wanted));
     assert_eq!(checked.repaired(), 0);
-    let (mut lots, mut from) = (Vec::new(), 0);
+    let (mut record_groups, mut from) = (Vec::new(), 0);
     while from < wanted.len() {
-        let lot = checked.lot(from, 256);
-        lots.push((lot.spans().len(), lot.valid_text().is_some()));
-        from += lot.spans().len();
+        let record_group = checked.record_group(from, 256);
+        record_groups.push((
+            record_group.spans().len(),
+            record_group.valid_text().is_some(),
+        ));
+        from += record_group.spans().len();
     }
-    lots
+    record_groups
 }
 
 #[cfg(not(miri))]
 #[test]
 fn what_lies_between_records_is_text_with_them_unless_it_is_much() {
     let every = |nth: u32, count: u32| (0..count).map(move |line| line * nth);
-    assert_eq!(lots(every(2, 512), None), [(256, true), (256, true)]);
+    assert_eq!(
+        record_groups(every(2, 512), None),
+        [(256, true), (256, true)]
+    );
     // Each by itself.
-    assert_eq!(lots(every(10, 100), None), [(100, false)]);
-    // A lot ends where its run does, if that is long.
+    assert_eq!(record_groups(every(10, 100), None), [(100, false)]);
+    // A record group ends where its run does, if that is long.
     let far = (0..40).chain(500..540);
-    assert_eq!(lots(far.clone(), None), [(40, true), (40, true)]);
-    assert_eq!(lots((0..4).chain(500..504), None), [(8, false)]);
+    assert_eq!(record_groups(far.clone(), None), [(40, true), (40, true)]);
+    assert_eq!(record_groups((0..4).chain(500..504), None), [(8, false)]);
     // A line between that is no text costs what is known with it, and nothing beyond.
-    assert_eq!(lots(every(2, 200), Some(101)), [(200, false)]);
-    assert_eq!(lots(far, Some(250)), [(40, true), (40, true)]);
+    assert_eq!(record_groups(every(2, 200), Some(101)), [(200, false)]);
+    assert_eq!(record_groups(far, Some(250)), [(40, true), (40, true)]);
     let behind = every(2, 2_000);
-    let known = lots(behind, Some(1))
+    let known = record_groups(behind, Some(1))
         .into_iter()
         .filter(|&(_, is_text)| is_text);
     assert!(known.map(|(len, _)| len).sum::<usize>() >= 1_000);

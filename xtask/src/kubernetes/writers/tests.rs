@@ -77,7 +77,7 @@ fn every_record_has_to_arrive_once_unless_the_agent_was_killed() {
 }
 
 #[test]
-fn instances_are_told_apart_and_excluded_pods_say_nothing() {
+fn instances_are_reported_apart_and_excluded_pods_say_nothing() {
     let writer = writer(Kind::Loop);
     let mut records = vec![(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)];
     assert_eq!(

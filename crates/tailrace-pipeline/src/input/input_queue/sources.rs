@@ -241,7 +241,7 @@ impl Sources {
             }
             source.holds = held;
             if !head.is_empty() {
-                source.framer.skip_settled(head, frames);
+                source.framer.skip_acked(head, frames);
             }
         }
         self.by_slot.insert(slot, source);
@@ -306,7 +306,7 @@ impl Sources {
         let source = self.by_slot.get(&slot)?;
         let by_later = source.held_by.and_then(|later| self.by_slot.get(&later));
         let by_later = by_later.and_then(|later| later.framer.held_from(slot.0));
-        let held = source.framer.unsettled_from().into_iter().chain(by_later);
+        let held = source.framer.unacked_from().into_iter().chain(by_later);
         Some(SourceHead {
             slot,
             framed_to: source.framer.offset(),

@@ -87,7 +87,12 @@ pub(super) fn begin(bytes: &mut Vec<u8>) {
 
 /// Adds one.
 pub(super) fn push(bytes: &mut Vec<u8>, suspect: &Suspect) {
-    for number in [suspect.scope, suspect.device, suspect.inode, suspect.born] {
+    for number in [
+        suspect.scope,
+        suspect.device,
+        suspect.inode,
+        suspect.created_at,
+    ] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     for number in [suspect.generation, suspect.deaths] {
@@ -130,7 +135,7 @@ fn suspect(mut bytes: &[u8]) -> Option<Suspect> {
         scope: u64::from_le_bytes(next(bytes)?),
         device: u64::from_le_bytes(next(bytes)?),
         inode: u64::from_le_bytes(next(bytes)?),
-        born: u64::from_le_bytes(next(bytes)?),
+        created_at: u64::from_le_bytes(next(bytes)?),
         generation: u32::from_le_bytes(next(bytes)?),
         deaths: u32::from_le_bytes(next(bytes)?),
         start: u64::from_le_bytes(next(bytes)?),

@@ -29,7 +29,7 @@ fn wide(number: usize) -> Vec<u8> {
 }
 
 /// The keys of the normal line that have no column in the row of a record.
-fn homeless(columns: &Columns, plan: &PipelinePlan, row: usize) -> Vec<String> {
+fn unplaced(columns: &Columns, plan: &PipelinePlan, row: usize) -> Vec<String> {
     let failed = FailedValues::new(plan, columns);
     let parts = parts(plan, columns, &failed);
     let has_value = |key: &str| {
@@ -69,7 +69,7 @@ proptest! {
             let transformed = workers[which].transform.run_as(Way::OnePhase, &plan, &framed);
             let columns = transformed.columns.unwrap();
             for row in (0..lines.len()).filter(|row| !are_wide[*row]) {
-                prop_assert_eq!(homeless(&columns, &plan, row), Vec::<String>::new());
+                prop_assert_eq!(unplaced(&columns, &plan, row), Vec::<String>::new());
             }
         }
     }
