@@ -18,7 +18,7 @@ use kube::core::{Request, WatchEvent};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use crate::backoff::Backoff;
+use crate::attempts::backoff;
 use crate::connect::Connect;
 use crate::health::{Failure, Health};
 use crate::store::Store;
@@ -52,7 +52,7 @@ pub(crate) async fn follow(
         store,
         health,
         fields: format!("spec.nodeName={node_name}"),
-        backoff: Backoff::default(),
+        backoff: backoff(),
         version: None,
     };
     let mut client = None;
@@ -64,7 +64,7 @@ pub(crate) async fn follow(
                     follower.version = None;
                 }
                 health.failed("cannot follow the pods", PERMISSION, &failure);
-                tokio::time::sleep(follower.backoff.next()).await;
+                tokio::time::sleep(follower.backoff.next(None)).await;
             }
         }
     }
@@ -74,7 +74,7 @@ struct Follower<'a> {
     store: &'a Store,
     health: &'a Health,
     fields: String,
-    backoff: Backoff,
+    backoff: tailrace_model::backoff::Backoff,
     /// Where to watch on from. None: list first.
     version: Option<String>,
 }
@@ -120,13 +120,13 @@ impl Follower<'_> {
                 Ok(Some(event)) => self.take(event)?,
                 Ok(None) if silent && begin.elapsed() < WATCH_MIN => return Err(Failure::Closed),
                 Ok(None) => {
-                    self.backoff.succeeded();
+                    self.backoff.reset();
                     return Ok(());
                 }
                 Err(error) => return Err(error.into()),
             }
             silent = false;
-            self.backoff.succeeded();
+            self.backoff.reset();
         }
     }
 

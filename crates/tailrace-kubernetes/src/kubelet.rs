@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::take_list;
-use crate::backoff::Backoff;
+use crate::attempts::backoff;
 use crate::connect::Connect;
 use crate::health::{Failure, Health};
 use crate::store::Store;
@@ -24,14 +24,14 @@ const PERMISSION: &str =
 
 /// Polls the kubelet. Never returns; a failure is reported to `health` and retried.
 pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> Infallible {
-    let mut backoff = Backoff::default();
+    let mut backoff = backoff();
     let mut client = None;
     loop {
         let begin = Instant::now();
         match ask(client.take(), store, health, connect).await {
             Ok(used) => {
                 client = Some(used);
-                backoff.succeeded();
+                backoff.reset();
                 tokio::select! {
                     () = sleep_until(begin + IDLE) => {}
                     () = async {
@@ -42,7 +42,7 @@ pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> I
             }
             Err(failure) => {
                 health.failed("cannot ask the kubelet for its pods", PERMISSION, &failure);
-                sleep(backoff.next().max(BUSY)).await;
+                sleep(backoff.next(None).max(BUSY)).await;
             }
         }
     }

@@ -9,8 +9,8 @@
 
 mod api;
 mod asked;
+mod attempts;
 mod attributes;
-mod backoff;
 mod config;
 mod connect;
 mod container;

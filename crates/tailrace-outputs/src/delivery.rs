@@ -1,8 +1,7 @@
-//! The delivery loop, which all outputs share. It takes requests from a queue, sends what the [`Scheduler`] selects and
+//! The delivery loop, which all outputs share. It takes requests from a queue, sends what the `scheduler` selects and
 //! resolves each request with its outcome. It never skips a request, gives one up only where the configuration says so,
 //! and reads no clock but tokio's, so that tests can pause the time.
 
-mod backoff;
 mod compression;
 mod dead_letter;
 mod observer;

@@ -28,9 +28,14 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("tailrace-otlp", &["tailrace-model"]),
     (
         "tailrace-outputs",
-        &["tailrace-files", "tailrace-otlp", "tailrace-schema"],
+        &[
+            "tailrace-files",
+            "tailrace-model",
+            "tailrace-otlp",
+            "tailrace-schema",
+        ],
     ),
-    ("tailrace-kubernetes", &[]),
+    ("tailrace-kubernetes", &["tailrace-model"]),
     (
         "tailrace-pipeline",
         &[

@@ -33,11 +33,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::backoff::Backoff;
 use crate::delivery::compression::Round;
 use crate::delivery::outcome::RetryCause;
 use crate::delivery::policy::{OnRefused, RetryPolicy};
 use crate::delivery::request::Request;
+use tailrace_model::backoff::Backoff;
 
 /// How often a single record must be refused on evidence if the answer blames something else.
 const STRIKES: u32 = 5;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// `min * 2^(n+1)`, cut to these bounds. At the upper bound it still spreads over half of it, so that
 /// many agents do not come back to a recovering server in the same moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     min: Duration,
     max: Duration,
     failures: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Fails with the reason when the bounds make no sense.
-    pub(crate) fn try_new(min: Duration, max: Duration) -> Result<Backoff, &'static str> {
+    pub fn try_new(min: Duration, max: Duration) -> Result<Backoff, &'static str> {
         if min.is_zero() {
             return Err("the first delay must not be zero");
         }
@@ -33,7 +33,7 @@ impl Backoff {
     }
 
     /// The same bounds, no failures, other random times.
-    pub(crate) fn another(&mut self) -> Backoff {
+    pub fn another(&mut self) -> Backoff {
         Backoff {
             failures: 0,
             random: self.bits(),
@@ -43,7 +43,7 @@ impl Backoff {
 
     /// The delay after one more failure; at least `after`, which the caller has capped, plus up to a
     /// tenth of it.
-    pub(crate) fn next(&mut self, after: Option<Duration>) -> Duration {
+    pub fn next(&mut self, after: Option<Duration>) -> Duration {
         let ceiling = 2u32
             .checked_pow(self.failures.saturating_add(1))
             .and_then(|factor| self.min.checked_mul(factor))
@@ -58,12 +58,12 @@ impl Backoff {
     }
 
     /// A time between `delay` and a tenth more.
-    pub(crate) fn spread(&mut self, delay: Duration) -> Duration {
+    pub fn spread(&mut self, delay: Duration) -> Duration {
         self.between(delay, delay + delay / 10)
     }
 
     /// Forgets past failures.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
