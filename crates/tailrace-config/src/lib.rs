@@ -1,6 +1,6 @@
 //! The whole configuration of the agent: from YAML files to one checked [`Config`].
 //!
-//! [`load`] reads YAML files, and looks up environment variables through a function. It returns a [`Config`] in which
+//! [`load()`] reads YAML files, and looks up environment variables through a function. It returns a [`Config`] in which
 //! every value is valid, or every [`Diagnostic`] at once, each with file, line and column. It opens only the files that it
 //! is given and those named by `${file:...}`: no log file and no socket. It never reads the environment itself and never
 //! prints.

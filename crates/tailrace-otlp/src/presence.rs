@@ -1,7 +1,7 @@
 //! Which columns have a value in a row, as bits.
 //!
 //! Each record has a bit per column, so that a record with few of many columns costs only its own values, and their presence
-//! is tested once. For a [`SimpleColumn`](crate::plan::Lane) the bit says whether the value is present; for other columns it is
+//! is tested once. For a [`SimpleColumn`](crate::plan::SimpleColumn) the bit says whether the value is present; for other columns it is
 //! always set and means nothing. Memory is reused between calls.
 
 use crate::open::{ABSENT, OpenColumn};

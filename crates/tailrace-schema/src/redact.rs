@@ -2,7 +2,7 @@
 //! `Debug` shows only names.
 //!
 //! A diagnostic about a value never quotes it, however short it is: [`reader`](crate::reader) ensures that. Redaction is
-//! for accepted values that appear later, in a network error, a path or a query. Values of fewer than [`CHARS_MIN`]
+//! for accepted values that appear later, in a network error, a path or a query. Values of fewer than `CHARS_MIN`
 //! characters are not replaced, because they are part of many words.
 
 use std::borrow::Cow;

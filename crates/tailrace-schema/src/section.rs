@@ -1,5 +1,5 @@
-//! The declaration of options. [`section!`] generates a struct, its reader and its documentation from one list of
-//! fields. [`choice!`] does the same for an enum of names, and [`tagged!`] for a mapping whose `type` determines its other
+//! The declaration of options. `section!` generates a struct, its reader and its documentation from one list of
+//! fields. `choice!` does the same for an enum of names, and `tagged!` for a mapping whose `type` determines its other
 //! keys.
 //!
 //! ```text
@@ -188,7 +188,7 @@ pub trait Section: Sized {
     ) -> Option<Self>;
 }
 
-/// Declares a section: see the [module](crate::section).
+/// Declares a section: see the [module](mod@crate::section).
 #[macro_export]
 macro_rules! section {
     (

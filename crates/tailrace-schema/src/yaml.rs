@@ -3,7 +3,7 @@
 //! values no type and does not expand `${...}`.
 //!
 //! Aliases can make a small file huge (the "billion laughs"): what they copy is counted, and beyond
-//! [`COPIED_NODES_MAX`] nodes or [`COPIED_BYTES_MAX`] bytes the file is refused.
+//! `COPIED_NODES_MAX` nodes or `COPIED_BYTES_MAX` bytes the file is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -37,9 +37,9 @@ pub struct FileConfig {
     pub open_files_max: usize,
     /// How long a file stays open after its last byte was read. Default 30 s.
     pub idle_close: Duration,
-    /// How many sources there are before idle ones are [dormant](Follower::take_dormant). Default 2048.
+    /// How many sources there are before idle ones are [dormant](super::follower::Follower::take_dormant). Default 2048.
     pub dormant_min: usize,
-    /// Whether a source is paused when it is opened: nothing of it is read until [`Follower::resume`]. Default no.
+    /// Whether a source is paused when it is opened: nothing of it is read until [`Follower::resume`](super::follower::Follower::resume). Default no.
     pub opens_paused: bool,
     /// How long a deleted or renamed file is watched for more bytes before it is finished. Default
     /// 2 s. Nothing unread is ever given up by it.
