@@ -25,6 +25,12 @@ pub trait Observer: Send + Sync {
         let _ = (reason, delay);
     }
 
+    /// Everything but `records` single records is accepted, and these are refused. They wait until more is accepted to
+    /// compare them with; they are probed again after `delay`.
+    fn comparing(&self, reason: &str, records: usize, delay: Duration) {
+        let _ = (reason, records, delay);
+    }
+
     /// `records` rejected records cannot be written to the dead-letter file because of `problem`, and wait.
     fn waiting(&self, problem: &str, records: usize) {
         let _ = (problem, records);
