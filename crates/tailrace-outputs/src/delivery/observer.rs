@@ -36,7 +36,8 @@ pub trait Observer: Send + Sync {
         let _ = (problem, records);
     }
 
-    /// The output no longer holds: what was refused before is accepted, rejected or given up.
+    /// The output no longer holds: what was refused before is accepted, rejected, given up or
+    /// compared.
     fn released(&self) {}
 
     /// A request was too large and is sent again in two halves.

@@ -251,7 +251,10 @@ async fn an_hour_of_refusal_for_everything_rejects_nothing() {
             // Once a hold, but for the search at its beginning.
             let seen = server.seen();
             let during = seen.iter().filter(|seen| seen.at < HOUR).count();
-            assert!(during < 150 + search, "{during} requests in an hour of refusal");
+            assert!(
+                during < 150 + search,
+                "{during} requests in an hour of refusal"
+            );
         }
     }
 }

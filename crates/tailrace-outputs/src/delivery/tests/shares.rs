@@ -132,13 +132,3 @@ async fn with_drop_an_outage_costs_few_attempts() {
     let sent = server.seen().len();
     assert!(sent < 100 * 40 + 1100, "{sent}");
 }
-#[tokio::test(start_paused = true)]
-async fn dbg() {
-    let server = server(&World::well(vec![21, 22]));
-    let book = Arc::default();
-    let all = check_with(&server, ONE, requests(1, 68), &(), &book);
-    let _ = tokio::time::timeout(POLICY.hold * 4, all).await;
-    for (i, s) in server.seen().iter().enumerate() {
-        eprintln!("{i} {:?} {}+{} {}", s.at, s.records[0], s.records.len(), if s.records.iter().any(|n| [21,22].contains(n)) {"R"} else {"A"});
-    }
-}
