@@ -5,7 +5,7 @@
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailrace_otlp::{Encoding, NdjsonEncoding};
@@ -49,6 +49,10 @@ impl Output for FileOutput {
 
     fn is_ordered(&self) -> bool {
         true
+    }
+
+    fn writes(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 
