@@ -24,8 +24,7 @@ use tailrace_otlp::Compression;
 
 pub use compression::CompressionSearch;
 pub use dead_letter::{
-    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, read_dead_letters,
-    write_dead_letters,
+    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, is_at, lock, read_dead_letters,
 };
 pub use observer::Observer;
 pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
