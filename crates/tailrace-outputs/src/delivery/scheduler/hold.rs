@@ -8,7 +8,8 @@
 //! *Without evidence* the scheduler searches for something that is accepted: another request if there is one, else a
 //! suspect that was never refused itself, the smallest first. When all were refused, the smallest of them that has
 //! several records is cut in halves, and the search continues in these. So it descends
-//! along one path and tries everything beside the path on the way.
+//! along one path and tries everything beside the path on the way. After [`SAMPLE_FROM`] refusals in a row most records
+//! are bad, and single ones from everywhere are tried.
 //!
 //! If there is nothing else to send, an accepted delivery is spent: it cannot serve as a comparison again. So half of a
 //! suspect that is sent in search of evidence is kept back, up to [`SPARES`] deliveries and one more for each
@@ -21,6 +22,8 @@ use super::{
 };
 use crate::delivery::policy::OnRefused;
 
+/// After so many refusals in a row, single records are tried.
+const SAMPLE_FROM: u32 = 32;
 /// How many spares are kept.
 const SPARES: usize = 4;
 /// From fewer records no half is kept back: a bad record that is left with its neighbour is found, a single one is not.
@@ -161,6 +164,11 @@ impl<R: Request> Scheduler<R> {
             if self.unexplained >= refusals_max {
                 return None;
             }
+            if self.unexplained >= SAMPLE_FROM
+                && let Some(at) = self.sample(now)
+            {
+                return Some(at);
+            }
             match self.comparison(now) {
                 Some(at) if !has_other && self.is_worth_sparing(at) => self.halve(at, true),
                 Some(at) => return Some(at),
@@ -168,6 +176,22 @@ impl<R: Request> Scheduler<R> {
                 None => return None,
             }
         }
+    }
+
+    /// Cuts a single record off the largest suspect. Cutting costs no request, and the records come from everywhere: if one
+    /// in a hundred is good, or one part in a hundred, it is found with about a hundred requests.
+    fn sample(&mut self, now: Instant) -> Option<usize> {
+        let records = |delivery: &Delivery<R>| delivery.request.payload().records;
+        let suspects = self.deliveries.iter().enumerate();
+        let open = suspects.filter(|(_, delivery)| {
+            delivery.suspect && delivery.is_due(now) && !delivery.is_refused_record()
+        });
+        let (mut at, _) = open.max_by_key(|(_, delivery)| records(delivery))?;
+        while records(&self.deliveries[at]) > 1 {
+            self.halve(at, self.deliveries[at].spare);
+            at = 0;
+        }
+        Some(at)
     }
 
     /// The smallest suspect that was never refused itself. If nothing is to be compared with it, a single

@@ -52,6 +52,30 @@ async fn the_good_records_between_many_bad_ones_are_delivered_at_once() {
     }
 }
 
+/// One request of many records, most of them bad: scattered, or in one part.
+#[tokio::test(start_paused = true)]
+async fn the_good_records_of_a_large_request_are_found() {
+    const LARGE: u32 = 5000;
+    let worlds: [fn(u32) -> bool; 3] = [
+        |n| is_bad(n, 900),
+        |n| n < LARGE * 9 / 10,
+        |n| is_bad(n, 990),
+    ];
+    for is_bad in worlds {
+        let (bad, good): (Vec<u32>, Vec<u32>) = (0..LARGE).partition(|n| is_bad(*n));
+        let server = server(&World::well(bad.clone()));
+        let (book, diary) = (Arc::default(), Diary::default());
+        let all = check_with(&server, ONE, requests(1, LARGE), &diary, &book);
+        let _ = tokio::time::timeout(POLICY.hold * 4, all).await;
+        let book = book.lock().unwrap().clone();
+        // A last one among more than a thousand bad ones is found in a later search.
+        let missing = good.len() - book.delivered.len();
+        assert!(missing <= good.len() / 20, "{missing} of {}", good.len());
+        assert!(book.rejected.iter().all(|n| bad.binary_search(n).is_ok()));
+        assert!(server.seen().len() <= bound(&bad));
+    }
+}
+
 /// Good ones come later: each of them is sent at once, and after a few of them nothing is left.
 #[tokio::test(start_paused = true)]
 async fn a_few_good_records_are_enough_for_any_number_of_bad_ones() {
