@@ -2,7 +2,7 @@
 //!
 //! [`load()`] reads YAML files, and looks up environment variables through a function. It returns a [`Config`] in which
 //! every value is valid, or every [`Diagnostic`] at once, each with file, line and column. It opens only the files that it
-//! is given and those named by `${file:...}`: no log file and no socket. It never reads the environment itself and never
+//! is given and those named by `${file:...}`: no log file and no socket. It asks the file system where links in paths lead. It never reads the environment itself and never
 //! prints.
 //!
 //! `tailrace-schema` declares and reads options. Each type of input or output declares its own; this crate reads them
@@ -12,6 +12,7 @@
 #[macro_use]
 extern crate tailrace_schema;
 
+mod feedback;
 mod input;
 mod load;
 mod memory;

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::feedback;
 use crate::memory;
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
@@ -112,8 +113,9 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
         config = root::read(&merged, &mut reader).filter(|config| {
-            // Both report, whatever the other one finds.
+            // All report, whatever the others find.
             root::exclusive_inputs(config, &mut reader)
+                & feedback::check(config, &mut reader)
                 & memory::check(config, &merged, &mut reader)
         });
         let (wrong, asked) = reader.finish();

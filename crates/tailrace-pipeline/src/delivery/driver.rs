@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tailrace_otlp::{Compression, Encoding};
 use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
@@ -104,10 +104,17 @@ impl Driver {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is held back, for this reason.
-    fn hold(&self, reason: &str) {
+    /// An attempt failed, for this reason; the next one begins after `delay`.
+    fn fail(&self, reason: &str, delay: Option<Duration>) {
         *self.lock_said() = Some(reason.to_owned());
+        let failures = &self.metrics.failures;
+        failures.failed(reason, delay, SystemTime::now());
         self.failing.send_replace(true);
+    }
+
+    /// Something is held back, for this reason.
+    fn hold(&self, reason: &str, delay: Option<Duration>) {
+        self.fail(reason, delay);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
         }
@@ -116,8 +123,7 @@ impl Driver {
 
 impl Observer for Driver {
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        *self.lock_said() = Some(reason.to_owned());
-        self.failing.send_replace(true);
+        self.fail(reason, Some(delay));
         self.metrics.retried(cause.as_str());
         warn!(
             pipeline = self.pipeline,
@@ -130,7 +136,7 @@ impl Observer for Driver {
     }
 
     fn waiting(&self, problem: &str, records: usize) {
-        self.hold(problem);
+        self.hold(problem, None);
         error!(
             pipeline = self.pipeline,
             output = self.name,
@@ -142,7 +148,7 @@ impl Observer for Driver {
     }
 
     fn holding(&self, reason: &str, delay: Duration) {
-        self.hold(reason);
+        self.hold(reason, Some(delay));
         error!(
             pipeline = self.pipeline,
             output = self.name,
@@ -150,6 +156,20 @@ impl Observer for Driver {
             next_probe_ms = delay.as_millis() as u64,
             "the server refuses this output; it holds and nothing is skipped: \
              check the endpoint and its credentials"
+        );
+    }
+
+    fn comparing(&self, reason: &str, records: usize, delay: Duration) {
+        let failures = &self.metrics.failures;
+        failures.failed(reason, Some(delay), SystemTime::now());
+        warn!(
+            pipeline = self.pipeline,
+            output = self.name,
+            reason,
+            records,
+            next_probe_ms = delay.as_millis() as u64,
+            "the server refuses these records and accepts others; they wait until it has accepted a few more, and are \
+             then stored in the dead-letter file"
         );
     }
 
@@ -191,6 +211,7 @@ impl Observer for Driver {
         }
         self.failing.send_replace(false);
         *self.lock_said() = None;
+        self.metrics.failures.succeeded();
         self.metrics.requests.inc();
         if let Some(oddity) = &delivered.oddity
             && self.metrics.odd_responses.inc() == 0

@@ -7,6 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::delivery::delay::{self, Delays};
+use crate::delivery::failures::Failures;
 use crate::labels::{OutputCauseLabels, OutputLabels, OutputReasonLabels, PipelineLabels};
 
 /// The families of all outputs.
@@ -76,6 +77,8 @@ pub(crate) struct OutputMetrics {
     pub detached: Gauge,
     /// 1 while the output holds because the server refuses it.
     pub holding: Gauge,
+    /// The last failed attempt, and when the next one is due.
+    pub failures: Failures,
     /// Compressed bytes of accepted requests.
     pub payload_bytes: Counter,
     /// Accepted requests.
@@ -191,6 +194,7 @@ impl OutputFamilies {
             earlier: self.earlier.get_or_create_owned(&labels),
             detached: self.detached.get_or_create_owned(&labels),
             holding: self.holding.get_or_create_owned(&labels),
+            failures: Failures::default(),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
             odd_responses: self.odd_responses.get_or_create_owned(&labels),
