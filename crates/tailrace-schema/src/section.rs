@@ -286,7 +286,8 @@ macro_rules! choice {
                 }
             }
 
-            const CHOICES: &'static [$crate::section::Choice] =
+            /// All of them, in order.
+            pub const CHOICES: &'static [$crate::section::Choice] =
                 &[$($crate::section::Choice { name: $text, doc: &[$($variant_doc),*] }),*];
         }
 

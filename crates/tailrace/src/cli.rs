@@ -9,7 +9,7 @@ use crate::logging;
 use crate::printed::{self, Printer};
 
 /// Which config to use; the same for every command that takes one.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConfigArgs {
     /// Config file, or a directory of `*.yaml` files; may be given several times.
     #[arg(

@@ -15,6 +15,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod try_query;
 mod validate;
 
 mod admin;
@@ -22,6 +23,8 @@ mod admin_client;
 pub mod cli;
 mod load;
 pub mod logging;
+mod look;
+mod otlp_json;
 mod printed;
 mod resource;
 mod sizing;
