@@ -95,9 +95,9 @@ fn presets() -> PossibleValuesParser {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let (sql, file) = args.sql_and_file()?;
     if args.to_config {
-        let text = args
-            .config_text(sql.unwrap_or_default(), file.as_ref())
-            .to_string();
+        args.plan(sql)?;
+        let sql = sql.unwrap_or_default();
+        let text = args.config_text(sql, file.as_ref()).to_string();
         return Ok(out.write_all(text.as_bytes()).context("stdout")?);
     }
     let file = file.filter(|file| file.as_os_str() != "-");
@@ -194,9 +194,23 @@ impl Args {
         for pipeline in config.pipelines.values_mut() {
             pipeline.transform = Sql::plain("SQL", sql);
         }
-        let (_, plans) = load::prepare(&no_options, config)?;
-        pipeline(plans, None)
+        match load::prepare(&no_options, config) {
+            Ok((_, plans)) => pipeline(plans, None),
+            Err(wrong) => {
+                print_wrong(&wrong).context("stderr")?;
+                Err(Failure::Refused)
+            }
+        }
     }
+}
+
+/// What is wrong with the query of the command line.
+fn print_wrong(diagnostics: &[Diagnostic]) -> io::Result<()> {
+    let mut stderr = Printer::new(io::stderr().lock());
+    for diagnostic in diagnostics {
+        writeln!(stderr, "{diagnostic}")?;
+    }
+    Ok(())
 }
 
 /// The plan of this pipeline, or of the only one.

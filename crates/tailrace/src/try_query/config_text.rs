@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use tailrace_config::is_unsafe;
+
 /// What the config says.
 pub(super) struct ConfigText<'a> {
     pub(super) sql: &'a str,
@@ -50,14 +52,14 @@ fn literal_glob(path: &str) -> String {
 /// A text as a block scalar of YAML, behind its key; one that cannot stand in a block in quotes.
 fn block(text: &str, indent: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let is_odd = |c: char| {
-        c != '\n' && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}'))
-    };
-    if text.contains(is_odd) {
+    let is_odd = |c: char| c != '\n' && (is_unsafe(c) || c.is_control());
+    // A block would lose the spaces of such a line.
+    let is_blank = |line: &str| !line.is_empty() && line.trim().is_empty();
+    if text.contains(is_odd) || text.lines().any(is_blank) {
         return quoted(&text);
     }
     let lines = dollars(&text);
-    let lines = lines.lines().map(|line| match line.trim_end() {
+    let lines = lines.lines().map(|line| match line {
         "" => "\n".to_owned(),
         _ => format!("\n{indent}{line}"),
     });
@@ -70,7 +72,13 @@ fn quoted(text: &str) -> String {
     if text.starts_with('/') && text.chars().all(plain) {
         return text.to_owned();
     }
-    serde_json::Value::from(dollars(text)).to_string()
+    let json = serde_json::Value::from(dollars(text)).to_string();
+    let escaped = json.chars().map(|c| match c {
+        _ if !is_unsafe(c) => c.to_string(),
+        '\u{10000}'.. => format!("\\U{:08x}", u32::from(c)),
+        _ => format!("\\u{:04x}", u32::from(c)),
+    });
+    escaped.collect()
 }
 
 /// A `$` that is meant as such.
@@ -107,6 +115,7 @@ mod tests {
             None,
         );
         check("SELECT 'a\tb' AS \"x: y\" FROM logs", None);
+        check("SELECT 'a\n   \n\u{202e}\u{e0001}' AS x FROM logs", None);
         check("SELECT 'a\u{2028}\u{1f600}' AS é\nFROM logs", None);
         let include = check("SELECT 1 AS a FROM logs", Some("/var/log/a b's [1]*.log"));
         assert_eq!(

@@ -206,7 +206,14 @@ impl Counts {
             (self.repaired, "with invalid UTF-8"),
             (self.failed, "for which an expression failed"),
             (self.crashed, "that cannot be processed"),
-            (blank_lines, "blank lines skipped"),
+            (
+                blank_lines,
+                if blank_lines == 1 {
+                    "blank line skipped"
+                } else {
+                    "blank lines skipped"
+                },
+            ),
             (nul_bytes, "NUL bytes skipped"),
         ];
         for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {

@@ -25,3 +25,4 @@ mod reload;
 mod safe_mode;
 mod torture;
 mod truncation;
+mod try_query;
