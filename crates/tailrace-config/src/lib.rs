@@ -30,6 +30,7 @@ pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, Pipel
 pub use crate::root::{Admin, Config, Limits, Shutdown};
 pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
 pub use crate::text::load_text;
+pub use tailrace_schema::json::write_text;
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 
 /// The text of `docs/configuration.md`.

@@ -1,6 +1,7 @@
 //! YAML values as JSON text, as they are written: `${...}` is not expanded. Pure.
 
 use crate::node::{Node, Value};
+use crate::printable::is_unsafe;
 
 /// A value as JSON. A text without quotes is a number, a boolean or null if JSON writes it the same way (of null, as YAML
 /// does); anything else is a string.
@@ -38,8 +39,9 @@ fn write(node: &Node, out: &mut String) {
     }
 }
 
-/// A string of JSON, quotes included. Control characters are escapes, also those that JSON allows.
-pub(crate) fn write_text(text: &str, out: &mut String) {
+/// Appends a text as a string of JSON, quotes included. What could steer a terminal is written as an escape, also where
+/// JSON allows it; except what lies beyond U+FFFF, of which YAML and JSON have different escapes.
+pub fn write_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -47,7 +49,9 @@ pub(crate) fn write_text(text: &str, out: &mut String) {
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if is_unsafe(c) && c <= '\u{ffff}' => out.push_str(&format!("\\u{:04x}", c as u32)),
             c => out.push(c),
         }
     }
@@ -106,10 +110,10 @@ mod tests {
         );
         check(
             r#"{"a\n\x1b\"": "${A} $$ \\"}"#,
-            r#"{"a\u000a\u001b\"": "${A} $$ \\"}"#,
+            r#"{"a\n\u001b\"": "${A} $$ \\"}"#,
         );
         check("[]", "[]");
         check("{a: {}}", r#"{"a": {}}"#);
-        check("a: |\n  x\n  y\n", r#"{"a": "x\u000ay\u000a"}"#);
+        check("a: |\n  x\n  y\n", r#"{"a": "x\ny\n"}"#);
     }
 }

@@ -8,8 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, try_query,
-    validate,
+    blackhole, config_tests, demo, explain, generate, ledger, logging, queue, ready, replay, run,
+    try_query, validate,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -34,6 +34,8 @@ enum Command {
     Run(run::Args),
     /// Try a query on lines of a file or of standard input: what leaves, and what becomes of each record.
     Try(try_query::Args),
+    /// Run the tests of a config: lines in, and what must leave.
+    Test(config_tests::Args),
     /// Check a config as `run` would at its start.
     Validate(validate::Args),
     /// Resend the records in the dead-letter files; those refused again are kept.
@@ -81,6 +83,7 @@ impl Cli {
                 run::run(args)
             }
             Command::Try(args) => quietly(try_query::run(args, &mut stdout)),
+            Command::Test(args) => quietly(config_tests::run(args, &mut Printer::new(stdout))),
             Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
             Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
             Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),

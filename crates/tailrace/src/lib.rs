@@ -5,6 +5,7 @@
 pub mod commands;
 
 pub mod blackhole;
+mod config_tests;
 mod demo;
 mod environment;
 mod explain;

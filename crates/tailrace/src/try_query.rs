@@ -4,8 +4,8 @@
 mod config_text;
 mod lines;
 mod print;
-mod table;
-mod verdict;
+pub(crate) mod table;
+pub(crate) mod verdict;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

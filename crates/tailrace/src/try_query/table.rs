@@ -88,7 +88,7 @@ fn text(value: &Value<'_>) -> String {
 }
 
 /// A text on one line, as a person may see it, cut where it is long.
-pub(super) fn shortened(text: &str, chars_max: usize) -> String {
+pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
     // Before it is escaped, which may take long.
     let mut chars = text.chars();
     let head: String = chars.by_ref().take(chars_max).collect();

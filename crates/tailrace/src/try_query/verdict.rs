@@ -59,18 +59,27 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
                 say(&format_args!("=> {}", row.json))?;
             }
         }
-        Verdict::Filtered(reasons) => {
-            for unmet in reasons {
-                let of = match plan.query.branches().len() {
-                    0 | 1 => String::new(),
-                    _ => format!("SELECT {}: ", unmet.branch + 1),
-                };
-                say(&format_args!("{of}{}", reason(unmet)))?;
+        Verdict::Filtered(_) => {
+            for reason in reasons(traced, plan) {
+                say(&reason)?;
             }
         }
         Verdict::Crashed(reason) => say(&look::bad(reason))?,
     }
     Ok(())
+}
+
+/// Why the query makes no row of a record, in words: a reason for each SELECT. None if it makes one.
+pub(crate) fn reasons(traced: &Traced, plan: &PipelinePlan) -> Vec<String> {
+    let Verdict::Filtered(unmet) = &traced.verdict else {
+        return Vec::new();
+    };
+    let branches = plan.query.branches().len();
+    let of_select = |unmet: &Unmet| match branches {
+        0 | 1 => reason(unmet),
+        _ => format!("SELECT {}: {}", unmet.branch + 1, reason(unmet)),
+    };
+    unmet.iter().map(of_select).collect()
 }
 
 /// Why a SELECT makes no row, in words.
