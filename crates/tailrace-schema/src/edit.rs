@@ -1,5 +1,6 @@
 //! Replaces lists in the text of a YAML file; the rest of the text stays, with its comments. Pure.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,22 +33,19 @@ const LINE_CHARS_MAX: usize = 120;
 pub fn replace_lists(source: &Arc<Source>, edits: &[Edit<'_>]) -> Result<String, (usize, String)> {
     let text = source.text();
     let chars: Vec<char> = text.trim_start_matches('\u{feff}').chars().collect();
-    let mut places = Vec::new();
+    let mut wanted = HashMap::new();
     for (number, edit) in edits.iter().enumerate() {
-        if edits[..number]
-            .iter()
-            .any(|it| it.position == edit.position)
-        {
+        let place = (edit.position.line(), edit.position.column());
+        if wanted.insert(place, number).is_some() {
             return Err((
                 number,
                 "another one is written at the same place".to_owned(),
             ));
         }
-        let place = find(&chars, edit).map_err(|why| (number, why.to_owned()))?;
-        places.push((place, number));
     }
+    let mut places = find(&chars, edits, &wanted)?;
     // From the end, so that the places before stay right.
-    places.sort_by_key(|(place, _)| std::cmp::Reverse(place.range.start));
+    places.reverse();
     let mut new = chars.clone();
     for (place, number) in &places {
         let (range, text) = written(&chars, place, edits[*number].items);
@@ -71,48 +69,64 @@ struct Place {
     is_within_flow: bool,
 }
 
-/// Finds the list at a position.
-fn find(chars: &[char], edit: &Edit<'_>) -> Result<Place, &'static str> {
-    const UNKNOWN: &str = "its place in the file is not known";
+const UNKNOWN: &str = "its place in the file is not known";
+
+/// Finds the lists, in the order of the text, each with its number. `wanted` has the numbers by line and column.
+fn find(
+    chars: &[char],
+    edits: &[Edit<'_>],
+    wanted: &HashMap<(usize, usize), usize>,
+) -> Result<Vec<(Place, usize)>, (usize, String)> {
     let text: String = chars.iter().collect();
     let mut parser = Parser::new_from_str(&text);
+    let mut places = Vec::new();
     // Of what is open: whether it is between brackets.
     let mut open: Vec<bool> = Vec::new();
-    let mut is_next = false;
+    // The list whose key was the last event.
+    let mut next: Option<usize> = None;
     while let Some(Ok((event, span))) = parser.next_event() {
         let start = span.start.index();
         let is_flow = matches!(chars.get(start), Some('[' | '{'));
         let place = (span.start.line().max(1), span.start.col() + 1);
-        let is_here = place == (edit.position.line(), edit.position.column());
-        match event {
-            Event::SequenceStart(anchor, _) if is_here || is_next => {
+        let here = wanted.get(&place).copied();
+        let wrong = |number: usize, why: &str| Err((number, why.to_owned()));
+        match (event, next.take(), here) {
+            (Event::SequenceStart(anchor, _), Some(number), _)
+            | (Event::SequenceStart(anchor, _), None, Some(number)) => {
                 if anchor > 0 {
-                    return Err("it has an anchor, so that other places may use it");
+                    let why = "it has an anchor, so that other places may use it";
+                    return wrong(number, why);
                 }
-                let (start, is_flow) = begin(chars, start).ok_or(UNKNOWN)?;
-                let end = end(chars, &mut parser, start, is_flow).ok_or(UNKNOWN)?;
-                return Ok(Place {
+                let unknown = || (number, UNKNOWN.to_owned());
+                let (start, is_flow) = begin(chars, start).ok_or_else(unknown)?;
+                let end = end(chars, &mut parser, start, is_flow).ok_or_else(unknown)?;
+                let place = Place {
                     range: start..end,
                     is_flow,
                     is_within_flow: open.contains(&true),
-                });
+                };
+                places.push((place, number));
             }
-            Event::Alias(_) if is_next => return Err("it is an alias"),
-            Event::Scalar(..) | Event::MappingStart(..) if is_next => {
-                return Err("it is not a list");
+            (Event::Alias(_), Some(number), _) => return wrong(number, "it is an alias"),
+            (Event::Scalar(..) | Event::MappingStart(..), Some(number), _) => {
+                return wrong(number, "it is not a list");
             }
-            Event::Scalar(text, ..) if is_here && text != edit.key => {
-                return Err("it is not a list");
+            (Event::Scalar(text, ..), None, Some(number)) if text != edits[number].key => {
+                return wrong(number, "it is not a list");
             }
-            Event::Scalar(..) => is_next = is_here,
-            Event::SequenceStart(..) | Event::MappingStart(..) => open.push(is_flow),
-            Event::SequenceEnd | Event::MappingEnd => {
+            (Event::Scalar(..), None, here) => next = here,
+            (Event::SequenceStart(..) | Event::MappingStart(..), ..) => open.push(is_flow),
+            (Event::SequenceEnd | Event::MappingEnd, ..) => {
                 open.pop();
             }
             _ => {}
         }
     }
-    Err(UNKNOWN)
+    let is_found = |number: &usize| places.iter().any(|(_, found)| found == number);
+    match (0..edits.len()).find(|number| !is_found(number)) {
+        Some(number) => Err((number, UNKNOWN.to_owned())),
+        None => Ok(places),
+    }
 }
 
 /// Where a list begins, and whether that is a bracket. The parser takes the first item for its beginning if its dashes

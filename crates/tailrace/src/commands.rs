@@ -8,8 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer};
 use crate::{
-    blackhole, config_tests, demo, explain, generate, ledger, logging, queue, ready, replay, run,
-    try_query, validate,
+    blackhole, config_tests, demo, explain, generate, ledger, logging, look, queue, ready, replay,
+    run, try_query, validate,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -83,7 +83,7 @@ impl Cli {
                 run::run(args)
             }
             Command::Try(args) => quietly(try_query::run(args, &mut stdout)),
-            Command::Test(args) => quietly(config_tests::run(args, &mut Printer::new(stdout))),
+            Command::Test(args) => quietly(config_tests::run(args, &mut look::printer(stdout))),
             Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
             Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
             Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),

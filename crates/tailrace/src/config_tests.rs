@@ -169,8 +169,8 @@ fn print(tested: &[Tested<'_>], out: &mut dyn Write) -> io::Result<()> {
                 let text = shortened(&plain(line), LINE_CHARS_MAX);
                 let text = match line {
                     Line::Text(_) => text,
-                    Line::Expected(_) => look::bad(text),
-                    Line::Actual(_) => look::good(text),
+                    Line::Expected(_) => look::bad(text).to_string(),
+                    Line::Actual(_) => look::good(text).to_string(),
                 };
                 writeln!(out, "          {text}")?;
             }

@@ -1,7 +1,14 @@
 //! How words look that `try` and `test` print for people, and how wide a line may be.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
+
+use crate::printed::Printer;
+
+/// A printer for standard output.
+pub(crate) fn printer<W: Write>(out: W) -> Printer<W> {
+    Printer::new(out)
+}
 
 /// What went as it should.
 pub(crate) fn good<T: Display>(text: T) -> T {

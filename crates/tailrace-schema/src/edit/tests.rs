@@ -108,14 +108,16 @@ fn a_long_line_becomes_a_block() {
 
 #[test]
 fn what_may_be_used_elsewhere_is_left_alone() {
-    let check = |text: &str, why: &str| {
-        let failed = replaced(text, &[&["1"], &["2"]]).unwrap_err();
+    let check = |text: &str, items: &[&[&str]], why: &str| {
+        let failed = replaced(text, items).unwrap_err();
         assert!(failed.contains(why), "{text}: {failed}");
     };
-    check("a: {rows: &x [1]}\nb: {rows: *x}\n", "an anchor");
-    check("a: &x {rows: [1]}\nb: *x\n", "the same place");
-    check("rows: 7\n", "not a list");
-    check("rows: {a: 1}\n", "not known");
+    let (one, two): (&[&[&str]], &[&[&str]]) = (&[&["1"]], &[&["1"], &["2"]]);
+    check("a: {rows: &x [1]}\nb: {rows: *x}\n", one, "an anchor");
+    check("a: {rows: &x [1]}\nb: {rows: *x}\n", two, "the same place");
+    check("a: &x {rows: [1]}\nb: *x\n", two, "the same place");
+    check("rows: 7\n", one, "not a list");
+    check("rows: {a: 1}\n", one, "not known");
 }
 
 #[test]

@@ -100,7 +100,8 @@ pub(super) fn run(test: &Test, plan: &PipelinePlan, condition: Option<&PipelineP
     compare_rows(test, &rows, &mut outcome);
     let is_short = |expected: usize| expected > rows.len();
     if let Some(count) = test.expect.count.filter(|&count| count != rows.len()) {
-        let what = format!("{count} rows are expected, and {} leave", rows.len());
+        let expected = counted(count, "row", "rows");
+        let what = format!("{expected} expected, and {} leave", rows.len());
         outcome.fail(what, Vec::new());
     }
     if let Some(expected) = &test.expect.otlp {
@@ -151,10 +152,17 @@ fn compare_rows(test: &Test, rows: &[&Row], outcome: &mut Outcome) {
     outcome.rows = Some(actual);
 }
 
+fn counted(count: usize, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("1 {one} is"),
+        _ => format!("{count} {several} are"),
+    }
+}
+
 fn compare_otlp(expected: &[String], rows: &[&Row], outcome: &mut Outcome) {
     if expected.len() != rows.len() {
-        let (expected, found) = (expected.len(), rows.len());
-        let what = format!("{expected} LogRecords are expected, and {found} leave");
+        let expected = counted(expected.len(), "LogRecord", "LogRecords");
+        let what = format!("{expected} expected, and {} leave", rows.len());
         outcome.fail(what, Vec::new());
     }
     let mut lines = Vec::new();

@@ -7,8 +7,7 @@ use tailrace_pipeline::{PipelinePlan, Traced, Verdict};
 
 use super::table::Rows;
 use super::verdict;
-use crate::otlp_json;
-use crate::printed::{self, Printer};
+use crate::{look, otlp_json, printed};
 
 /// Prints traced records to standard output.
 pub(super) struct Print<'a> {
@@ -159,7 +158,7 @@ impl<'a> Print<'a> {
         &mut self,
         print: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut printer = Printer::new(&mut *self.out);
+        let mut printer = look::printer(&mut *self.out);
         print(&mut printer)
             .and_then(|()| printer.flush())
             .context("stdout")

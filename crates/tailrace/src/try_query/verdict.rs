@@ -1,5 +1,6 @@
 //! What became of a record: as text for people, and as JSON.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use tailrace_pipeline::{PipelinePlan, ReadValue, Traced, Unmet, Verdict};
@@ -27,23 +28,28 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
         Verdict::Crashed(_) => write!(out, "{}", look::bad(format_args!("{:<10}", "crashed")))?,
     }
     writeln!(out, "{line}")?;
-    let mut say = |text: &dyn std::fmt::Display| {
-        writeln!(out, "{:INDENT$}{}", "", shortened(&text.to_string(), 1000))
+    let mut say = |look: Look, text: &dyn Display| {
+        let text = shortened(&text.to_string(), 1000);
+        let text = match look {
+            Look::Plain => text,
+            Look::Warn => look::warn(text).to_string(),
+            Look::Bad => look::bad(text).to_string(),
+        };
+        writeln!(out, "{:INDENT$}{text}", "")
     };
     if traced.lines > 1 {
-        let last = traced.lines;
-        say(&format_args!("made of {last} lines"))?;
+        let lines = traced.lines;
+        say(Look::Plain, &format_args!("made of {lines} lines"))?;
     }
     if let Some(reason) = &traced.malformed {
-        say(&look::warn(format_args!("malformed: {reason}")))?;
+        say(Look::Warn, &format_args!("malformed: {reason}"))?;
     }
     if traced.is_truncated {
-        say(&look::warn(
-            "truncated: longer than max_record_bytes, or a part is missing",
-        ))?;
+        let text = "truncated: longer than max_record_bytes, or a part is missing";
+        say(Look::Warn, &text)?;
     }
     if traced.is_repaired {
-        say(&look::warn("invalid UTF-8 became U+FFFD"))?;
+        say(Look::Warn, &"invalid UTF-8 became U+FFFD")?;
     }
     for failed in &traced.failed {
         let of = match &failed.column {
@@ -51,22 +57,29 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
             None => "an expression".to_owned(),
         };
         let reason = plan.config.transform.redact(&failed.reason);
-        say(&look::warn(format_args!("{of} failed: {reason}")))?;
+        say(Look::Warn, &format_args!("{of} failed: {reason}"))?;
     }
     match &traced.verdict {
         Verdict::Kept(rows) => {
             for row in rows {
-                say(&format_args!("=> {}", row.json))?;
+                say(Look::Plain, &format_args!("=> {}", row.json))?;
             }
         }
         Verdict::Filtered(_) => {
             for reason in reasons(traced, plan) {
-                say(&reason)?;
+                say(Look::Plain, &reason)?;
             }
         }
-        Verdict::Crashed(reason) => say(&look::bad(reason))?,
+        Verdict::Crashed(reason) => say(Look::Bad, reason)?,
     }
     Ok(())
+}
+
+/// How a line below a record looks.
+enum Look {
+    Plain,
+    Warn,
+    Bad,
 }
 
 /// Why the query makes no row of a record, in words: a reason for each SELECT. None if it makes one.
