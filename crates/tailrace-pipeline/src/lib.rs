@@ -45,5 +45,9 @@ pub use health::{Stage, Trouble};
 pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
+pub use process::trace::{
+    FailedExpression, ReadValue, Row, Trace, TraceOptions, TraceSource, Traced, Tracer, Unmet,
+    Verdict, trace,
+};
 pub use sizes::Sizes;
 pub use source_lag::SourceLag;

@@ -5,6 +5,7 @@
 pub mod commands;
 
 pub mod blackhole;
+mod config_tests;
 mod demo;
 mod environment;
 mod explain;
@@ -15,6 +16,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod try_query;
 mod validate;
 
 mod admin;
@@ -22,6 +24,8 @@ mod admin_client;
 pub mod cli;
 mod load;
 pub mod logging;
+mod look;
+mod otlp_json;
 mod printed;
 mod resource;
 mod sizing;

@@ -48,7 +48,7 @@ impl FailedValues {
 }
 
 /// Which of a branch's outputs are computed.
-fn computed_columns(branch: &Branch) -> Vec<u32> {
+pub(crate) fn computed_columns(branch: &Branch) -> Vec<u32> {
     let outputs = (0_u32..).zip(&branch.outputs);
     let computed = outputs.filter(|(_, output)| matches!(output.value, OutputValue::Computed(_)));
     computed.map(|(at, _)| at).collect()
