@@ -42,7 +42,7 @@ mod sources;
 pub use agent::{Agent, Phase, Reload, Reloaded, Summary, View};
 pub use delivery::delay::DelaySums;
 pub use delivery::replay::{Replayed, replay};
-pub use delivery::standing::{LastError, OutputState};
+pub use delivery::standing::OutputState;
 pub use environment::{check_environment, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
