@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         workers = sizes.workers,
         "running"
     );
-    let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
+    let (listen, data_dir) = (config.admin.listen.clone(), config.data_dir.clone());
     let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let data_dir = environment::absolute(&data_dir);
             let view = agent.view();
             let shared = admin::Shared::new(view, registry, config, data_dir, token, triggers);
-            Some(admin::start(address, shared)?)
+            Some(admin::start(&address, shared)?)
         }
         None => None,
     };
