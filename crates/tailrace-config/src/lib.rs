@@ -16,13 +16,15 @@ mod input;
 mod load;
 mod memory;
 mod name;
+mod once;
 mod output;
 mod pipeline;
 mod root;
 
 pub use crate::input::Input;
-pub use crate::load::{Loaded, Places, load, load_with_files};
+pub use crate::load::{Loaded, Places, load, load_once, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
+pub use crate::once::ReadOnce;
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::memory;
+use crate::once::{ReadOnce, name_of};
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use tailrace_schema::interpolate::plain_error;
@@ -18,7 +19,7 @@ use tailrace_schema::source::{Position, Source};
 use tailrace_schema::yaml;
 
 /// A larger configuration file is a mistake.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 4 << 20;
 /// More configuration files are a mistake, such as a directory of something else.
 const FILES_MAX: usize = 100;
 /// All of them together.
@@ -64,11 +65,20 @@ pub fn load(
 
 /// Like [`load`], and says which files were asked for, so that they can be watched.
 pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Loaded {
+    load_once(paths, &ReadOnce::default(), env)
+}
+
+/// Like [`load_with_files`], with the texts of paths that can be read only once.
+pub fn load_once(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
     let mut files = Vec::new();
     for path in paths {
-        match files_of(path) {
+        match files_of(path, once) {
             Ok(found) => files.extend(found),
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
@@ -81,7 +91,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     let order = files.clone();
     let mut bytes_left = ALL_BYTES_MAX;
     for file in files {
-        let tree = match read(&file, &mut bytes_left) {
+        let tree = match read(&file, once, &mut bytes_left) {
             Ok(source) => yaml::parse(&source, &mut diagnostics),
             Err(diagnostic) => {
                 diagnostics.push(diagnostic);
@@ -156,7 +166,10 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
 }
 
 /// The files a path stands for.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+fn files_of(path: &Path, once: &ReadOnce) -> Result<Vec<PathBuf>, Diagnostic> {
+    if once.get(path).is_some() {
+        return Ok(vec![name_of(path)]);
+    }
     let unreadable = |error| cannot_read(path, &error);
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -182,20 +195,15 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     Ok(files)
 }
 
-fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
-    let unreadable = |error| cannot_read(path, &error);
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(Diagnostic::about_file(
-            path,
-            "this is a directory, not a file",
-        ));
-    }
-    // Pipes and devices have no size: what counts is what comes.
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
+fn read(path: &Path, once: &ReadOnce, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
+    let bytes = match once.get(path) {
+        Some(Ok(bytes)) => bytes.to_vec(),
+        Some(Err(error)) => {
+            let message = format!("cannot be read: {error}");
+            return Err(Diagnostic::about_file(path, message));
+        }
+        None => read_file(path)?,
+    };
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let message = format!(
             "larger than {} MiB: this is not a configuration file",
@@ -222,6 +230,23 @@ fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
                 .with_hint("save the file as UTF-8".to_owned()))
         }
     }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    let unreadable = |error| cannot_read(path, &error);
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Diagnostic::about_file(
+            path,
+            "this is a directory, not a file",
+        ));
+    }
+    // Devices have no size: what counts is what comes.
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    Ok(bytes)
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {

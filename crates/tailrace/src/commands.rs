@@ -3,12 +3,14 @@
 
 use std::io::{self, Write};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::Context;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::Failure;
-use crate::printed::{self, Printer};
+use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, validate,
+    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, style,
+    validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -22,9 +24,17 @@ use crate::{
 #[command(after_help = "Start with `tailrace demo`: the whole pipeline on this machine.")]
 pub struct Cli {
     #[command(flatten)]
+    style: style::Args,
+    #[command(flatten)]
     logging: logging::Args,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The command line with the variable of each flag. One that no command names itself is `TAILRACE_`, the names of the
+/// commands, and its own.
+pub fn command_line() -> clap::Command {
+    variables::add(Cli::command(), "TAILRACE")
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +66,14 @@ enum Command {
 }
 
 impl Cli {
+    /// The command line of this process. Help, and an error in it, end the process here.
+    pub fn of_process() -> Self {
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let command = command_line().color(style::of_command_line(words));
+        let matches = command.get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the command.
     ///
     /// # Errors
@@ -64,6 +82,7 @@ impl Cli {
     pub fn run(&self) -> Result<(), Failure> {
         // The one TLS provider of the process; a second call would be the error, and is none.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        style::choose(self.style.color);
         let mut logging = self.logging.clone();
         if matches!(self.command, Command::Demo(_)) && logging.log_level == "info" {
             // The demo has a progress line of its own.
@@ -71,47 +90,32 @@ impl Cli {
         }
         logging::init(&logging)?;
         printed::report_panics();
-        let mut stdout = io::stdout().lock();
         match &self.command {
-            Command::Run(args) => {
-                drop(stdout);
-                run::run(args)
-            }
-            Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
-            Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
-            Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
-            Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
-            Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
-            Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
-            Command::Demo(args) => demo::run(args, &mut stdout),
-            Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
-            Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
+            Command::Run(args) => run::run(args),
+            Command::Validate(args) => validate::run(args, &mut Printer::stdout()),
+            Command::Replay(args) => replay::run(args, &mut Printer::stdout()),
+            Command::Queue(args) => queue::run(args, &mut Printer::stdout()),
+            Command::Explain(args) => explain::run(args, &mut Printer::stdout()),
+            Command::Ledger(args) => ledger::run(args, &mut Printer::stdout()),
+            Command::Ready(args) => ready::run(args, &mut Printer::stdout()),
+            Command::Demo(args) => demo::run(args, &mut Printer::stdout()),
+            Command::Generate(args) => Ok(generate::run(args, &mut Stdout::lock())?),
+            Command::Blackhole(args) => Ok(blackhole::run(
+                args,
+                &mut Stdout::lock(),
+                &mut io::stderr(),
+            )?),
             Command::Completion { shell } => {
                 let mut script = Vec::new();
-                clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut script);
-                quiet_pipe(stdout.write_all(&script).map_err(anyhow::Error::from))
+                clap_complete::generate(*shell, &mut command_line(), "tailrace", &mut script);
+                let written = Stdout::lock().write_all(&script);
+                Ok(written.context("standard output")?)
             }
             Command::Man => {
-                let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
-                quiet_pipe(page.map_err(anyhow::Error::from))
+                let page = clap_mangen::Man::new(command_line());
+                let written = page.render(&mut Stdout::lock());
+                Ok(written.context("standard output")?)
             }
         }
     }
-}
-
-/// Ignores a broken pipe: the reader of the output may stop reading, as in `tailrace generate ... | head`.
-fn quiet_pipe(result: anyhow::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(error) if is_broken_pipe(&error) => Ok(()),
-        other => Ok(other?),
-    }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().map(io::Error::kind)
-    };
-    error
-        .chain()
-        .any(|cause| kind(cause) == Some(io::ErrorKind::BrokenPipe))
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tailrace::cli::Failure;
 use tailrace::commands::Cli;
 
@@ -10,15 +9,17 @@ use tailrace::commands::Cli;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
             ExitCode::from(match failure {
+                Failure::OutputClosed => 0,
                 Failure::Runtime(_) => 1,
+                Failure::Usage(_) => 2,
                 Failure::Undelivered { .. } => 3,
-                Failure::Config(_) => 78,
+                Failure::Config(_) | Failure::Refused => 78,
             })
         }
     }

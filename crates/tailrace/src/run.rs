@@ -35,8 +35,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (triggers, pulled) = reload::triggers();
     let stop = stop_signal(triggers.clone())?;
-    let (files, config) = Files::load(&args.config, &Files::default());
+    let (files, config) = Files::load(&args.config, &Files::default())?;
     let (config, plans) = prepare(&args.config, config?)?;
+    if let Some(diagnostic) = args.config.stdin_twice(&config) {
+        return Err(vec![diagnostic].into());
+    }
     let mut registry = Registry::default();
     let sizes = sizing::sizes(&config);
     let agent =
