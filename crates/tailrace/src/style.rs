@@ -19,6 +19,7 @@ use crate::printed;
 
 /// The option, shared by all commands.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// When to use colours
     ///

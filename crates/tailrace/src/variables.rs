@@ -76,6 +76,11 @@ mod tests {
     }
 
     #[test]
+    fn the_command_line_is_sound() {
+        command_line().debug_assert();
+    }
+
+    #[test]
     fn every_flag_has_a_variable_and_no_two_flags_share_one() {
         let mut found = BTreeMap::new();
         collect(&command_line(), &mut found);
