@@ -22,12 +22,13 @@ mod pipeline;
 mod root;
 
 pub use crate::input::Input;
-pub use crate::load::{Loaded, Places, load, load_once, load_with_files};
+pub use crate::load::{Loaded, Places, load, load_effective, load_once, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
 pub use crate::once::ReadOnce;
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use tailrace_schema::effective::{Effective, Origin, Setting, Written, to_yaml};
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 
 /// The text of `docs/configuration.md`.

@@ -10,6 +10,7 @@ use crate::memory;
 use crate::once::{ReadOnce, name_of};
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use tailrace_schema::effective::Effective;
 use tailrace_schema::interpolate::plain_error;
 use tailrace_schema::merge::merge;
 use tailrace_schema::node::{Node, Value};
@@ -39,6 +40,8 @@ pub struct Loaded {
     pub redactor: Redactor,
     /// Positions of the top-level options whose values can be checked only on the machine that runs the agent.
     pub places: Places,
+    /// Every option with its origin, if that was asked for.
+    pub effective: Option<Effective>,
 }
 
 /// Where options of the whole agent are written down; of one that is not, where the configuration begins. `None` where
@@ -73,6 +76,23 @@ pub fn load_once(
     paths: &[PathBuf],
     once: &ReadOnce,
     env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    load_all(paths, once, (env, false))
+}
+
+/// Like [`load_once`], and records every option with its origin.
+pub fn load_effective(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    load_all(paths, once, (env, true))
+}
+
+fn load_all(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    (env, is_recorded): (&dyn Fn(&str) -> Option<String>, bool),
 ) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
@@ -116,16 +136,21 @@ pub fn load_once(
     let mut config = None;
     let mut redactor = Redactor::default();
     let mut places = Places::default();
+    let mut effective = None;
     if let Some(merged) = merged {
         let place = |path: &[&str]| Some(merged.nearest(path).position.clone());
         places.data_dir = place(&["data_dir"]);
         places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
+        if is_recorded {
+            reader = reader.recording();
+        }
         config = root::read(&merged, &mut reader).filter(|config| {
             // Both report, whatever the other one finds.
             root::exclusive_inputs(config, &mut reader)
                 & memory::check(config, &merged, &mut reader)
         });
+        effective = reader.take_effective();
         let (wrong, asked) = reader.finish();
         diagnostics.extend(wrong);
         redactor = Redactor::new(&asked.values);
@@ -162,6 +187,7 @@ pub fn load_once(
         others,
         redactor,
         places,
+        effective,
     }
 }
 

@@ -392,6 +392,7 @@ pub struct List<K, const MIN: usize>(PhantomData<K>);
 
 impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
     type Value = Vec<K::Value>;
+    const SECRET: bool = K::SECRET;
 
     fn shape() -> Shape {
         Shape::List(Box::new(K::shape()))
@@ -408,7 +409,7 @@ impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
         let read: Vec<Option<K::Value>> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| reader.within(index.to_string(), |reader| K::read(item, reader)))
+            .map(|(index, item)| reader.within_item(index, |reader| reader.value::<K>(item)))
             .collect();
         read.into_iter().collect()
     }
@@ -451,7 +452,7 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
                 continue;
             }
             let key = checked_key::<K>(entry, reader, V::SECRET);
-            let value = reader.within(&entry.key, |reader| V::read(&entry.value, reader));
+            let value = reader.within(&entry.key, |reader| reader.value::<V>(&entry.value));
             match (key, value) {
                 (Some(key), Some(value)) => {
                     if map.insert(key, value).is_some() {

@@ -9,6 +9,7 @@
 //! combines trees, [`reader`] and [`kind`] read typed fields and expand `${...}`.
 
 pub mod diagnostic;
+pub mod effective;
 pub mod interpolate;
 pub mod kind;
 pub mod merge;

@@ -2,11 +2,12 @@
 //! One bad value never hides the next: all fields of a section are read before the section is refused.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::effective::{Effective, Show, Step};
 use crate::interpolate::{Asked, Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
 use crate::origins::Origins;
-use crate::section::{Choice, Section, Tag};
+use crate::section::{Choice, Section, Shape, Tag};
 use crate::source::{Position, Source};
 
 /// Length of all texts together in which `${...}` put something in.
@@ -21,7 +22,11 @@ pub struct Reader<'a> {
     /// Length of all texts in which something was put in.
     expanded_bytes: usize,
     /// The keys that lead to the value being read.
-    path: Vec<String>,
+    path: Vec<Step>,
+    /// What was read, if that is recorded.
+    effective: Option<Effective>,
+    /// Whether the value being read is a default, or within one.
+    is_default: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -33,7 +38,52 @@ impl<'a> Reader<'a> {
             asked: Asked::default(),
             expanded_bytes: 0,
             path: Vec::new(),
+            effective: None,
+            is_default: false,
         }
+    }
+
+    /// The same, and it records what it reads.
+    #[must_use]
+    pub fn recording(mut self) -> Reader<'a> {
+        self.effective = Some(Effective::default());
+        self
+    }
+
+    /// What was read so far, if it is recorded.
+    pub fn take_effective(&mut self) -> Option<Effective> {
+        self.effective.take()
+    }
+
+    /// Reads a value, and records it unless its parts have been.
+    pub fn value<K: Kind>(&mut self, node: &Node) -> Option<K::Value> {
+        let before = self.effective.as_ref().map(Effective::len);
+        let value = K::read(node, self);
+        let is_url = || matches!(K::shape(), Shape::Text("URL"));
+        if before == self.effective.as_ref().map(Effective::len) {
+            let show = match K::SECRET {
+                true => Show::Secret,
+                false if is_url() => Show::Url,
+                false => Show::Whole,
+            };
+            self.record(node, show);
+        }
+        value
+    }
+
+    fn record(&mut self, node: &Node, show: Show) {
+        if let Some(effective) = &mut self.effective {
+            effective.add(&mut self.path, node, (self.is_default, show), self.env);
+        }
+    }
+
+    /// Reads a default at the place of its section.
+    fn default_value<K: Kind>(&mut self, text: &str, position: &Position) -> Option<K::Value> {
+        let node = literal(text, position);
+        let outer = std::mem::replace(&mut self.is_default, true);
+        let value = self.value::<K>(&node);
+        self.is_default = outer;
+        value
     }
 
     /// The function that looks up variables.
@@ -65,7 +115,11 @@ impl<'a> Reader<'a> {
 
     /// The key path of the value being read, such as `pipelines.app.batch`.
     pub fn path(&self) -> String {
-        self.path.join(".")
+        let step = |step: &Step| match step {
+            Step::Key(key) => key.clone(),
+            Step::Index(index) => index.to_string(),
+        };
+        self.path.iter().map(step).collect::<Vec<_>>().join(".")
     }
 
     /// The key path of a key in the section being read.
@@ -79,7 +133,16 @@ impl<'a> Reader<'a> {
 
     /// Runs `read` with one more key on the path.
     pub fn within<T>(&mut self, key: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(key.into());
+        self.within_step(Step::Key(key.into()), read)
+    }
+
+    /// Runs `read` for an item of a list.
+    pub fn within_item<T>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.within_step(Step::Index(index), read)
+    }
+
+    fn within_step<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step);
         let value = read(self);
         self.path.pop();
         value
@@ -94,7 +157,7 @@ impl<'a> Reader<'a> {
             key,
             &format!("it is required, such as `{key}: {example}`"),
         ) {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Node(value) => self.within(key, |reader| reader.value::<K>(value)),
             Present::Refused => None,
             Present::Absent => {
                 let (place, what) = match node.get(key).filter(|value| !value.is_null()) {
@@ -120,11 +183,11 @@ impl<'a> Reader<'a> {
             key,
             &format!("leave the key out for the default, {default}"),
         ) {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Node(value) => self.within(key, |reader| reader.value::<K>(value)),
             Present::Refused => None,
             Present::Absent => {
-                let value = literal(default, &node.position);
-                self.within(key, |reader| K::read(&value, reader))
+                let position = &node.position;
+                self.within(key, |reader| reader.default_value::<K>(default, position))
             }
         }
     }
@@ -132,7 +195,9 @@ impl<'a> Reader<'a> {
     /// Reads a key that may be left out.
     pub fn optional<K: Kind>(&mut self, node: &Node, key: &str) -> Option<Option<K::Value>> {
         match self.present::<K>(node, key, "leave the key out where it is not wanted") {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)).map(Some),
+            Present::Node(value) => self
+                .within(key, |reader| reader.value::<K>(value))
+                .map(Some),
             Present::Refused => None,
             Present::Absent => Some(None),
         }
@@ -142,7 +207,7 @@ impl<'a> Reader<'a> {
     pub fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
         let empty = Node::empty(&node.position);
         let value = node.get(key).unwrap_or(&empty);
-        self.within(key, |reader| K::read(value, reader))
+        self.within(key, |reader| reader.value::<K>(value))
     }
 
     /// Whether a key has a value. `key:` has none, which is a slip except where a mapping may be empty;
@@ -338,6 +403,7 @@ impl<'a> Reader<'a> {
                     nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
                 reader.refuse_text(written, &resolved, &expected, hint);
             }
+            reader.record(written, Show::Whole);
             found
         })
     }
