@@ -11,6 +11,7 @@ fn env(name: &str) -> Option<String> {
         "HOST_SECRET" => Some("planted-host-value".to_owned()),
         "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("7000".to_owned()),
         "OTEL_EXPORTER_OTLP_HEADERS" => Some("x-key=planted-header-value".to_owned()),
+        "OTEL_TOKEN" => Some("planted-token-value".to_owned()),
         "NAME" => Some("shop".to_owned()),
         _ => None,
     }
@@ -91,7 +92,9 @@ fn each_value_has_its_origin() {
         "          - \"/a b/*.log\"  # t.yaml:6",
         "      max_wait: 2s  # t.yaml:2",
         "      max_bytes: 1MiB  # default",
-        "    transform: |  # t.yaml:9",
+        "    transform: |  # t.yaml:10",
+        "      tls: {}  # default",
+        "admin: {}  # default",
         "  service.name: \"${NAME}\"  # t.yaml:20, from ${NAME}",
     ] {
         assert!(yaml.lines().any(|it| it == line), "{line} in\n{yaml}");

@@ -79,9 +79,12 @@ impl<'a> Reader<'a> {
 
     /// Reads a default at the place of its section.
     fn default_value<K: Kind>(&mut self, text: &str, position: &Position) -> Option<K::Value> {
-        let node = literal(text, position);
+        self.default_node::<K>(&literal(text, position))
+    }
+
+    fn default_node<K: Kind>(&mut self, node: &Node) -> Option<K::Value> {
         let outer = std::mem::replace(&mut self.is_default, true);
-        let value = self.value::<K>(&node);
+        let value = self.value::<K>(node);
         self.is_default = outer;
         value
     }
@@ -205,9 +208,13 @@ impl<'a> Reader<'a> {
 
     /// Reads a section, as if it were empty where it is left out.
     pub fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
-        let empty = Node::empty(&node.position);
-        let value = node.get(key).unwrap_or(&empty);
-        self.within(key, |reader| reader.value::<K>(value))
+        match node.get(key) {
+            Some(value) => self.within(key, |reader| reader.value::<K>(value)),
+            None => {
+                let empty = Node::empty(&node.position);
+                self.within(key, |reader| reader.default_node::<K>(&empty))
+            }
+        }
     }
 
     /// Whether a key has a value. `key:` has none, which is a slip except where a mapping may be empty;

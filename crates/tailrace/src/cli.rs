@@ -49,11 +49,26 @@ impl ConfigArgs {
     ///
     /// No config is given, and none can be inferred.
     pub(crate) fn load(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Failure> {
-        let texts = self.texts(env).as_ref().map_err(|usage| {
-            let usage = usage.clone();
-            Failure::Usage(usage)
-        })?;
-        Ok(tailrace_config::load_once(&texts.paths, &texts.once, env))
+        let Texts { paths, once } = self.known_texts(env)?;
+        Ok(tailrace_config::load_once(paths, once, env))
+    }
+
+    /// Like [`load`](Self::load), and records every option with its origin.
+    ///
+    /// # Errors
+    ///
+    /// No config is given, and none can be inferred.
+    pub(crate) fn load_effective(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Loaded, Failure> {
+        let Texts { paths, once } = self.known_texts(env)?;
+        Ok(tailrace_config::load_effective(paths, once, env))
+    }
+
+    fn known_texts(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<&Texts, Failure> {
+        let texts = self.texts(env).as_ref();
+        texts.map_err(|usage| Failure::Usage(usage.clone()))
     }
 
     fn texts(&self, env: &dyn Fn(&str) -> Option<String>) -> &Result<Texts, String> {

@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, style,
-    validate, variables,
+    blackhole, config, demo, explain, generate, init, ledger, logging, queue, ready, replay, run,
+    style, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -43,6 +43,10 @@ enum Command {
     Run(run::Args),
     /// Check a config as `run` would at its start.
     Validate(validate::Args),
+    /// Write a config to begin with, for the logs that are on this machine.
+    Init(init::Args),
+    /// Print the effective config, each value with its origin; or the JSON Schema of all options.
+    Config(config::Args),
     /// Resend the records in the dead-letter files; those refused again are kept.
     Replay(replay::Args),
     /// Inspect the disk queues of inputs that cannot be read again.
@@ -93,6 +97,8 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Validate(args) => validate::run(args, &mut Printer::stdout()),
+            Command::Init(args) => init::run(args, &mut Printer::stdout()),
+            Command::Config(args) => config::run(args, &mut Printer::stdout()),
             Command::Replay(args) => replay::run(args, &mut Printer::stdout()),
             Command::Queue(args) => queue::run(args, &mut Printer::stdout()),
             Command::Explain(args) => explain::run(args, &mut Printer::stdout()),

@@ -5,10 +5,12 @@
 pub mod commands;
 
 pub mod blackhole;
+mod config;
 mod demo;
 mod environment;
 mod explain;
 pub mod generate;
+mod init;
 mod ledger;
 mod queue;
 mod ready;

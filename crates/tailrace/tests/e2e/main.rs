@@ -8,6 +8,7 @@ mod agent;
 mod attack;
 mod bad_input;
 mod command_line;
+mod config_commands;
 mod crash;
 mod data_dir;
 mod detach;
