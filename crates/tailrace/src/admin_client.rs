@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use http::StatusCode;
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
 
@@ -22,11 +23,20 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// The agent cannot be reached in time, or refuses.
 pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    successful(ask_any(admin, path)?)
+}
+
+/// Like [`ask`], and an answer that refuses is an answer.
+///
+/// # Errors
+///
+/// The agent cannot be reached in time.
+pub(crate) fn ask_any(admin: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(TIMEOUT, fetch(admin, path)).await };
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch_any(admin, path)).await };
     runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
@@ -39,6 +49,17 @@ pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
 ///
 /// It cannot be reached, refuses, or answers with more than an agent would.
 pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    successful(fetch_any(admin, path).await?)
+}
+
+fn successful((status, body): (StatusCode, Bytes)) -> anyhow::Result<Bytes> {
+    if !status.is_success() {
+        bail!("it answered {status}");
+    }
+    Ok(body)
+}
+
+async fn fetch_any(admin: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let stream = tokio::net::TcpStream::connect(admin).await?;
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
@@ -47,12 +68,10 @@ pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes
         .body(Empty::<Bytes>::new())?;
     let answer = async {
         let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            bail!("it answered {}", response.status());
-        }
+        let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
         match body.collect().await {
-            Ok(body) => Ok(body.to_bytes()),
+            Ok(body) => Ok((status, body.to_bytes())),
             Err(error) if error.is::<LengthLimitError>() => bail!(
                 "its answer is longer than {} MiB: is that a Tailrace agent?",
                 ANSWER_BYTES_MAX >> 20

@@ -10,7 +10,7 @@ use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
     blackhole, config, demo, explain, generate, init, ledger, logging, queue, ready, replay, run,
-    style, validate, variables,
+    style, support_bundle, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -57,6 +57,8 @@ enum Command {
     Ledger(ledger::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
+    /// Collect what somebody else needs to help: config, plans, state and limits. No secrets and no log lines.
+    SupportBundle(support_bundle::Args),
     /// Run the whole pipeline on this machine, with generated logs and a built-in server.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
@@ -104,6 +106,7 @@ impl Cli {
             Command::Explain(args) => explain::run(args, &mut Printer::stdout()),
             Command::Ledger(args) => ledger::run(args, &mut Printer::stdout()),
             Command::Ready(args) => ready::run(args, &mut Printer::stdout()),
+            Command::SupportBundle(args) => support_bundle::run(args, &mut Printer::stdout()),
             Command::Demo(args) => demo::run(args, &mut Printer::stdout()),
             Command::Generate(args) => Ok(generate::run(args, &mut Stdout::lock())?),
             Command::Blackhole(args) => Ok(blackhole::run(

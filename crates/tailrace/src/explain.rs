@@ -78,6 +78,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The plans of all pipelines of a config, as JSON.
+///
+/// # Errors
+///
+/// A bad config.
+pub(crate) fn report(config: &ConfigArgs) -> Result<serde_json::Value, Failure> {
+    let (_, plans) = load(config)?;
+    let pipelines = plans.iter().map(|plan| json::pipeline(plan, true));
+    Ok(json!({"pipelines": pipelines.collect::<Vec<_>>()}))
+}
+
 fn no_such_pipeline(name: &str, names: &[&str]) -> anyhow::Error {
     anyhow::anyhow!(
         "there is no pipeline `{name}`; the config has {}",

@@ -17,6 +17,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod support_bundle;
 mod validate;
 
 mod admin;

@@ -78,6 +78,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is wrong with a config, as JSON, this machine included.
+///
+/// # Errors
+///
+/// No config is given, or the check itself failed.
+pub(crate) fn report(config: &ConfigArgs) -> Result<serde_json::Value, Failure> {
+    let verdict = judge(&Args {
+        config: config.clone(),
+        sample: None,
+        no_environment: false,
+        deny_warnings: false,
+        format: Format::Json,
+    })?;
+    Ok(to_json(&verdict, verdict.errors.is_empty()))
+}
+
 fn judge(args: &Args) -> Result<Verdict, Failure> {
     let mut verdict = Verdict {
         pipelines: 0,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
+mod support_bundle;
 
 mod agent;
 mod attack;
