@@ -155,7 +155,31 @@ pub enum Failure {
     },
 }
 
+/// What the process ends with, and what it means.
+pub const EXIT_CODES: [(u8, &str); 6] = [
+    (0, "all is well"),
+    (1, "a failure at run time"),
+    (2, "the command line is wrong"),
+    (
+        3,
+        "stopped before all was delivered; the next start continues",
+    ),
+    (78, "the config is refused (EX_CONFIG)"),
+    (130, "a second signal ended the agent at once"),
+];
+
 impl Failure {
+    /// What the process ends with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::OutputClosed => 0,
+            Self::Runtime(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Undelivered { .. } => 3,
+            Self::Config(_) | Self::Refused => 78,
+        }
+    }
+
     /// Prints the failure for people, to stderr.
     pub fn print(&self) {
         let mut stderr = Printer::stderr();

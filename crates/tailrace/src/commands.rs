@@ -1,5 +1,4 @@
-//! The command line: the commands, and the functions that run them. Exit codes are chosen in
-//! `main`: 0 all well, 1 a failure at run time, 2 usage, 3 stopped before all was delivered, 78 a bad config.
+//! The command line: the commands, and the functions that run them.
 
 use std::io::{self, Write};
 
@@ -9,8 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, config, demo, explain, generate, init, ledger, logging, queue, ready, replay, run,
-    style, support_bundle, validate, variables,
+    blackhole, config, demo, explain, generate, help, init, ledger, logging, queue, ready, replay,
+    run, style, support_bundle, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -21,7 +20,6 @@ use crate::{
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(after_help = "Start with `tailrace demo`: the whole pipeline on this machine.")]
 pub struct Cli {
     #[command(flatten)]
     style: style::Args,
@@ -31,10 +29,10 @@ pub struct Cli {
     command: Command,
 }
 
-/// The command line with the variable of each flag. One that no command names itself is `TAILRACE_`, the names of the
+/// The command line with the variable of each flag, and its help in groups. One that no command names itself is `TAILRACE_`, the names of the
 /// commands, and its own.
 pub fn command_line() -> clap::Command {
-    variables::add(Cli::command(), "TAILRACE")
+    help::arrange(variables::add(Cli::command(), "TAILRACE"))
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +64,10 @@ enum Command {
     /// Receive OTLP over HTTP and gRPC, count it and forget it.
     Blackhole(blackhole::Args),
     /// Write the completions of a shell: bash, elvish, fish, powershell or zsh.
-    Completion { shell: clap_complete::Shell },
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Write the man page.
     Man,
 }

@@ -24,6 +24,7 @@ mod admin;
 mod admin_client;
 pub mod cli;
 mod diagnostics;
+mod help;
 mod inferred;
 mod load;
 pub mod logging;

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use tailrace::cli::Failure;
 use tailrace::commands::Cli;
 
 #[global_allocator]
@@ -14,13 +13,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::from(match failure {
-                Failure::OutputClosed => 0,
-                Failure::Runtime(_) => 1,
-                Failure::Usage(_) => 2,
-                Failure::Undelivered { .. } => 3,
-                Failure::Config(_) | Failure::Refused => 78,
-            })
+            ExitCode::from(failure.exit_code())
         }
     }
 }

@@ -84,14 +84,24 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 ///
 /// No config is given, or the check itself failed.
 pub(crate) fn report(config: &ConfigArgs) -> Result<serde_json::Value, Failure> {
-    let verdict = judge(&Args {
+    let verdict = judge(&everything_of(config))?;
+    Ok(to_json(&verdict, verdict.errors.is_empty()))
+}
+
+/// What is wrong with a config, this machine included.
+#[cfg(test)]
+pub(crate) fn errors(config: &ConfigArgs) -> Result<Vec<Diagnostic>, Failure> {
+    Ok(judge(&everything_of(config))?.errors)
+}
+
+fn everything_of(config: &ConfigArgs) -> Args {
+    Args {
         config: config.clone(),
         sample: None,
         no_environment: false,
         deny_warnings: false,
         format: Format::Json,
-    })?;
-    Ok(to_json(&verdict, verdict.errors.is_empty()))
+    }
 }
 
 fn judge(args: &Args) -> Result<Verdict, Failure> {
