@@ -11,7 +11,7 @@ use crate::once::{ReadOnce, name_of};
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use tailrace_schema::effective::Effective;
-use tailrace_schema::interpolate::plain_error;
+use tailrace_schema::interpolate::{Environment, plain_error};
 use tailrace_schema::merge::merge;
 use tailrace_schema::node::{Node, Value};
 use tailrace_schema::reader::Reader;
@@ -92,7 +92,7 @@ pub fn load_effective(
 fn load_all(
     paths: &[PathBuf],
     once: &ReadOnce,
-    (env, is_recorded): (&dyn Fn(&str) -> Option<String>, bool),
+    (env, is_recorded): (Environment<'_>, bool),
 ) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;

@@ -403,7 +403,8 @@ impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
             return K::read(node, reader).map(|value| vec![value]);
         };
         if items.len() < MIN {
-            reader.refuse(node, None, "the list is empty".to_owned(), None);
+            let hint = "name at least one, or leave the key out if it may be missing".to_owned();
+            reader.refuse(node, None, "the list is empty".to_owned(), Some(hint));
             return None;
         }
         let read: Vec<Option<K::Value>> = items
@@ -441,7 +442,8 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
                 let message = format!("{}: expected a mapping", reader.path());
                 reader.report(node.diagnostic(message).without_snippet());
             } else {
-                reader.expected(node, "a mapping", None);
+                let hint = "write `name: value`, one on each line or between braces".to_owned();
+                reader.expected_with_hint(node, "a mapping", hint);
             }
             return None;
         };

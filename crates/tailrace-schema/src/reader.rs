@@ -160,7 +160,9 @@ impl<'a> Reader<'a> {
             key,
             &format!("it is required, such as `{key}: {example}`"),
         ) {
-            Present::Node(value) => self.within(key, |reader| reader.value::<K>(value)),
+            Present::Node(value) => self.with_example(key, example, |reader| {
+                reader.within(key, |reader| reader.value::<K>(value))
+            }),
             Present::Refused => None,
             Present::Absent => {
                 let (place, what) = match node.get(key).filter(|value| !value.is_null()) {
@@ -186,7 +188,9 @@ impl<'a> Reader<'a> {
             key,
             &format!("leave the key out for the default, {default}"),
         ) {
-            Present::Node(value) => self.within(key, |reader| reader.value::<K>(value)),
+            Present::Node(value) => self.with_example(key, default, |reader| {
+                reader.within(key, |reader| reader.value::<K>(value))
+            }),
             Present::Refused => None,
             Present::Absent => {
                 let position = &node.position;
@@ -204,6 +208,26 @@ impl<'a> Reader<'a> {
             Present::Refused => None,
             Present::Absent => Some(None),
         }
+    }
+
+    /// Runs `read` for a key. What it reports without a hint gets an example of the key as one.
+    pub fn with_example<T>(
+        &mut self,
+        key: &str,
+        example: &str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.diagnostics.len();
+        let value = read(self);
+        // What is wrong within a mapping is not said by another mapping.
+        let is_mapping = example.starts_with('{') || example.starts_with("[{");
+        let is_telling = !is_mapping && !matches!(example, "[]" | "''" | "");
+        for diagnostic in self.diagnostics.iter_mut().skip(before) {
+            if is_telling && diagnostic.hint.is_none() {
+                diagnostic.hint = Some(format!("such as `{key}: {example}`"));
+            }
+        }
+        value
     }
 
     /// Reads a section, as if it were empty where it is left out.
@@ -299,6 +323,13 @@ impl<'a> Reader<'a> {
         self.report(node.diagnostic(message));
     }
 
+    /// The same of a value that is no text, with what to do.
+    pub fn expected_with_hint(&mut self, node: &Node, expected: &str, hint: String) {
+        let what = format!("expected {expected}, got {}", got(node, None));
+        let message = format!("{}: {what}", self.path());
+        self.report(node.diagnostic(message).with_hint(hint));
+    }
+
     /// Complains about a value. `what` and `hint` may quote it, or say more of it than everybody may know: of a value that
     /// came from outside it is only said that it is not right, and what the text is as it was written.
     pub fn refuse(
@@ -348,15 +379,16 @@ impl<'a> Reader<'a> {
         if node.is_null() {
             return S::read_fields(&Node::empty(&node.position), self);
         }
-        let Value::Mapping(_) = &node.value else {
-            self.expected(node, "a mapping", None);
-            return None;
-        };
         let keys: Vec<&str> = more
             .iter()
             .copied()
             .chain(S::INFO.fields.iter().map(|field| field.key))
             .collect();
+        let Value::Mapping(_) = &node.value else {
+            let hint = format!("the keys here are {}", listed(&keys));
+            self.expected_with_hint(node, "a mapping", hint);
+            return None;
+        };
         self.refuse_unknown_keys(node, &keys);
         S::read_fields(node, self)
     }
@@ -390,7 +422,8 @@ impl<'a> Reader<'a> {
     pub fn tag<T>(&mut self, node: &Node, tags: &'static [Tag<T>]) -> Option<&'static Tag<T>> {
         let names: Vec<&'static str> = tags.iter().map(|tag| tag.name).collect();
         if !matches!(node.value, Value::Mapping(_)) {
-            self.expected(node, "a mapping with a `type`", None);
+            let hint = format!("the types are {}", listed(&names));
+            self.expected_with_hint(node, "a mapping with a `type`", hint);
             return None;
         }
         let Some(written) = node.get("type") else {

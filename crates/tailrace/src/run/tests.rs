@@ -119,5 +119,8 @@ fn validate_and_run_agree_on_200_mutated_configs() {
     eprintln!("{refused} of {CONFIGS} refused, {with_hint} of {messages} messages with a hint");
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
     assert!(refused * 2 > CONFIGS, "{refused}");
-    assert!(with_hint * 10 > messages * 9, "{with_hint} of {messages}");
+    assert!(
+        with_hint * 100 >= messages * 97,
+        "{with_hint} of {messages}"
+    );
 }
