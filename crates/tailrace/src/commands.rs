@@ -77,8 +77,10 @@ impl Cli {
     pub fn of_process() -> Self {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let command = command_line().color(style::of_command_line(words));
-        let matches = command.get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let words: Vec<_> = std::env::args_os().collect();
+        let cli = variables::matches(&command, words)
+            .and_then(|matches| Self::from_arg_matches(&matches));
+        cli.unwrap_or_else(|error| error.exit())
     }
 
     /// Runs the command.

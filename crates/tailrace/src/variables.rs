@@ -3,7 +3,38 @@
 //! variable and never its value.
 
 use clap::builder::{BoolishValueParser, Resettable};
-use clap::{Arg, ArgAction, Command};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// Flags that exclude each other. The variable of one gives way to the other flag.
+const EXCLUSIVE: [&str; 2] = ["input", "config"];
+
+/// Reads the words of a command line.
+///
+/// # Errors
+///
+/// What is wrong with them, or the help.
+pub(crate) fn matches<I>(command: &Command, words: I) -> Result<ArgMatches, clap::Error>
+where
+    I: IntoIterator<Item = std::ffi::OsString> + Clone,
+{
+    let of = |command: Command| command.try_get_matches_from(words.clone());
+    let conflict = match of(command.clone()) {
+        Err(error) if error.kind() == ErrorKind::ArgumentConflict => error,
+        other => return other,
+    };
+    let mut others = EXCLUSIVE.iter().map(|id| of(without(command.clone(), id)));
+    others.find_map(Result::ok).ok_or(conflict)
+}
+
+/// The command without the variable of a flag.
+fn without(command: Command, id: &str) -> Command {
+    let command = command.mut_args(|arg| match arg.get_id() == id {
+        true => arg.env(Resettable::Reset),
+        false => arg,
+    });
+    command.mut_subcommands(|inner| without(inner, id))
+}
 
 /// The command with a variable for each flag of it and of the commands below it. An empty variable counts as unset.
 pub(crate) fn add(command: Command, prefix: &str) -> Command {

@@ -333,3 +333,71 @@ fn a_file_that_init_wrote_may_be_read_by_who_may_read_files() {
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o133, 0, "{mode:o}");
 }
+
+#[test]
+fn a_flag_wins_over_the_variable_of_one_that_it_excludes() {
+    let bench = Bench::new();
+    let config = bench.config(CONFIG);
+    let print = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = tailrace();
+        command.args(["config", "print"]).args(arguments);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        let code = output.status.code().unwrap();
+        (code, text(&output.stdout) + &text(&output.stderr))
+    };
+    let file = config.to_str().unwrap();
+    let of_file = "type: stdin";
+    let (code, said) = print(&["-c", file], &[("TAILRACE_INPUT", "/x/*.log")]);
+    assert!(code == 0 && said.contains(of_file), "{said}");
+    let (code, said) = print(&["--input", "/x/*.log"], &[("TAILRACE_CONFIG", file)]);
+    assert!(code == 0 && said.contains("- \"/x/*.log\""), "{said}");
+    let both = [("TAILRACE_CONFIG", file), ("TAILRACE_INPUT", "/x/*.log")];
+    let (code, said) = print(&[], &both);
+    assert!(code == 0 && said.contains(of_file), "{said}");
+    let (code, said) = print(&["--input", "/x/*.log", "-c", file], &[]);
+    assert!(code == 2 && said.contains("cannot be used with"), "{said}");
+}
+
+#[test]
+fn a_config_that_was_read_once_serves_reloads_too() {
+    let bench = Bench::new();
+    let own = fs::File::create(bench.path("own.log")).unwrap();
+    let mut command = tailrace();
+    command.args(["run", "--log-format", "text", "-c", "-", "--data-dir"]);
+    command
+        .arg(bench.path("data"))
+        .stdin(Stdio::piped())
+        .stderr(own);
+    let mut agent = Killed(command.spawn().unwrap());
+    let config = "pipelines: {a: {input: {type: file, include: [/none]}, output: {type: discard}}}";
+    let mut stdin = agent.0.stdin.take().unwrap();
+    stdin.write_all(config.as_bytes()).unwrap();
+    drop(stdin);
+    let own_log = || fs::read_to_string(bench.path("own.log")).unwrap();
+    until(|| own_log().contains("running"), own_log);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(agent.0.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    until(|| own_log().contains("config reloaded"), own_log);
+    assert!(own_log().contains("<stdin>") && own_log().contains("cannot be read again"));
+    // What is read to its end as a config has no records.
+    let mut command = tailrace();
+    command
+        .args(["run", "-c", "-", "--data-dir"])
+        .arg(bench.path("other"));
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"pipelines: {a: {input: {type: stdin}, output: {type: discard}}}")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(78));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("<stdin>:1:") && said.contains("give the config as a file"),
+        "{said}"
+    );
+}
