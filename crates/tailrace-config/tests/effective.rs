@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
 use tailrace_config::{Config, ReadOnce, annotated_example, load_effective, to_yaml};
 
 fn env(name: &str) -> Option<String> {
@@ -150,4 +151,50 @@ fn no_secret_is_printed() {
     let once = ReadOnce::default().with("t.yaml", text);
     let effective = load_effective(&["t.yaml".into()], &once, &env).effective;
     assert!(!format!("{effective:?}").contains("planted-"));
+}
+
+/// Texts with everything that means something in YAML or in `${...}`.
+fn awkward() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z0-9]{1,4}",
+        "[ \n]{1,3}[a-z][ \n]{0,2}",
+        "[ \t\n:#'\"\\\\$,&*!|>%@`\\[\\]{}?-]{1,3}",
+        Just("\r\n".to_owned()),
+        Just("\u{85}\u{2028}\u{feff}".to_owned()),
+        Just("null".to_owned()),
+        Just("~".to_owned()),
+        Just("---".to_owned()),
+        Just("<<".to_owned()),
+        Just("é\u{1F600}".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_text_is_printed_so_that_it_loads_again(
+        pairs in prop::collection::btree_map(awkward(), awkward(), 1..5),
+        query in "SELECT '[ \na-z#:]{0,20}' AS a FROM logs\n{0,3}",
+    ) {
+        let quoted = |text: &str| serde_json::Value::String(text.replace('$', "$$")).to_string();
+        // A key is taken as it is.
+        let key = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
+        let pairs: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{}: {}", key(name), quoted(value))).collect();
+        let text = format!(
+            "pipelines: {{a: {{input: {{type: stdin}}, transform: {}, output: {{type: discard}}}}}}\nresource: {{{}}}\n",
+            quoted(&query),
+            pairs.join(", ")
+        );
+        let once = ReadOnce::default().with("t.yaml", text);
+        let loaded = load_effective(&["t.yaml".into()], &once, &env);
+        // Some of it is refused: an empty key, a merge key.
+        if let Ok(config) = loaded.config {
+            let yaml = to_yaml(&loaded.effective.unwrap());
+            prop_assert!(!yaml.contains(|c: char| c != '\n' && tailrace_config::is_unsafe(c)), "{yaml}");
+            prop_assert!(printed(&yaml).0 == config, "{yaml}");
+        }
+    }
 }
