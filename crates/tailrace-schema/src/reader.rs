@@ -57,14 +57,15 @@ impl<'a> Reader<'a> {
 
     /// Reads a value, and records it unless its parts have been.
     pub fn value<K: Kind>(&mut self, node: &Node) -> Option<K::Value> {
-        let before = self.effective.as_ref().map(Effective::len);
+        let Some(before) = self.effective.as_ref().map(Effective::len) else {
+            return K::read(node, self);
+        };
         let value = K::read(node, self);
-        let is_url = || matches!(K::shape(), Shape::Text("URL"));
-        if before == self.effective.as_ref().map(Effective::len) {
-            let show = match K::SECRET {
-                true => Show::Secret,
-                false if is_url() => Show::Url,
-                false => Show::Whole,
+        if self.effective.as_ref().map(Effective::len) == Some(before) {
+            let show = match K::shape() {
+                _ if K::SECRET => Show::Secret,
+                Shape::Text("URL") => Show::Url,
+                _ => Show::Whole,
             };
             self.record(node, show);
         }

@@ -54,7 +54,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let file = archive::create(&args.output)?;
     let bundle = collect(args);
     let path = printed::path(&args.output);
-    archive::write(&bundle, file).with_context(|| format!("{path} cannot be written"))?;
+    if let Err(error) = archive::write(&bundle, file) {
+        // Half an archive is worse than none.
+        let _ = std::fs::remove_file(&args.output);
+        return Err(error.context(format!("{path} cannot be written")).into());
+    }
     let parts = bundle.parts().len();
     writeln!(out, "wrote {}: {parts} files", style::strong(&path)).context("stdout")?;
     for (name, reason) in bundle.missing() {
