@@ -18,6 +18,7 @@ mod input;
 mod load;
 mod memory;
 mod name;
+mod once;
 mod output;
 mod pipeline;
 mod root;
@@ -26,13 +27,17 @@ mod text;
 
 pub use crate::admin_address::AdminAddress;
 pub use crate::input::Input;
-pub use crate::load::{Loaded, Places, load, load_for_tests, load_with_files};
+pub use crate::load::{
+    Loaded, Places, load, load_effective, load_for_tests, load_once, load_with_files,
+};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
+pub use crate::once::ReadOnce;
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
 pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
 pub use crate::text::load_text;
+pub use tailrace_schema::effective::{Effective, Origin, Setting, Written, to_yaml};
 pub use tailrace_schema::json::write_text;
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 

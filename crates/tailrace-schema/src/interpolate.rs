@@ -320,7 +320,10 @@ fn read_file(name: &str) -> Result<String, Complaint> {
             Some(hint),
         ));
     }
-    let failed = |what: String| (format!("cannot read {name}: {what}"), None);
+    let failed = |what: String| {
+        let hint = "the user that runs the agent must be able to read such a file";
+        (format!("cannot read {name}: {what}"), Some(hint.to_owned()))
+    };
     let metadata = std::fs::metadata(path).map_err(|error| failed(plain_error(&error)))?;
     if !metadata.is_file() {
         return Err(failed("not a regular file".to_owned()));

@@ -10,6 +10,7 @@
 
 pub mod diagnostic;
 pub mod edit;
+pub mod effective;
 pub mod interpolate;
 pub mod json;
 pub mod kind;

@@ -258,7 +258,7 @@ macro_rules! section {
         $reader.defaulted::<$kind>($node, $key, $text)
     };
     (@read $node:ident, $reader:ident, $key:expr, $kind:ty, unset($meaning:literal, $example:literal)) => {
-        $reader.optional::<$kind>($node, $key)
+        $reader.with_example($key, $example, |reader| reader.optional::<$kind>($node, $key))
     };
     (@read $node:ident, $reader:ident, $key:expr, $kind:ty, nested()) => {
         $reader.nested::<$kind>($node, $key)

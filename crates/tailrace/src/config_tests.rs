@@ -19,8 +19,8 @@ use self::compare::Line;
 use self::outcome::Outcome;
 use crate::cli::{ConfigArgs, Failure};
 use crate::load;
-use crate::look;
 use crate::printed::{self, Printer};
+use crate::style;
 use crate::try_query::table::shortened;
 
 /// Arguments of `tailrace test`.
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// A query could say something else where a variable is not set.
 fn note_missing(missing: &[String]) -> io::Result<()> {
-    let mut stderr = Printer::new(io::stderr().lock());
+    let mut stderr = Printer::stderr();
     for name in missing {
         let name = shortened(name, LINE_CHARS_MAX);
         writeln!(
@@ -152,16 +152,16 @@ fn conditions(tests: &[&Test]) -> Result<Vec<Option<PipelinePlan>>, Failure> {
 fn print(tested: &[Tested<'_>], out: &mut dyn Write) -> io::Result<()> {
     for it in tested {
         let word = match it.outcome.is_passed() {
-            true if it.is_updated => look::warn(format!("{:<7}", "updated")),
-            true => look::good(format!("{:<7}", "ok")),
-            false => look::bad(format!("{:<7}", "failed")),
+            true if it.is_updated => style::warn(format!("{:<7}", "updated")),
+            true => style::good(format!("{:<7}", "ok")),
+            false => style::bad(format!("{:<7}", "failed")),
         };
         let name = shortened(&it.test.name, LINE_CHARS_MAX);
         writeln!(out, "{word} {name}")?;
         if !it.outcome.is_passed() {
             let (position, pipeline) = (it.test.position.to_string(), it.pipeline);
             let place = format!("{position}, pipeline {pipeline}");
-            writeln!(out, "        {}", look::dim(printed::shown(&place)))?;
+            writeln!(out, "        {}", style::dim(printed::shown(&place)))?;
         }
         for failure in &it.outcome.failures {
             writeln!(out, "        {}", shortened(&failure.what, LINE_CHARS_MAX))?;
@@ -169,8 +169,8 @@ fn print(tested: &[Tested<'_>], out: &mut dyn Write) -> io::Result<()> {
                 let text = shortened(&plain(line), LINE_CHARS_MAX);
                 let text = match line {
                     Line::Text(_) => text,
-                    Line::Expected(_) => look::bad(text).to_string(),
-                    Line::Actual(_) => look::good(text).to_string(),
+                    Line::Expected(_) => style::bad(text).to_string(),
+                    Line::Actual(_) => style::good(text).to_string(),
                 };
                 writeln!(out, "          {text}")?;
             }
@@ -205,5 +205,5 @@ fn print_untested(config: &Config, tested: &[Tested<'_>], out: &mut dyn Write) -
         return Ok(());
     }
     let names = untested.join(", ");
-    writeln!(out, "{}", look::dim(format!("without a test: {names}")))
+    writeln!(out, "{}", style::dim(format!("without a test: {names}")))
 }

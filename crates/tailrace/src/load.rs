@@ -25,7 +25,7 @@ pub(crate) fn load_with_places(
     args: &ConfigArgs,
 ) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
     let env = |name: &str| std::env::var(name).ok();
-    let loaded = tailrace_config::load_with_files(&args.config, &env);
+    let loaded = args.load(&env)?;
     printed::hide(&loaded.redactor);
     let (config, plans) = prepare(args, loaded.config?)?;
     let mut places = loaded.places;
@@ -45,7 +45,7 @@ pub(crate) fn load_for_tests(
     args: &ConfigArgs,
 ) -> Result<(Config, Vec<PipelinePlan>, Vec<String>), Failure> {
     let env = |name: &str| std::env::var(name).ok();
-    let loaded = tailrace_config::load_for_tests(&args.config, &env);
+    let loaded = args.load_for_tests(&env)?;
     printed::hide(&loaded.redactor);
     let (config, plans) = prepare(args, loaded.config?)?;
     Ok((config, plans, loaded.missing))

@@ -108,12 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         .into());
     }
     let plan = args.plan(sql)?;
-    notes(
-        &plan,
-        file.is_some(),
-        &mut Printer::new(io::stderr().lock()),
-    )
-    .context("stderr")?;
+    notes(&plan, file.is_some(), &mut Printer::stderr()).context("stderr")?;
     let source = TraceSource {
         path: file
             .as_ref()
@@ -143,7 +138,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     tracer.finish(now_ns(), &mut |traced| print.add(&traced));
     let counts = print.finish()?;
     let stats = tracer.stats();
-    let mut stderr = Printer::new(io::stderr().lock());
+    let mut stderr = Printer::stderr();
     Ok(counts
         .summary(stats.blank_lines, stats.nul_bytes, &mut stderr)
         .context("stderr")?)
@@ -206,7 +201,7 @@ impl Args {
 
 /// What is wrong with the query of the command line.
 fn print_wrong(diagnostics: &[Diagnostic]) -> io::Result<()> {
-    let mut stderr = Printer::new(io::stderr().lock());
+    let mut stderr = Printer::stderr();
     for diagnostic in diagnostics {
         writeln!(stderr, "{diagnostic}")?;
     }

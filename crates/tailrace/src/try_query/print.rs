@@ -7,7 +7,9 @@ use tailrace_pipeline::{PipelinePlan, Traced, Verdict};
 
 use super::table::Rows;
 use super::verdict;
-use crate::{look, otlp_json, printed};
+use crate::printed::Printer;
+use crate::style::{self, Stream};
+use crate::{otlp_json, printed};
 
 /// Prints traced records to standard output.
 pub(super) struct Print<'a> {
@@ -158,7 +160,7 @@ impl<'a> Print<'a> {
         &mut self,
         print: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut printer = look::printer(&mut *self.out);
+        let mut printer = Printer::coloured(&mut *self.out, style::is_coloured(Stream::Stdout));
         print(&mut printer)
             .and_then(|()| printer.flush())
             .context("stdout")

@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
 use tailrace_model::json::{Members, Value, parse_value, unescaped};
 
-use crate::{look, printed};
+use crate::{printed, style};
 
 /// Rows of a table; more of them are counted.
 const ROWS_MAX: usize = 40;
@@ -56,7 +56,7 @@ impl Rows {
         let mut table = Table::new();
         table.load_preset(UTF8_HORIZONTAL_ONLY);
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        if let Some(width) = look::width() {
+        if let Some(width) = style::width() {
             table.set_width(width);
         }
         let shown = self.columns.len().min(COLUMNS_MAX);

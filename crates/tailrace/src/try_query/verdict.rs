@@ -7,7 +7,7 @@ use tailrace_pipeline::{PipelinePlan, ReadValue, Traced, Unmet, Verdict};
 use tailrace_sql::Outcome;
 
 use super::table::shortened;
-use crate::look;
+use crate::style;
 
 /// Characters of a line where the width of the terminal is not known.
 const WIDTH: u16 = 120;
@@ -18,22 +18,22 @@ const VALUE_CHARS_MAX: usize = 80;
 
 /// Prints a record and what became of it.
 pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
-    let width = usize::from(look::width().unwrap_or(WIDTH)).max(2 * INDENT);
+    let width = usize::from(style::width().unwrap_or(WIDTH)).max(2 * INDENT);
     let line = shortened(&String::from_utf8_lossy(&traced.raw), width - INDENT);
     let number = traced.line;
     write!(out, "{number:>7}  ")?;
     match &traced.verdict {
-        Verdict::Kept(_) => write!(out, "{}", look::good(format_args!("{:<10}", "kept")))?,
-        Verdict::Filtered(_) => write!(out, "{}", look::dim(format_args!("{:<10}", "filtered")))?,
-        Verdict::Crashed(_) => write!(out, "{}", look::bad(format_args!("{:<10}", "crashed")))?,
+        Verdict::Kept(_) => write!(out, "{}", style::good(format_args!("{:<10}", "kept")))?,
+        Verdict::Filtered(_) => write!(out, "{}", style::dim(format_args!("{:<10}", "filtered")))?,
+        Verdict::Crashed(_) => write!(out, "{}", style::bad(format_args!("{:<10}", "crashed")))?,
     }
     writeln!(out, "{line}")?;
     let mut say = |look: Look, text: &dyn Display| {
         let text = shortened(&text.to_string(), 1000);
         let text = match look {
             Look::Plain => text,
-            Look::Warn => look::warn(text).to_string(),
-            Look::Bad => look::bad(text).to_string(),
+            Look::Warn => style::warn(text).to_string(),
+            Look::Bad => style::bad(text).to_string(),
         };
         writeln!(out, "{:INDENT$}{text}", "")
     };
