@@ -18,6 +18,7 @@ mod labels;
 mod metrics;
 mod pipeline_id;
 mod plan;
+mod reasons;
 mod shared;
 mod sizes;
 mod source_lag;
@@ -33,21 +34,27 @@ mod error;
 mod fault;
 mod health;
 mod ledger;
+mod overview;
 mod pipelines;
 mod safe_mode;
+mod sources;
 
 pub use agent::{Agent, Phase, Reload, Reloaded, Summary, View};
 pub use delivery::delay::DelaySums;
 pub use delivery::replay::{Replayed, replay};
+pub use delivery::standing::{LastError, OutputState};
 pub use environment::{check_environment, unreadable};
 pub use error::Error;
 pub use health::{Stage, Trouble};
 pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};
+pub use overview::{InputOverview, OutputOverview, PipelineOverview};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
 pub use process::trace::{
     FailedExpression, ReadValue, Row, Trace, TraceOptions, TraceSource, Traced, Tracer, Unmet,
     Verdict, trace,
 };
+pub use reasons::{Reason, ReasonKind};
 pub use sizes::Sizes;
 pub use source_lag::SourceLag;
+pub use sources::{SourceGroup, SourceKey, SourceOrder, SourceTable};

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tailrace_frame::Frames;
+use tailrace_sql::Failure;
 
 use crate::delivery::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::fault::Faults;
@@ -25,9 +26,10 @@ use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
 use crate::plan::{PipelinePlan, offset_s};
 use crate::process::encode::{Beside, parts};
-use crate::process::failed::FailedValues;
+use crate::process::failed::{self, FailedValues};
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::{self, InProgress, Marks};
+use crate::process::problems;
 use crate::process::transform::{Columns, Transform};
 use crate::process::uid;
 use crate::process::unfinished::Next;
@@ -204,6 +206,7 @@ impl Worker {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
             framed.count(&pipeline.metrics);
+            problems::report_framed(pipeline, self.input, framed);
         }
         if records == 0 {
             pipeline.ack_at_once(framed);
@@ -292,10 +295,17 @@ impl Worker {
                 transformed.failed_rows,
                 filtered,
             );
+            let columns = transformed.columns.as_ref();
+            if let Some(columns) = columns {
+                problems::report_scanned(pipeline, self.input, framed, columns);
+            }
             let failures = &transformed.failures;
-            pipeline
-                .failed
-                .report(&pipeline.plan, failures, framed.observed_ns);
+            let example = |failure: &Failure| {
+                let record = failed::first_record(columns?, failure)?;
+                Some(problems::text_of(framed, record))
+            };
+            let failed = &pipeline.failed;
+            failed.report(pipeline, failures, framed.observed_ns, example);
         }
         Some(Made {
             filtered,
