@@ -50,6 +50,7 @@ pub use ledger::{OutputLedger, PipelineLedger, TruncatedUnread};
 pub use overview::{InputOverview, OutputOverview, PipelineOverview};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
+pub use process::tap::{Sample, Subscription, TapError, TapRequest, TapTracer, Tapped};
 pub use process::trace::{
     FailedExpression, ReadValue, Row, Trace, TraceOptions, TraceSource, Traced, Tracer, Unmet,
     Verdict, trace,
