@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, validate,
+    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, tap, validate,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -41,6 +41,8 @@ enum Command {
     Explain(explain::Args),
     /// Show the outcome of every byte and record of a running agent.
     Ledger(ledger::Args),
+    /// Show samples of what a running agent reads, live, and what becomes of each record.
+    Tap(tap::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
     /// Run the whole pipeline on this machine, with generated logs and a built-in server.
@@ -82,6 +84,10 @@ impl Cli {
             Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
             Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
             Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
+            Command::Tap(args) => match tap::run(args, &mut stdout) {
+                Err(Failure::Runtime(error)) => quiet_pipe(Err(error)),
+                other => other,
+            },
             Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),

@@ -15,6 +15,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod tap;
 mod validate;
 
 mod admin;
@@ -22,6 +23,7 @@ mod admin_client;
 pub mod cli;
 mod load;
 pub mod logging;
+mod otlp_json;
 mod printed;
 mod resource;
 mod sizing;

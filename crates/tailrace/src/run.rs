@@ -7,14 +7,16 @@ use prometheus_client::registry::Registry;
 use tailrace_pipeline::Agent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
 use crate::load::prepare;
+use crate::logging;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
+use crate::tap::server;
 use crate::token::Token;
 
 /// Arguments of `tailrace run`.
@@ -47,6 +49,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         "running"
     );
     let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
+    let tap = server::start(&data_dir, agent.view());
+    let tap = tap.inspect_err(|error| {
+        let error = logging::chain(error.as_ref()).to_string();
+        warn!(
+            error,
+            "`tailrace tap` cannot be used; the rest of the agent works"
+        );
+    });
     let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
@@ -72,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let _ = stop.await;
     };
     let summary = agent.run(stop, reloads);
-    drop(admin);
+    drop((admin, tap));
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
     }
