@@ -23,5 +23,6 @@ mod real_collector;
 mod refused;
 mod reload;
 mod safe_mode;
+mod tap;
 mod torture;
 mod truncation;
