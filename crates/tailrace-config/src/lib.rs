@@ -19,13 +19,18 @@ mod name;
 mod output;
 mod pipeline;
 mod root;
+mod test;
+mod text;
 
 pub use crate::input::Input;
-pub use crate::load::{Loaded, Places, load, load_with_files};
+pub use crate::load::{Loaded, Places, load, load_for_tests, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
+pub use crate::text::load_text;
+pub use tailrace_schema::json::write_text;
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 
 /// The text of `docs/configuration.md`.

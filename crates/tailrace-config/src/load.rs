@@ -38,6 +38,8 @@ pub struct Loaded {
     pub redactor: Redactor,
     /// Positions of the top-level options whose values can be checked only on the machine that runs the agent.
     pub places: Places,
+    /// What a placeholder stands for: names of variables, and `file:` with a path.
+    pub missing: Vec<String>,
 }
 
 /// Where options of the whole agent are written down; of one that is not, where the configuration begins. `None` where
@@ -64,6 +66,20 @@ pub fn load(
 
 /// Like [`load`], and says which files were asked for, so that they can be watched.
 pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Loaded {
+    load_all(paths, env, false)
+}
+
+/// Like [`load_with_files`], and a placeholder stands for every variable and file of `${...}` that is not there: tests run
+/// where secrets are not.
+pub fn load_for_tests(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Loaded {
+    load_all(paths, env, true)
+}
+
+fn load_all(
+    paths: &[PathBuf],
+    env: &dyn Fn(&str) -> Option<String>,
+    has_placeholders: bool,
+) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
     let mut files = Vec::new();
@@ -106,11 +122,15 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     let mut config = None;
     let mut redactor = Redactor::default();
     let mut places = Places::default();
+    let mut missing = Vec::new();
     if let Some(merged) = merged {
         let place = |path: &[&str]| Some(merged.nearest(path).position.clone());
         places.data_dir = place(&["data_dir"]);
         places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
+        if has_placeholders {
+            reader = reader.with_placeholders();
+        }
         config = root::read(&merged, &mut reader).filter(|config| {
             // Both report, whatever the other one finds.
             root::exclusive_inputs(config, &mut reader)
@@ -120,6 +140,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         diagnostics.extend(wrong);
         redactor = Redactor::new(&asked.values);
         others.extend(asked.files);
+        missing = asked.missing;
     }
     let place = |diagnostic: &Diagnostic| {
         order
@@ -152,6 +173,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         others,
         redactor,
         places,
+        missing,
     }
 }
 

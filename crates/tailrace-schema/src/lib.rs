@@ -9,7 +9,9 @@
 //! combines trees, [`reader`] and [`kind`] read typed fields and expand `${...}`.
 
 pub mod diagnostic;
+pub mod edit;
 pub mod interpolate;
+pub mod json;
 pub mod kind;
 pub mod merge;
 pub mod node;

@@ -36,6 +36,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The same, and a placeholder stands for every variable and file of `${...}` that is not there.
+    #[must_use]
+    pub fn with_placeholders(mut self) -> Reader<'a> {
+        // A URL, which is also what most texts may be.
+        self.asked.placeholder = Some("http://placeholder.invalid");
+        self
+    }
+
     /// The function that looks up variables.
     pub fn env(&self) -> Environment<'a> {
         self.env

@@ -53,6 +53,8 @@ pub enum Shape {
     List(Box<Shape>),
     /// Free keys; the word says what they are.
     Map(&'static str, Box<Shape>),
+    /// Any value.
+    Any,
     /// A mapping with fixed keys.
     Section(&'static Info),
     /// A mapping whose `type` says which other keys it has.
@@ -286,7 +288,8 @@ macro_rules! choice {
                 }
             }
 
-            const CHOICES: &'static [$crate::section::Choice] =
+            /// All of them, in order.
+            pub const CHOICES: &'static [$crate::section::Choice] =
                 &[$($crate::section::Choice { name: $text, doc: &[$($variant_doc),*] }),*];
         }
 

@@ -9,7 +9,7 @@ use crate::logging;
 use crate::printed::{self, Printer};
 
 /// Which config to use; the same for every command that takes one.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConfigArgs {
     /// Config file, or a directory of `*.yaml` files; may be given several times.
     #[arg(
@@ -32,6 +32,8 @@ pub enum Failure {
     Runtime(anyhow::Error),
     /// The config is at fault, here.
     Config(Vec<Diagnostic>),
+    /// The config is at fault, and the command has printed why.
+    Refused,
     /// The agent stopped while so many bytes that it had read were not delivered. The next start reads again what stays in
     /// its file.
     Undelivered {
@@ -48,6 +50,7 @@ impl Failure {
         let mut stderr = Printer::new(io::stderr().lock());
         // Nothing can be said when stderr is gone.
         let _ = match self {
+            Self::Refused => Ok(()),
             Self::Runtime(error) => {
                 let error = printed::shown(&logging::chain(error.as_ref()).to_string());
                 writeln!(stderr, "error: {error}")

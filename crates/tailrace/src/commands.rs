@@ -8,7 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, tap, validate,
+    blackhole, config_tests, demo, explain, generate, ledger, logging, look, queue, ready, replay,
+    run, tap, try_query, validate,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -31,6 +32,10 @@ pub struct Cli {
 enum Command {
     /// Run the agent until SIGTERM or SIGINT.
     Run(run::Args),
+    /// Try a query on lines of a file or of standard input: what leaves, and what becomes of each record.
+    Try(try_query::Args),
+    /// Run the tests of a config: lines in, and what must leave.
+    Test(config_tests::Args),
     /// Check a config as `run` would at its start.
     Validate(validate::Args),
     /// Resend the records in the dead-letter files; those refused again are kept.
@@ -79,15 +84,14 @@ impl Cli {
                 drop(stdout);
                 run::run(args)
             }
+            Command::Try(args) => quietly(try_query::run(args, &mut stdout)),
+            Command::Test(args) => quietly(config_tests::run(args, &mut look::printer(stdout))),
             Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
             Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
             Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
             Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
             Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
-            Command::Tap(args) => match tap::run(args, &mut stdout) {
-                Err(Failure::Runtime(error)) => quiet_pipe(Err(error)),
-                other => other,
-            },
+            Command::Tap(args) => quietly(tap::run(args, &mut stdout)),
             Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
             Command::Demo(args) => demo::run(args, &mut stdout),
             Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
@@ -102,6 +106,14 @@ impl Cli {
                 quiet_pipe(page.map_err(anyhow::Error::from))
             }
         }
+    }
+}
+
+/// The same for a command that may fail in other ways.
+fn quietly(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(Failure::Runtime(error)) => quiet_pipe(Err(error)),
+        other => other,
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod commands;
 
 pub mod blackhole;
+mod config_tests;
 mod demo;
 mod environment;
 mod explain;
@@ -16,6 +17,7 @@ mod reload;
 mod replay;
 mod run;
 mod tap;
+mod try_query;
 mod validate;
 
 mod admin;
@@ -23,6 +25,7 @@ mod admin_client;
 pub mod cli;
 mod load;
 pub mod logging;
+mod look;
 mod otlp_json;
 mod printed;
 mod resource;

@@ -35,6 +35,22 @@ pub(crate) fn load_with_places(
     Ok((config, plans, places))
 }
 
+/// Loads the config to run its tests: a placeholder stands for what `${...}` asks for and is not there. Returns the names of
+/// what that is, too.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub(crate) fn load_for_tests(
+    args: &ConfigArgs,
+) -> Result<(Config, Vec<PipelinePlan>, Vec<String>), Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let loaded = tailrace_config::load_for_tests(&args.config, &env);
+    printed::hide(&loaded.redactor);
+    let (config, plans) = prepare(args, loaded.config?)?;
+    Ok((config, plans, loaded.missing))
+}
+
 /// Prepares the pipelines of a config that was read, with the options of the command line and the environment.
 ///
 /// # Errors

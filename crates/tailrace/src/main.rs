@@ -18,7 +18,7 @@ fn main() -> ExitCode {
             ExitCode::from(match failure {
                 Failure::Runtime(_) => 1,
                 Failure::Undelivered { .. } => 3,
-                Failure::Config(_) => 78,
+                Failure::Config(_) | Failure::Refused => 78,
             })
         }
     }

@@ -3,7 +3,6 @@
 
 pub(crate) mod client;
 pub(crate) mod entry;
-mod look;
 mod print;
 pub(crate) mod request;
 pub(crate) mod server;

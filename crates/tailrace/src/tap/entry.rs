@@ -2,20 +2,19 @@
 //! replaced before anything is shortened, since half a secret would not be recognised.
 
 use serde_json::Value;
-use tailrace_pipeline::{ReadValue, Tapped, Traced, Unmet, Verdict};
-use tailrace_sql::Outcome;
+use tailrace_pipeline::{Tapped, Traced, Unmet, Verdict};
 
 use super::request::Stage;
 use crate::otlp_json;
 use crate::printed::{self, redacted};
+use crate::try_query::verdict;
 
 /// A longer record, or row, is shortened.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Rows of one record, and their bytes, but for the last one.
 const ROWS_MAX: usize = 100;
 const ROWS_BYTES_MAX: usize = 256 * 1024;
-/// Characters of a value in a reason, and of the whole reason.
-const VALUE_CHARS_MAX: usize = 80;
+/// Characters of a reason.
 const REASON_CHARS_MAX: usize = 1000;
 
 /// Whether a reader sees the record who wants only those that leave.
@@ -34,7 +33,7 @@ pub(crate) fn json(tapped: &Tapped, stage: Stage) -> String {
         ("source", text(&redacted(&tapped.source))),
     ];
     if let Some(traced) = &tapped.traced {
-        members.push(("verdict", text(verdict(traced))));
+        members.push(("verdict", text(word(traced))));
         members.push((
             "reason",
             reason(traced).map_or("null".to_owned(), |it| text(&it)),
@@ -76,7 +75,7 @@ pub(crate) fn json(tapped: &Tapped, stage: Stage) -> String {
 }
 
 /// The one word that says most: a record that leaves may be malformed, or an expression may have failed for it.
-fn verdict(traced: &Traced) -> &'static str {
+fn word(traced: &Traced) -> &'static str {
     match &traced.verdict {
         Verdict::Crashed(_) => "failed",
         Verdict::Filtered(_) => "filtered",
@@ -115,33 +114,10 @@ fn reason(traced: &Traced) -> Option<String> {
 
 /// Why a SELECT makes no row.
 fn unmet(unmet: &Unmet) -> String {
-    let condition = &unmet.condition;
-    let reads: Vec<String> = unmet.reads.iter().map(value).collect();
-    let reads = match reads.is_empty() {
-        true => String::new(),
-        false => format!(": {}", reads.join(", ")),
-    };
-    match &unmet.outcome {
-        None if condition.is_empty() => "it makes no row: unnest finds no element".to_owned(),
-        None => format!("it makes no row, though `{condition}` can be true{reads}"),
-        Some(Outcome::False) => format!("`{condition}` is false{reads}"),
-        Some(Outcome::Null) => format!("`{condition}` is NULL{reads}"),
-        Some(Outcome::Failed(why)) => format!("`{condition}` failed: {why}{reads}"),
-    }
-}
-
-fn value(read: &ReadValue) -> String {
-    let name = &read.name;
-    let Some(json) = &read.json else {
-        return format!("{name} is absent");
-    };
-    let json = redacted(json);
-    let short: String = json.chars().take(VALUE_CHARS_MAX).collect();
-    let dots = if short.len() < json.len() { "..." } else { "" };
-    match read.misfit {
-        Some(ty) => format!("{name} = {short}{dots}, which is no {ty}"),
-        None => format!("{name} = {short}{dots}"),
-    }
+    let mut unmet = unmet.clone();
+    let values = unmet.reads.iter_mut().filter_map(|it| it.json.as_mut());
+    values.for_each(|json| *json = redacted(json));
+    verdict::reason(&unmet)
 }
 
 fn otlp_text(otlp: &[u8]) -> String {
@@ -173,7 +149,8 @@ fn text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailrace_pipeline::{FailedExpression, Row};
+    use tailrace_pipeline::{FailedExpression, ReadValue, Row};
+    use tailrace_sql::Outcome;
 
     fn tapped(raw: &[u8], traced: Option<Traced>) -> Tapped {
         Tapped {
@@ -282,7 +259,7 @@ mod tests {
         let two = Verdict::Filtered(vec![unmet(0, None), unmet(1, Some("x".repeat(100)))]);
         let expected = format!(
             "SELECT 1: `level = 'ERROR'` is false: level is absent; SELECT 2: `level = 'ERROR'` is false: level = {}...",
-            "x".repeat(80)
+            "x".repeat(77)
         );
         check(traced(two), "filtered", &expected);
         let malformed = Traced {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-use super::look;
 use super::request::{Request, Stage};
+use crate::look;
 use crate::printed::{self, Printer};
 
 /// Characters of a text on a line; the rest is left out.
@@ -62,7 +62,7 @@ impl<'a> Print<'a> {
         self.records += 1;
         let mut printed = Vec::new();
         match self.is_text {
-            true => self.text(message, &mut Printer::new(&mut printed)),
+            true => self.text(message, &mut look::printer(&mut printed)),
             false => writeln!(printed, "{}", printed::json_line(line.trim_end())),
         }
         .and_then(|()| self.out.write_all(&printed))
@@ -95,7 +95,7 @@ impl<'a> Print<'a> {
         write!(out, "{} ", look::dim(time_of_day(ms)))?;
         if self.with_pipeline {
             let pipeline = short(member("pipeline").unwrap_or("?"));
-            write!(out, "{} ", look::accent(pipeline))?;
+            write!(out, "{pipeline} ")?;
         }
         let source = member("source").unwrap_or("?");
         let name = source.rsplit('/').next().unwrap_or(source);
