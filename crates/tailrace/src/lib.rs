@@ -26,7 +26,10 @@ pub mod cli;
 mod load;
 pub mod logging;
 mod look;
+#[cfg(test)]
+mod metrics_page;
 mod otlp_json;
+mod own_metrics;
 mod printed;
 mod resource;
 mod sizing;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -10,6 +11,7 @@ use axum::routing::get;
 use tailrace_pipeline::{TapError, TapRequest, TraceOptions};
 use tokio::time::{Instant, timeout_at};
 
+use super::listen::Peer;
 use super::parameters::Parameters;
 use super::{Shared, busy, paced, refused};
 use crate::printed::redacted;
@@ -27,11 +29,17 @@ pub(super) fn routes() -> axum::Router<Shared> {
     axum::Router::new().route("/api/v1/tap", get(tap))
 }
 
-async fn tap(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> Response {
-    // A token was checked before.
-    if !headers.contains_key(header::AUTHORIZATION) && !shared.view.keeps_examples() {
-        let text = "records are shown with the token of `admin.token` in `Authorization: Bearer`, or to whoever may see \
-                    the ledger if `admin.examples` is true; `tailrace tap` shows them to the agent's user";
+async fn tap(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    // A token was checked before. Only the agent's user and root may open the Unix socket.
+    let is_trusted = headers.contains_key(header::AUTHORIZATION) || peer == Peer::Unix;
+    if !is_trusted && !shared.view.keeps_examples() {
+        let text = "records are shown with the token of `admin.token` in `Authorization: Bearer`, over a Unix socket of \
+                    `admin.listen`, or to whoever may see the ledger if `admin.examples` is true; `tailrace tap` shows them to the agent's user";
         return refused(StatusCode::FORBIDDEN, text);
     }
     let (request, stage, max) = match asked(&uri) {

@@ -1,13 +1,15 @@
 //! The socket in the data directory: made for the agent's user alone, and trusted by a client only if the user of that
 //! directory listens there.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use tokio::net::{UnixListener, UnixStream};
+
+use crate::admin::listen::{SocketFile, bind_unix};
 
 /// Its name in the data directory.
 const NAME: &str = "tap.sock";
@@ -18,8 +20,7 @@ const PATH_BYTES_MAX: usize = 107;
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) listener: UnixListener,
-    path: PathBuf,
-    inode: u64,
+    _file: SocketFile,
 }
 
 /// Listens in the data directory, which the caller holds: what an earlier agent left there is replaced. Needs to be called
@@ -30,35 +31,11 @@ pub(super) struct Socket {
 /// The path is too long, something else has the name, or the directory cannot be written to.
 pub(super) fn listen(data_dir: &Path) -> anyhow::Result<Socket> {
     let path = path(data_dir)?;
-    match fs::symlink_metadata(&path) {
-        // Whoever holds the directory is the only agent there: nobody listens on it any more.
-        Ok(meta) if meta.file_type().is_socket() => {
-            fs::remove_file(&path).context("the socket of an earlier agent cannot be removed")?;
-        }
-        Ok(_) => bail!("{} is no socket: remove it", path.display()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error).context(path.display().to_string()),
-    }
-    let listener = UnixListener::bind(&path).with_context(|| path.display().to_string())?;
-    // Whoever connected before is refused by its user.
-    fs::set_permissions(&path, Permissions::from_mode(tailrace_files::FILE_MODE))
-        .with_context(|| path.display().to_string())?;
-    let inode = fs::symlink_metadata(&path).map_or(0, |meta| meta.ino());
+    let (listener, file) = bind_unix(&path).with_context(|| path.display().to_string())?;
     Ok(Socket {
         listener,
-        path,
-        inode,
+        _file: file,
     })
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|meta| meta.ino() == self.inode) {
-            // One that stays is replaced at the next start.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }
 
 /// Whether a client is the agent's user, or root.
@@ -121,6 +98,8 @@ fn path(data_dir: &Path) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -161,8 +140,11 @@ mod tests {
         let victim = dir.path().join("victim");
         fs::write(&victim, "precious").unwrap();
         std::os::unix::fs::symlink(&victim, &path).unwrap();
-        let error = listen(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("is no socket: remove it"), "{error}");
+        let error = format!("{:#}", listen(dir.path()).unwrap_err());
+        assert!(
+            error.contains("that is no socket is at this path"),
+            "{error}"
+        );
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
         let long = dir.path().join("d".repeat(100));
         for error in [

@@ -369,7 +369,7 @@ fn the_socket_is_for_the_agents_user_and_never_keeps_it_from_starting() {
     fs::write(bench.path("victim"), "precious").unwrap();
     std::os::unix::fs::symlink(bench.path("victim"), bench.path("data/tap.sock")).unwrap();
     let agent = bench.start();
-    agent.says("is no socket: remove it");
+    agent.says("that is no socket is at this path");
     assert!(agent.terminate().success());
     assert_eq!(fs::read(bench.path("victim")).unwrap(), b"precious");
     let long = bench.path(&"d".repeat(120));
@@ -416,6 +416,24 @@ fn the_admin_endpoint_shows_samples_to_whoever_may_see_records() {
     let (status, body) = request("GET", &agent.admin(), "/api/v1/tap");
     assert_eq!(status, 403, "{body}");
     assert!(body.contains("admin.examples"), "{body}");
+    drop(agent);
+    // Over a socket of its own user's it may be asked.
+    config(
+        &bench,
+        "SELECT * FROM logs",
+        "admin: {listen: 'unix:$DIR/admin.sock'}\n",
+    );
+    let agent = bench.start();
+    agent.says("admin endpoint");
+    let mut stream = UnixStream::connect(bench.path("admin.sock")).unwrap();
+    write!(
+        stream,
+        "GET /api/v1/tap HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     drop(agent);
     config(
         &bench,
