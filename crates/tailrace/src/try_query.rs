@@ -72,7 +72,7 @@ enum How {
 }
 
 /// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 1024 * 1024;
 
 fn formats() -> PossibleValuesParser {
     Format::CHOICES
