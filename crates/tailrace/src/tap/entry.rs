@@ -155,7 +155,7 @@ mod tests {
     fn tapped(raw: &[u8], traced: Option<Traced>) -> Tapped {
         Tapped {
             pipeline: "app".to_owned(),
-            source: "/logs/a\u{1b}.log".to_owned(),
+            source: "/logs/a\u{9b}.log".to_owned(),
             observed_ns: 1_700_000_000_123_456_789,
             raw: raw.to_vec().into(),
             is_truncated: false,
@@ -196,7 +196,7 @@ mod tests {
         let line = json(&tapped, Stage::Transform);
         assert_eq!(
             line,
-            "{\"unix_ms\":1700000000123,\"pipeline\":\"app\",\"source\":\"/logs/a\\u001b.log\",\"verdict\":\"kept\",\
+            "{\"unix_ms\":1700000000123,\"pipeline\":\"app\",\"source\":\"/logs/a\\u009b.log\",\"verdict\":\"kept\",\
              \"reason\":null,\"raw\":\"{\\\"n\\\":1}\\n\\u001b[31m\u{fffd}\",\"rows\":[{\"n\":12345678901234567890123}]}"
         );
         assert!(!json(&tapped, Stage::Input).contains("rows"));
