@@ -285,7 +285,7 @@ fn clients_that_never_read_stop_nothing_and_make_room() {
         .filter(|_| next(&mut client).get("raw").is_some())
         .count();
     assert!(entries > 0);
-    // One of the others has lost its place; the rest have what was written before.
+    // One of the others has lost its place.
     drop(feeder);
     let all_delivered = || {
         let (records, delivered) = records(&agent);
@@ -293,16 +293,13 @@ fn clients_that_never_read_stop_nothing_and_make_room() {
     };
     until(all_delivered, || format!("{:?}", records(&agent)));
     drop(client);
-    for (mut client, _) in silent.into_iter().take(1) {
+    assert!(agent.terminate().success());
+    // Each has what was written before it stopped to be sampled.
+    for (mut client, _) in silent {
         let mut rest = String::new();
-        client
-            .get_mut()
-            .set_read_timeout(Some(Duration::from_secs(100)))
-            .unwrap();
         client.read_to_string(&mut rest).unwrap();
         assert!(rest.contains("\"raw\""));
     }
-    assert!(agent.terminate().success());
 }
 
 #[test]
