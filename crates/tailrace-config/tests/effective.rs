@@ -95,7 +95,7 @@ fn each_value_has_its_origin() {
         "      max_bytes: 1MiB  # default",
         "    transform: |  # t.yaml:10",
         "      tls: {}  # default",
-        "admin: {}  # default",
+        "  examples: false  # default",
         "  service.name: \"${NAME}\"  # t.yaml:20, from ${NAME}",
     ] {
         assert!(yaml.lines().any(|it| it == line), "{line} in\n{yaml}");

@@ -35,6 +35,7 @@ use crate::pipelines::Pipelines;
 use crate::plan::PipelinePlan;
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::InProgress;
+use crate::process::tap::{self, Subscription, Tap, TapError, TapRequest, TapTracer};
 use crate::process::worker;
 use crate::reasons::{Reason, Reasons};
 use crate::safe_mode::SafeMode;
@@ -132,6 +133,7 @@ pub struct View {
     checkpoint: CheckpointStatus,
     safe_mode: Arc<SafeMode>,
     reasons: Arc<Reasons>,
+    tap: Arc<Tap>,
 }
 
 impl Agent {
@@ -211,6 +213,7 @@ impl Agent {
             hold: failpoints.hold.map(worker::HoldStage::new),
             failpoints,
             in_progress: InProgress::open(&around.data_dir),
+            tap: Arc::default(),
         });
         let mut agent = Self {
             checkpointer: checkpointer.start(pipelines.clone(), metrics, Arc::clone(safe_mode))?,
@@ -304,6 +307,7 @@ impl Agent {
             checkpoint: self.checkpointer.status(),
             safe_mode: Arc::clone(&self.safe_mode),
             reasons: Arc::clone(&self.around.reasons),
+            tap: Arc::clone(&self.workers_share.tap),
         }
     }
 
@@ -374,6 +378,7 @@ impl Agent {
             checkpoint: self.checkpointer.status(),
             safe_mode: self.safe_mode,
             reasons: self.around.reasons,
+            tap: Arc::clone(&self.workers_share.tap),
         };
         view.summary(fault)
     }
@@ -503,6 +508,20 @@ impl View {
     /// The recent reasons why something did not go the usual way, the newest first.
     pub fn reasons(&self) -> Vec<Reason> {
         self.reasons.all()
+    }
+
+    /// Samples records of the pipelines from now on, and traces them.
+    ///
+    /// # Errors
+    ///
+    /// There is no such pipeline, a pipeline cannot evaluate the condition, or there are too many readers.
+    pub fn tap(&self, request: TapRequest) -> Result<(Subscription, TapTracer), TapError> {
+        tap::open(&self.tap, self.pipelines.clone(), request)
+    }
+
+    /// Whether reasons have one of the records that they are about now.
+    pub fn keeps_examples(&self) -> bool {
+        self.reasons.keeps_examples()
     }
 
     /// Whether reasons have one of the records that they are about, from now on.

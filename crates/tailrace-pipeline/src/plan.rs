@@ -2,7 +2,7 @@
 //! encodings to make, the source facts to add. `run`, `validate` and `explain` share it, so that
 //! what validates also starts. Opens no file and no socket.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use arrow::array::UInt8Array;
 use tailrace_config::{self as config, Config, Diagnostic};
@@ -104,13 +104,28 @@ impl PipelinePlan {
         config: &config::Pipeline,
         resource: &[(String, Value)],
     ) -> Result<Self, Box<Diagnostic>> {
-        let overrides: BTreeMap<String, sql::Type> = config
-            .columns
-            .iter()
-            .map(|(key, ty)| (key.clone(), sql_type(*ty)))
-            .collect();
-        let query = Query::compile(&config.transform.text, &sql::Options { columns: overrides })
+        let query = compile(config, &config.transform.text)
             .map_err(|error| Box::new(sql_diagnostic(&config.transform, &error)))?;
+        Ok(Self::of_query(name, config, resource, query))
+    }
+
+    /// The same pipeline with another query.
+    ///
+    /// # Errors
+    ///
+    /// The query does not compile.
+    pub(crate) fn with_query(&self, query: &str) -> Result<Self, sql::Error> {
+        let query = compile(&self.config, query)?;
+        let (config, resource) = (&self.config, &self.resource);
+        Ok(Self::of_query(&self.name, config, resource, query))
+    }
+
+    fn of_query(
+        name: &str,
+        config: &config::Pipeline,
+        resource: &[(String, Value)],
+        query: Query,
+    ) -> Self {
         let (mut scan_columns, mut pod_facts) = (Vec::new(), Vec::new());
         let columns: Vec<ColumnFrom> = query
             .columns()
@@ -132,7 +147,7 @@ impl PipelinePlan {
             isa: scan::Isa::Auto,
         };
         let (encodings, encoding_of) = encodings(config);
-        Ok(Self {
+        Self {
             name: name.to_owned(),
             config: config.clone(),
             query,
@@ -142,7 +157,7 @@ impl PipelinePlan {
             encodings,
             encoding_of,
             resource: resource.to_vec(),
-        })
+        }
     }
 
     /// How many records a framed batch may have: what each takes, in tables and as a row of all columns, is bounded by it,
@@ -186,6 +201,16 @@ impl PipelinePlan {
             ColumnFrom::Fact(_) => None,
         }
     }
+}
+
+/// A query with the types that the config gives to columns.
+fn compile(config: &config::Pipeline, query: &str) -> Result<Query, sql::Error> {
+    let columns = config.columns.iter();
+    let columns = columns.map(|(key, ty)| (key.clone(), sql_type(*ty)));
+    let options = sql::Options {
+        columns: columns.collect(),
+    };
+    Query::compile(query, &options)
 }
 
 /// A SQL error at its position in the config file.

@@ -11,6 +11,7 @@ pub(crate) mod minute;
 pub(crate) mod problems;
 pub(crate) mod sample;
 pub(crate) mod seen;
+pub(crate) mod tap;
 pub(crate) mod trace;
 pub(crate) mod transform;
 pub(crate) mod uid;

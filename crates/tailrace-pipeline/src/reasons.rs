@@ -167,6 +167,11 @@ impl Reasons {
         list.truncate(KEPT);
     }
 
+    /// Whether examples are kept now.
+    pub(crate) fn keeps_examples(&self) -> bool {
+        self.keeps_examples.load(Ordering::Relaxed)
+    }
+
     /// Whether examples are kept from now on; without, those that are there are forgotten.
     pub(crate) fn keep_examples(&self, is_wanted: bool) {
         self.keeps_examples.store(is_wanted, Ordering::Relaxed);

@@ -6,13 +6,14 @@
 
 mod access;
 mod api;
-mod budget;
-mod cpu;
+pub(crate) mod budget;
+pub(crate) mod cpu;
 mod history;
 pub(crate) mod listen;
 mod pace;
 mod parameters;
 mod serve;
+mod tap;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,6 +144,7 @@ fn routes(shared: Shared) -> axum::Router {
         .route(STATUS_PATH, get(status))
         .route("/-/reload", post(reload))
         .merge(api::routes())
+        .merge(tap::routes())
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn_with_state(shared.token.clone(), admit))
         .with_state(shared)
@@ -177,11 +179,13 @@ fn refused(status: StatusCode, text: &str) -> Response {
 async fn paced(pace: &Pace, make: impl FnOnce() -> Response) -> Response {
     match pace.run(make).await {
         Some(response) => response,
-        None => {
-            let text = "too many requests wait for an answer; try again";
-            refused(StatusCode::SERVICE_UNAVAILABLE, text)
-        }
+        None => busy(),
     }
+}
+
+fn busy() -> Response {
+    let text = "too many requests wait for an answer; try again";
+    refused(StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
 async fn metrics(State(shared): State<Shared>) -> Response {

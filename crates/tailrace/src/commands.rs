@@ -9,7 +9,7 @@ use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
     blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, queue,
-    ready, replay, run, style, support_bundle, try_query, validate, variables,
+    ready, replay, run, style, support_bundle, tap, try_query, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -57,6 +57,8 @@ enum Command {
     Explain(explain::Args),
     /// Show the outcome of every byte and record of a running agent.
     Ledger(ledger::Args),
+    /// Show samples of what a running agent reads, live, and what becomes of each record.
+    Tap(tap::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
     /// Collect what somebody else needs to help: config, plans, state and limits. No secrets and no log lines.
@@ -114,6 +116,7 @@ impl Cli {
             Command::Queue(args) => queue::run(args, &mut Printer::stdout()),
             Command::Explain(args) => explain::run(args, &mut Printer::stdout()),
             Command::Ledger(args) => ledger::run(args, &mut Printer::stdout()),
+            Command::Tap(args) => tap::run(args, &mut Stdout::lock()),
             Command::Ready(args) => ready::run(args, &mut Printer::stdout()),
             Command::SupportBundle(args) => support_bundle::run(args, &mut Printer::stdout()),
             Command::Demo(args) => demo::run(args, &mut Printer::stdout()),

@@ -17,7 +17,8 @@ use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 use crate::cli::{ConfigArgs, Failure, Format};
 use crate::diagnostics::{self, Severity};
 use crate::load::load;
-use crate::{printed, style};
+use crate::printed::{self, Printer};
+use crate::style;
 
 /// Arguments of `tailrace explain`.
 #[derive(Debug, clap::Args)]
@@ -75,12 +76,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How a pipeline is planned, as it may be shown.
+/// How a pipeline is planned, as it may be shown without colours.
 ///
 /// # Errors
 ///
 /// There is no memory for it.
-pub(crate) fn text(plan: &PipelinePlan) -> io::Result<String> {
+pub(crate) fn plain_text(plan: &PipelinePlan) -> io::Result<String> {
+    let mut plain = Vec::new();
+    let mut printer = Printer::new(&mut plain);
+    printer.write_all(text(plan)?.as_bytes())?;
+    printer.flush()?;
+    drop(printer);
+    Ok(String::from_utf8_lossy(&plain).into_owned())
+}
+
+/// The same with looks, for a [`Printer`].
+fn text(plan: &PipelinePlan) -> io::Result<String> {
     let mut text = Vec::new();
     explain(plan, &mut text)?;
     let text = printed::redacted(&String::from_utf8_lossy(&text));

@@ -19,6 +19,7 @@ mod reload;
 mod replay;
 mod run;
 mod support_bundle;
+mod tap;
 mod try_query;
 mod validate;
 

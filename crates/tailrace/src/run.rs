@@ -11,15 +11,17 @@ use prometheus_client::registry::Registry;
 use tailrace_pipeline::{Agent, Reload};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
 use crate::load::prepare;
+use crate::logging;
 use crate::own_metrics;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
+use crate::tap::server;
 use crate::token::Token;
 
 /// Arguments of `tailrace run`.
@@ -43,13 +45,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Launched {
         agent,
         admin,
+        tap,
         reloads,
     } = launch(args, (triggers, pulled))?;
     let stop = async move {
         let _ = stop.await;
     };
     let summary = agent.run(stop, reloads);
-    drop(admin);
+    drop((admin, tap));
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
     }
@@ -66,6 +69,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 struct Launched {
     agent: Agent,
     admin: Option<Admin>,
+    /// `None` if its socket cannot be had.
+    tap: Option<server::Server>,
     reloads: mpsc::Receiver<Reload>,
 }
 
@@ -90,6 +95,15 @@ fn launch(
         "running"
     );
     let (listen, data_dir) = (config.admin.listen.clone(), config.data_dir.clone());
+    let tap = server::start(&data_dir, agent.view());
+    let tap = tap.inspect_err(|error| {
+        let error = logging::chain(error.as_ref()).to_string();
+        warn!(
+            error,
+            "`tailrace tap` cannot be used; the rest of the agent works"
+        );
+    });
+    let tap = tap.ok();
     let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
@@ -114,6 +128,7 @@ fn launch(
     Ok(Launched {
         agent,
         admin,
+        tap,
         reloads,
     })
 }

@@ -6,13 +6,14 @@
 //! [`Tracer`] takes bytes cut anywhere and keeps no more than the framer does, and a batch. It reads no file, no clock
 //! and no metadata.
 
+mod batch;
 mod failures;
 mod lines;
 mod malformed;
 mod piece;
 mod reasons;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,14 +22,13 @@ use tailrace_otlp::{OtlpEncoding, Value};
 use tailrace_outputs::FileAttributes;
 use tailrace_sql::{Outcome, Type};
 
+pub(crate) use self::batch::BatchTracer;
 use self::lines::Lines;
-use self::piece::Maker;
 use crate::delivery::encoding::EncodingPlan;
 use crate::input::facts::{Facts, FactsConfig};
 use crate::input::frame_config::frame_config;
 use crate::input::input_queue::{Framed, SourceRun};
 use crate::plan::PipelinePlan;
-use crate::process::contain;
 
 /// What to say of records besides what leaves for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -162,13 +162,11 @@ pub fn trace(
 /// Traces the bytes of one source, which may come in any pieces.
 pub struct Tracer<'p> {
     plan: &'p PipelinePlan,
-    input: usize,
-    options: TraceOptions,
     facts: Arc<Facts>,
     framer: Framer,
     frames: Frames,
     lines: Lines,
-    maker: Maker<'p>,
+    batches: BatchTracer,
     records_max: usize,
     stats: Stats,
 }
@@ -193,23 +191,14 @@ impl<'p> Tracer<'p> {
         let config = frame_config(&plan.config.inputs[input], plan.config.limits.replay);
         let pod = source.pod.iter();
         let pod = pod.map(|(name, value)| (name.clone(), Value::Str(value.clone())));
-        let facts = FactsConfig {
-            resource: plan.resource.clone(),
-            encodings: vec![otlp_encoding(plan).1],
-            files: source.path.is_some(),
-            pods: None,
-        };
-        let path = source.path.as_deref().unwrap_or("".as_ref());
         let records_max = plan.records_max();
         Self {
             plan,
-            input,
-            options,
-            facts: facts.described(path, pod.collect()),
+            facts: facts(plan, source.path.as_deref(), pod.collect()),
             framer: Framer::new(&config, 0, false),
             frames: Frames::default(),
             lines: Lines::default(),
-            maker: Maker::new(plan, input, options),
+            batches: BatchTracer::new(plan, input, options),
             records_max: match options.otlp {
                 true => records_max.min(OTLP_RECORDS_MAX),
                 false => records_max,
@@ -260,49 +249,17 @@ impl<'p> Tracer<'p> {
             .collect();
         let mut framed = framed(frames, buffer.clone(), &self.facts, observed_ns);
         if records > 0 {
-            self.halve(&framed, &lines, each);
+            let (plan, batches) = (self.plan, &mut self.batches);
+            batches.trace(plan, &framed, &mut |at, traced| {
+                let (line, lines) = lines[at];
+                each(Traced {
+                    line,
+                    lines,
+                    ..traced
+                });
+            });
         }
         self.frames = framed.take_memory();
-    }
-
-    /// Traces a batch; one that panics, or of which the query makes too much, in halves.
-    fn halve(&mut self, framed: &Framed, lines: &[(u64, u64)], each: &mut dyn FnMut(Traced)) {
-        let all = 0..lines.len() as u32;
-        let mut left = vec![all.clone()];
-        while let Some(records) = left.pop() {
-            let part = (records != all).then(|| framed.part(records.clone()));
-            let batch = part.as_ref().unwrap_or(framed);
-            let first = records.start as usize;
-            let made = contain::catch(|| self.maker.make(batch));
-            if made.is_err() {
-                // What the panic left half done must not be built upon.
-                self.maker = Maker::new(self.plan, self.input, self.options);
-            }
-            match made {
-                Ok(Some(traced)) => {
-                    for (traced, &(line, lines)) in traced.into_iter().zip(&lines[first..]) {
-                        each(Traced {
-                            line,
-                            lines,
-                            ..traced
-                        });
-                    }
-                }
-                Err(panic) if records.len() == 1 => {
-                    let reason = format!("{} at {}", panic.text, panic.at);
-                    let (line, lines) = lines[first];
-                    each(Traced {
-                        line,
-                        lines,
-                        ..piece::crashed(framed, first, reason)
-                    });
-                }
-                Ok(None) | Err(_) => {
-                    let middle = records.start + (records.end - records.start) / 2;
-                    left.extend([middle..records.end, records.start..middle]);
-                }
-            }
-        }
     }
 }
 
@@ -325,6 +282,21 @@ pub(crate) fn framed(
         observed_ns,
         ..Framed::default()
     }
+}
+
+/// What is known of a source, as rows of OTLP have it.
+pub(crate) fn facts(
+    plan: &PipelinePlan,
+    path: Option<&Path>,
+    pod: Vec<(String, Value)>,
+) -> Arc<Facts> {
+    let config = FactsConfig {
+        resource: plan.resource.clone(),
+        encodings: vec![otlp_encoding(plan).1],
+        files: path.is_some(),
+        pods: None,
+    };
+    config.described(path.unwrap_or("".as_ref()), pod)
 }
 
 /// How rows are shown as OTLP: as for the first output that gets it, or as an output without options would get it.

@@ -30,6 +30,7 @@ use crate::process::failed::{self, FailedValues};
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::{self, InProgress, Marks};
 use crate::process::problems;
+use crate::process::tap::Tap;
 use crate::process::transform::{Columns, Transform};
 use crate::process::uid;
 use crate::process::unfinished::Next;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     /// For tests.
     pub(crate) hold: Option<HoldStage>,
     pub(crate) in_progress: Arc<InProgress>,
+    pub(crate) tap: Arc<Tap>,
 }
 
 /// Runs one worker until the jobs are closed and done.
@@ -63,6 +65,7 @@ pub(crate) fn run(shared: &Shared, number: usize) {
         hold: shared.hold.as_ref(),
         marks: shared.in_progress.worker(number),
         compressors: Compressors::default(),
+        tap: &shared.tap,
     };
     let mut last = None;
     while let Some(job) = jobs.pop() {
@@ -124,6 +127,7 @@ struct Around<'a> {
     hold: Option<&'a HoldStage>,
     marks: Marks,
     compressors: Compressors,
+    tap: &'a Tap,
 }
 
 /// Before a worker turns to another input queue: what all of them keep of each kind of buffer is bounded.
@@ -216,6 +220,10 @@ impl Worker {
             acked_before(pipeline, framed, records as u64);
             pipeline.waiting.note_progress();
             return None;
+        }
+        if !framed.is_catch_up {
+            let name = (pipeline.id, pipeline.plan.name.as_str());
+            around.tap.sample(name, self.input, framed);
         }
         let groups = around.marks.all();
         let groups = groups.groups(self.scope, framed, &pipeline.tracker);

@@ -216,7 +216,7 @@ async fn explain(State(shared): State<Shared>, uri: Uri) -> Response {
                 return Err(format!("name one with `?pipeline=`: {}", names.join(", ")));
             }
         };
-        let text = shared.view.with_plan(name, explain::text);
+        let text = shared.view.with_plan(name, explain::plain_text);
         let Some(text) = text else {
             let names = names.join(", ");
             return Err(format!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A share of one core.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     /// One part in so many.
     part: u32,
     /// What can be saved up.
@@ -17,7 +17,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(part: u32, burst: Duration) -> Self {
+    pub(crate) fn new(part: u32, burst: Duration) -> Self {
         Self {
             part,
             burst,
@@ -27,7 +27,7 @@ impl Budget {
     }
 
     /// So much was taken by `now`.
-    pub(super) fn take(&mut self, taken: Duration, now: Duration) {
+    pub(crate) fn take(&mut self, taken: Duration, now: Duration) {
         let earned = now.saturating_sub(self.at) / self.part;
         self.at = self.at.max(now);
         self.left_ns = self.left_ns.saturating_add(nanoseconds(earned));
@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// How long to wait until nothing is owed; zero if nothing is.
-    pub(super) fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         let owed = u64::try_from(-self.left_ns.max(-i64::MAX)).unwrap_or(0);
         Duration::from_nanos(owed).saturating_mul(self.part)
     }

@@ -6,21 +6,21 @@ use std::time::Duration;
 
 /// The time that a thread was on a processor, as the kernel counts it.
 #[derive(Debug)]
-pub(super) struct ThreadClock {
+pub(crate) struct ThreadClock {
     /// None where the kernel does not count: the thread then seems to take nothing.
     file: Option<File>,
 }
 
 impl ThreadClock {
     /// Of the calling thread.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             file: File::open("/proc/thread-self/schedstat").ok(),
         }
     }
 
     /// The time so far.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         let mut text = [0; 64];
         let read = self.file.as_ref().map(|file| file.read_at(&mut text, 0));
         let text = match read {
@@ -34,7 +34,7 @@ impl ThreadClock {
 
 /// From here on the calling thread runs where no other thread of the process wants to, and takes less than 2 % of a
 /// processor that one of them uses. Where the system forbids that, it stays as it is.
-pub(super) fn give_way() {
+pub(crate) fn give_way() {
     let _ = rustix::process::nice(19);
 }
 

@@ -88,7 +88,7 @@ impl Listener {
 
 /// The name of a socket. Dropping it removes the name, unless somebody else has it by now.
 #[derive(Debug)]
-pub(super) struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     id: (u64, u64),
@@ -120,7 +120,12 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+/// Listens on a Unix socket that only its user may connect to. Needs to be called in a runtime.
+///
+/// # Errors
+///
+/// Those of the system, and those of [`can_bind`].
+pub(crate) fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     if can_bind(path)? == Found::Stale {
         fs::remove_file(path)?;
     }

@@ -96,7 +96,7 @@ pub(crate) fn reasons(traced: &Traced, plan: &PipelinePlan) -> Vec<String> {
 }
 
 /// Why a SELECT makes no row, in words.
-fn reason(unmet: &Unmet) -> String {
+pub(crate) fn reason(unmet: &Unmet) -> String {
     let condition = &unmet.condition;
     let reads: Vec<String> = unmet.reads.iter().map(value).collect();
     let reads = match reads.is_empty() {

@@ -28,6 +28,7 @@ mod real_collector;
 mod refused;
 mod reload;
 mod safe_mode;
+mod tap;
 mod torture;
 mod truncation;
 mod try_query;

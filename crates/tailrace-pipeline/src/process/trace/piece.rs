@@ -18,8 +18,7 @@ use crate::process::failed::FailedValues;
 use crate::process::transform::{Columns, Transform, Transformed};
 
 /// What a tracer keeps between batches.
-pub(super) struct Maker<'p> {
-    plan: &'p PipelinePlan,
+pub(super) struct Maker {
     transform: Transform,
     json: Box<dyn Encoder>,
     otlp: Option<Otlp>,
@@ -34,8 +33,8 @@ struct Otlp {
 /// What the rows of a batch may take, each encoding by itself; a single record may take more.
 const ROWS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-impl<'p> Maker<'p> {
-    pub(super) fn new(plan: &'p PipelinePlan, input: usize, options: TraceOptions) -> Self {
+impl Maker {
+    pub(super) fn new(plan: &PipelinePlan, input: usize, options: TraceOptions) -> Self {
         let offset_s = offset_s(&plan.config.inputs[input]);
         let otlp = options.otlp.then(|| {
             let (encoding, _) = otlp_encoding(plan);
@@ -44,7 +43,6 @@ impl<'p> Maker<'p> {
         });
         let reasons = || (Reasons::new(plan, offset_s), plan.query.evaluator());
         Self {
-            plan,
             transform: Transform::new(plan, input),
             json: NdjsonEncoding::default().encoder(offset_s),
             otlp,
@@ -53,10 +51,9 @@ impl<'p> Maker<'p> {
     }
 
     /// Traces a batch; the numbers of lines are left to the caller. `None` if what its query makes of it is too large for
-    /// one batch.
-    pub(super) fn make(&mut self, framed: &Framed) -> Option<Vec<Traced>> {
+    /// one batch. The plan is the one that this was made with.
+    pub(super) fn make(&mut self, plan: &PipelinePlan, framed: &Framed) -> Option<Vec<Traced>> {
         let records = framed.frames.records.len();
-        let plan = self.plan;
         let transform = || self.transform.run(plan, framed, true);
         let transformed = tailrace_sql::bounded(records, transform);
         if tailrace_sql::is_exhausted() {
@@ -68,7 +65,7 @@ impl<'p> Maker<'p> {
             ..
         } = transformed;
         let columns = columns.expect("all columns are built for all records");
-        let rows = self.rows(framed, &columns)?;
+        let rows = self.rows(plan, framed, &columns)?;
         let filtered: Vec<u32> = (0..)
             .zip(&rows)
             .filter_map(|(at, rows)| rows.is_empty().then_some(at))
@@ -93,10 +90,15 @@ impl<'p> Maker<'p> {
     }
 
     /// The rows of each record. `None` if they are too large together.
-    fn rows(&mut self, framed: &Framed, columns: &Columns) -> Option<Vec<Vec<Row>>> {
+    fn rows(
+        &mut self,
+        plan: &PipelinePlan,
+        framed: &Framed,
+        columns: &Columns,
+    ) -> Option<Vec<Vec<Row>>> {
         let count = framed.frames.records.len();
-        let failed = FailedValues::new(self.plan, columns);
-        let parts = parts(self.plan, columns, &failed);
+        let failed = FailedValues::new(plan, columns);
+        let parts = parts(plan, columns, &failed);
         let Transform { times, streams, .. } = &self.transform;
         let beside = Beside {
             framed,

@@ -32,6 +32,7 @@ struct Bench {
     jobs: Arc<Jobs>,
     in_progress: Arc<InProgress>,
     failpoints: Failpoints,
+    tap: Tap,
     slot: Slot,
     read_to: u64,
 }
@@ -86,6 +87,7 @@ impl Bench {
             built,
             jobs,
             failpoints: Failpoints::default(),
+            tap: Tap::default(),
             slot,
             read_to: 0,
         }
@@ -193,6 +195,7 @@ impl Bench {
             hold: None,
             marks: self.in_progress.worker(0),
             compressors: Compressors::default(),
+            tap: &self.tap,
         }
     }
 
@@ -432,6 +435,7 @@ fn workers_make_all_of_it_whoever_has_to_wait() {
         failpoints: Failpoints::default(),
         hold: None,
         in_progress: Arc::clone(&bench.in_progress),
+        tap: Arc::default(),
     };
     shared.pipelines.add(Arc::clone(&pipeline));
     for n in 0..12 {
