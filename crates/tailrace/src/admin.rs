@@ -8,6 +8,7 @@ mod access;
 mod budget;
 mod cpu;
 mod pace;
+mod page;
 mod serve;
 
 use std::net::SocketAddr;
@@ -103,6 +104,7 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
         .route(LEDGER_PATH, get(ledger))
         .route(STATUS_PATH, get(status))
         .route("/-/reload", post(reload))
+        .merge(page::routes())
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn_with_state(shared.token.clone(), admit))
         .with_state(shared);

@@ -182,7 +182,7 @@ function showState() {
     put(byId('uptime'), duration(Math.floor(overview.uptime_s)));
     put(byId('config'), configText(overview.config));
     document.title = `${isAway || tokenFor === 'page' ? '⚠ ' : ''}${visible(overview.hostname)} – Tailrace`;
-    put(byId('as-of'), `Numbers of ${clock((overview.started_unix_s + overview.uptime_s) * 1000)}.`);
+    put(byId('as-of'), `As of ${clock((overview.started_unix_s + overview.uptime_s) * 1000)}.`);
   }
   put(phase, isAway ? 'unreachable' : tokenFor === 'page' ? 'locked' : isPaused ? 'paused' : visible(overview?.phase ?? 'connecting'));
   const isWell = overview !== null && overview.phase === 'running' && !isPaused;

@@ -1,6 +1,6 @@
 // The list of pipelines, the ledger and the outputs.
 
-import { attr, bytes, clock, compact, count, duration, el, follow, percent, put, visible } from './format.js';
+import { attr, bytes, clock, compact, count, el, follow, percent, put, visible } from './format.js';
 import { fill, numbers } from './flow.js';
 
 /** One row for each pipeline; `rates` gives the rate of a counter by the name of a pipeline. */
@@ -11,8 +11,8 @@ export function showPipelines(pipelines, selected, rates, select) {
     const button = el('button', { type: 'button', class: 'link', title: visible(name) }, visible(name));
     button.addEventListener('click', () => select(name));
     const meter = el('div', { class: 'meter', role: 'meter', 'aria-label': 'in flight', 'aria-valuemin': 0, 'aria-valuemax': 100 }, el('i'));
-    const cells = ['n', 'n', 'n', 'n', 'n'].map((c) => el('td', { class: c }));
-    return el('tr', {}, el('th', { scope: 'row' }, button), ...cells, el('td', {}, meter), el('td', {}, el('span', { class: 'state' })));
+    const cells = ['n', 'n wide', 'n', 'n wide', 'n wide'].map((c) => el('td', { class: c }));
+    return el('tr', {}, el('th', { scope: 'row' }, button), ...cells, el('td', { class: 'wide' }, meter), el('td', {}, el('span', { class: 'state' })));
   };
   const update = (row, pipeline) => {
     const rate = (counter) => rates(pipeline.name, counter);
@@ -63,18 +63,18 @@ export function showLedger(ledger) {
 }
 
 function byReason(reasons, name, unit) {
-  return Object.entries(reasons).map(([reason, n]) => [`${name}: ${visible(reason).replaceAll('_', ' ')}`, unit(n), '', 'warn']);
+  return Object.entries(reasons).map(([reason, n]) => [`${name}: ${visible(reason).replaceAll('_', ' ')}`, unit(n), null, 'warn']);
 }
 
 function byteRows(ledger) {
   const cut = ledger.truncated_unread;
   return [
     ['read', bytes(ledger.read_bytes)],
-    ['not read yet', bytes(ledger.unread_bytes), ledger.oldest_unread_seconds > 0 ? `for ${duration(ledger.oldest_unread_seconds)}` : ''],
+    ['not read yet', bytes(ledger.unread_bytes)],
     ...byReason(ledger.skipped_bytes, 'skipped', bytes),
     ...byReason(ledger.lost_bytes, 'lost', bytes),
     ...byReason(ledger.lost_files, 'files lost', count),
-    ...(cut.truncations > 0 ? [['truncated unread, at most', bytes(cut.bytes_max), `${count(cut.truncations)} times`, 'warn']] : []),
+    ...(cut.truncations > 0 ? [[`truncated unread ${count(cut.truncations)} times, at most`, bytes(cut.bytes_max), null, 'warn']] : []),
   ];
 }
 
@@ -85,7 +85,7 @@ function recordRows(ledger) {
     ...some('malformed', ledger.malformed_records),
     ...some('truncated', ledger.truncated_records),
     ...some('read again', ledger.replayed_records),
-    ['− filtered by WHERE', count(ledger.filtered_records), ledger.records > 0 ? percent(ledger.filtered_records / ledger.records) : ''],
+    ['− filtered', count(ledger.filtered_records), ledger.records > 0 ? percent(ledger.filtered_records / ledger.records) : ''],
   ];
 }
 
@@ -119,9 +119,12 @@ function createGroup({ title, bar }) {
 }
 
 function updateGroup(group, { rows, bar }) {
-  const create = () => el('tr', {}, el('th', { scope: 'row' }), el('td', { class: 'n' }), el('td', { class: 'n muted' }));
-  const update = (row, [name, value, note = '', kind = '']) => {
-    [name, value, note].forEach((text, n) => put(row.cells[n], text));
+  const hasNotes = rows.some(([, , note]) => note);
+  const cells = ['n', 'n muted'].slice(0, hasNotes ? 2 : 1);
+  const create = () => el('tr', {}, el('th', { scope: 'row' }), ...cells.map((c) => el('td', { class: c })));
+  const update = (row, [name, value, note, kind = '']) => {
+    while (row.cells.length < 1 + cells.length) row.append(el('td', { class: 'n muted' }));
+    [name, value, note ?? ''].slice(0, row.cells.length).forEach((text, n) => put(row.cells[n], text));
     attr(row, 'class', kind === '' ? null : kind);
   };
   follow(group.querySelector('tbody'), rows, ([name]) => name, create, update);

@@ -105,7 +105,7 @@ export class Plot {
     }
     for (const [minutes, anchor] of [[15, 'start'], [10, 'middle'], [5, 'middle'], [0, 'end']]) {
       const x = this.#width - ((this.#width - LEFT) * minutes) / 15;
-      this.#label(x, HEIGHT - 4, anchor, minutes === 0 ? 'now' : `−${minutes} min`);
+      this.#label(x, HEIGHT - 4, anchor, minutes === 0 ? 'now' : minutes === 15 ? '−15 min' : `−${minutes}`);
     }
   }
 

@@ -1,0 +1,136 @@
+// A real agent with a server that takes its records, another output that cannot deliver, and files that grow.
+
+import { spawn } from 'node:child_process';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, openSync, closeSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { once } from 'node:events';
+
+export const TOKEN = 'a-token-of-the-page-test';
+/** A file name that would run a script, colour a terminal and turn the direction of the text. */
+export const HOSTILE = '<img src=x onerror=alert(1)>\u001b[31m\u202egnp.log';
+const LINES = 400;
+const LOAD_MS = 100;
+const TIMEOUT_MS = 60_000;
+
+/** Waits until `question` gives something that is true. */
+export async function until(what, question) {
+  const end = Date.now() + TIMEOUT_MS;
+  while (Date.now() < end) {
+    const answer = await question();
+    if (answer) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`in vain: ${what}`);
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export class Site {
+  #dir = mkdtempSync(join(tmpdir(), 'tailrace-page-'));
+  #program;
+  #agent = null;
+  #server = null;
+  #load = null;
+  #written = 0;
+
+  constructor(program) {
+    this.#program = program;
+  }
+
+  /** Starts everything. `isHostile` adds a file with a hostile name and an output that cannot deliver. */
+  async start(isHostile) {
+    for (const name of ['logs', 'other']) mkdirSync(join(this.#dir, name));
+    const listen = ['blackhole', '--listen', '127.0.0.1:0', '--summary', 'json'];
+    this.#server = spawn(this.#program, listen, { stdio: ['ignore', 'pipe', 'ignore'] });
+    const [first] = await once(createInterface(this.#server.stdout), 'line');
+    const { port } = new URL(`http://${Object.values(JSON.parse(first))[0]}`);
+    this.origin = `http://127.0.0.1:${await freePort()}`;
+    const closed = await freePort();
+    this.config = join(this.#dir, 'tailrace.yaml');
+    const config = [
+      `data_dir: ${this.#dir}/data`,
+      `admin: {listen: "${new URL(this.origin).host}", token: ${TOKEN}}`,
+      'pipelines:',
+      '  app:',
+      `    input: {type: file, include: ["${this.#dir}/logs/*.log"]}`,
+      '    batch: {max_wait: 200ms}',
+      '    transform: |',
+      '      SELECT *, duration_ms / 1000 AS duration_s',
+      '      FROM logs',
+      "      WHERE level IN ('WARN', 'ERROR') OR http->>'status' >= '500'",
+      `    output: {type: otlp, name: collector, endpoint: "http://127.0.0.1:${port}"}`,
+    ];
+    const refused = [
+      '  audit:',
+      `    input: {type: file, include: ["${this.#dir}/other/*.log"]}`,
+      '    batch: {max_wait: 200ms}',
+      `    output: {type: otlp, name: archive, endpoint: "http://127.0.0.1:${closed}", retry: {initial: 1s, max: 3s}}`,
+    ];
+    writeFileSync(this.config, [...config, ...(isHostile ? refused : []), ''].join('\n'));
+    if (isHostile) {
+      appendFileSync(join(this.#dir, 'other', 'a.log'), '{"level":"ERROR"}\n');
+      appendFileSync(join(this.#dir, 'logs', HOSTILE), '{"level":"ERROR"}\n');
+    }
+    this.#load = setInterval(() => this.#write(isHostile), LOAD_MS);
+    await this.startAgent();
+  }
+
+  /** Writes lines, more at some times than at others. */
+  #write(isHostile) {
+    const wave = 1 + 0.5 * Math.sin(Date.now() / 40_000) + 0.25 * Math.sin(Date.now() / 9000);
+    const lines = [];
+    for (let n = 0; n < LINES * wave; n += 1) {
+      this.#written += 1;
+      const level = this.#written % 10 === 0 ? 'ERROR' : this.#written % 7 === 0 ? 'WARN' : 'INFO';
+      const line = { ts: new Date().toISOString(), level, message: `request ${this.#written} done`, duration_ms: this.#written % 900, http: { method: 'GET', path: `/cart/${this.#written % 97}`, status: '200' } };
+      lines.push(JSON.stringify(line));
+    }
+    if (isHostile) lines.push('{"level":"ERROR", "message": ');
+    appendFileSync(join(this.#dir, 'logs', 'app.log'), `${lines.join('\n')}\n`);
+  }
+
+  async startAgent() {
+    const log = openSync(join(this.#dir, 'agent.log'), 'a');
+    this.#agent = spawn(this.#program, ['run', '-c', this.config], { stdio: ['ignore', log, log] });
+    closeSync(log);
+    await until('the agent answers', async () => {
+      if (this.#agent.exitCode !== null) throw new Error(`the agent ended:\n${this.ownLog()}`);
+      return fetch(`${this.origin}/livez`).then(({ ok }) => ok, () => false);
+    });
+  }
+
+  async stopAgent() {
+    await ended(this.#agent);
+  }
+
+  ownLog() {
+    return readFileSync(join(this.#dir, 'agent.log'), 'utf8');
+  }
+
+  /** Ends all processes and removes the directory. */
+  async end() {
+    clearInterval(this.#load);
+    await ended(this.#agent);
+    await ended(this.#server);
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+async function ended(child) {
+  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  await exit;
+  clearTimeout(timer);
+}
