@@ -9,7 +9,8 @@ use crate::input::Input;
 use crate::name::Name;
 use crate::pipeline::Pipeline;
 use tailrace_schema::kind::{
-    Address, AnyText, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
+    Address, AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size,
+    Time,
 };
 use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
@@ -50,6 +51,9 @@ section! {
         /// `POST /-/reload`: 16 characters or more, for example from a file, `${file:/run/secrets/admin-token}`. Probes,
         /// metrics and requests from this machine need none.
         token: Option<Secret> = BearerToken, unset("other machines get only probes and metrics", "at-least-16-characters");
+        /// Whether the recent reasons show one of the records that they are about: its first 200 characters, to whoever may
+        /// see the ledger. They are kept in memory only.
+        examples: bool = Boolean, default("false");
     }
 }
 

@@ -135,11 +135,24 @@ pub enum FileEvent {
     },
     /// Something is wrong with a path or a glob. Said once until it is well again; other files go on.
     Problem {
+        /// What kind of problem it is.
+        kind: ProblemKind,
         /// The path or glob.
         path: PathBuf,
         /// What is wrong and what happens next: lowercase, no full stop.
         message: String,
     },
+}
+
+/// What kind of problem there is with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProblemKind {
+    /// The agent may not read it.
+    Permission,
+    /// It cannot be read for another reason.
+    Read,
+    /// Something that whoever runs the agent should know.
+    Notice,
 }
 
 /// Why bytes were left out.
@@ -196,6 +209,22 @@ impl LossReason {
             Self::Corrupt => "corrupt",
             Self::Expanded => "expanded",
             Self::Unwritten => "unwritten",
+        }
+    }
+
+    /// What happened, for people.
+    #[must_use]
+    pub const fn explained(self) -> &'static str {
+        match self {
+            Self::Vanished => "deleted before it was read to its end",
+            Self::Missed => "deleted before it was opened",
+            Self::Truncated => "truncated or replaced before it was read to its end",
+            Self::Held => {
+                "deleted files held more than limits.held_bytes, and this path held most of it"
+            }
+            Self::Corrupt => "it is damaged",
+            Self::Expanded => "the compressed file expands to more than is decompressed",
+            Self::Unwritten => "the queue could not be written until the agent ended",
         }
     }
 

@@ -33,7 +33,7 @@ pub mod checkpoint;
 pub use chunk::ChunkBuffer;
 pub use data_dir::DataDir;
 pub use error::Error;
-pub use event::{FileEvent, LossReason, SkipReason, SourceId};
+pub use event::{FileEvent, LossReason, ProblemKind, SkipReason, SourceId};
 pub use file::FileInput;
 pub use file::config::{FileConfig, Globs, WatchMode};
 pub use file::follower::{Denied, Follower, SourceStatus, denied};

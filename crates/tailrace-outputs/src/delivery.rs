@@ -130,6 +130,7 @@ struct Answer<R> {
     delivery: Delivery<R>,
     compression: Compression,
     wire_bytes: u64,
+    duration: Duration,
     answered: Answered,
 }
 
@@ -148,11 +149,13 @@ impl<R: Request> Drive<'_, R> {
         self.observer.sending(wire_bytes, compression);
         let transport = Arc::clone(&self.transport);
         self.on_wire.spawn(async move {
+            let begin = Instant::now();
             let answered = transport.attempt(&payload).await;
             Answer {
                 delivery,
                 compression,
                 wire_bytes,
+                duration: begin.elapsed(),
                 answered,
             }
         });
@@ -174,8 +177,10 @@ impl<R: Request> Drive<'_, R> {
             mut delivery,
             compression,
             wire_bytes,
+            duration,
             answered,
         } = answer;
+        self.observer.attempted(duration);
         let Answered {
             outcome,
             doubt,
@@ -191,6 +196,7 @@ impl<R: Request> Drive<'_, R> {
                     attempts: delivery.attempts,
                     compression,
                     wire_bytes,
+                    encoded_bytes: delivery.request.payload().uncompressed_bytes,
                 };
                 self.observer.delivered(&delivered);
                 self.scheduler.accepted(delivery).deliver(&delivered);

@@ -38,6 +38,10 @@ impl Output for FileOutput {
         TYPE.name
     }
 
+    fn endpoint(&self) -> Option<String> {
+        Some(self.path.display().to_string())
+    }
+
     fn encoding(&self) -> Arc<dyn Encoding> {
         Arc::new(NdjsonEncoding::default())
     }

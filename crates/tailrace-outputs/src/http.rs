@@ -127,6 +127,10 @@ impl Output for HttpOutput {
         TYPE.name
     }
 
+    fn endpoint(&self) -> Option<String> {
+        Some(self.endpoint.clone())
+    }
+
     fn encoding(&self) -> Arc<dyn Encoding> {
         let lines = NdjsonEncoding {
             request_bytes_max: usize::try_from(self.max_request_bytes).unwrap_or(usize::MAX),

@@ -40,6 +40,10 @@ impl Output for OtlpOutput {
         TYPE.name
     }
 
+    fn endpoint(&self) -> Option<String> {
+        Some(self.url())
+    }
+
     fn encoding(&self) -> Arc<dyn Encoding> {
         Arc::new(OtlpEncoding {
             mapping: Output::mapping(self),

@@ -22,6 +22,11 @@ pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
     /// The word after `type:`.
     fn type_name(&self) -> &'static str;
 
+    /// Where it sends to, for people: a URL or a path. `None` where there is only one such place.
+    fn endpoint(&self) -> Option<String> {
+        None
+    }
+
     /// How records are encoded for it.
     fn encoding(&self) -> Arc<dyn Encoding>;
 

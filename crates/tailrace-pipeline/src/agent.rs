@@ -28,6 +28,7 @@ use crate::health::Trouble;
 use crate::jobs::Jobs;
 use crate::ledger::PipelineLedger;
 use crate::metrics::Metrics;
+use crate::overview::PipelineOverview;
 use crate::pipeline::{self, BuildContext, Built, Opened, Pipeline};
 use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
@@ -35,9 +36,11 @@ use crate::plan::PipelinePlan;
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::InProgress;
 use crate::process::worker;
+use crate::reasons::{Reason, Reasons};
 use crate::safe_mode::SafeMode;
 use crate::sizes::Sizes;
 use crate::source_lag::SourceLag;
+use crate::sources::{self, SourceKey, SourceOrder, SourceTable};
 pub use reload::{Reload, Reloaded};
 
 /// Where an agent is in its life.
@@ -102,6 +105,7 @@ pub(crate) struct Around {
     /// What all pipelines together may have in flight.
     queue_bytes: u64,
     safe_mode: Arc<SafeMode>,
+    reasons: Arc<Reasons>,
     built: u64,
 }
 
@@ -127,6 +131,7 @@ pub struct View {
     phase: watch::Receiver<Phase>,
     checkpoint: CheckpointStatus,
     safe_mode: Arc<SafeMode>,
+    reasons: Arc<Reasons>,
 }
 
 impl Agent {
@@ -184,8 +189,10 @@ impl Agent {
             data_dir: config.data_dir.clone(),
             queue_bytes: now.queue_bytes,
             safe_mode: Arc::clone(safe_mode),
+            reasons: Arc::new(Reasons::default()),
             built: 0,
         };
+        around.reasons.keep_examples(config.admin.examples);
         let share = around.share(plans.len());
         let pipelines = Pipelines::default();
         let mut built = Vec::new();
@@ -296,6 +303,7 @@ impl Agent {
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
             safe_mode: Arc::clone(&self.safe_mode),
+            reasons: Arc::clone(&self.around.reasons),
         }
     }
 
@@ -365,6 +373,7 @@ impl Agent {
             phase: self.phase.subscribe(),
             checkpoint: self.checkpointer.status(),
             safe_mode: self.safe_mode,
+            reasons: self.around.reasons,
         };
         view.summary(fault)
     }
@@ -460,6 +469,7 @@ impl Around {
             first_start: resumed.first_start,
             data_dir: &self.data_dir,
             safe_mode: &self.safe_mode,
+            reasons: &self.reasons,
             handed_over: resumed.handed_over,
             resume: resumed.resume,
         };
@@ -478,6 +488,45 @@ impl View {
         let pipelines = self.pipelines.all();
         let ledgers = pipelines.iter();
         ledgers.map(|pipeline| pipeline.ledger()).collect()
+    }
+
+    /// Each pipeline at a glance.
+    pub fn overview(&self) -> Vec<PipelineOverview> {
+        let now = Instant::now();
+        let pipelines = self.pipelines.all();
+        let pipelines = pipelines.iter();
+        pipelines
+            .map(|pipeline| PipelineOverview::of(pipeline, now))
+            .collect()
+    }
+
+    /// The recent reasons why something did not go the usual way, the newest first.
+    pub fn reasons(&self) -> Vec<Reason> {
+        self.reasons.all()
+    }
+
+    /// Whether reasons have one of the records that they are about, from now on.
+    pub fn keep_examples(&self, is_wanted: bool) {
+        self.reasons.keep_examples(is_wanted);
+    }
+
+    /// Sources of all pipelines, put together by `key` and in this order: how many there are, and the first `max`.
+    pub fn sources(&self, key: SourceKey, order: SourceOrder, max: usize) -> SourceTable {
+        sources::table(&self.pipelines.all(), key, order, max)
+    }
+
+    /// Calls a function with the plan of a pipeline; `None` if there is no such pipeline.
+    pub fn with_plan<T>(&self, pipeline: &str, call: impl FnOnce(&PipelinePlan) -> T) -> Option<T> {
+        let pipelines = self.pipelines.all();
+        let found = pipelines.iter().find(|found| found.plan.name == pipeline)?;
+        Some(call(&found.plan))
+    }
+
+    /// The names of the pipelines.
+    pub fn names(&self) -> Vec<String> {
+        let pipelines = self.pipelines.all();
+        let names = pipelines.iter().map(|pipeline| pipeline.plan.name.clone());
+        names.collect()
     }
 
     /// The sources of each pipeline that are furthest behind, at most `max` of each.

@@ -14,3 +14,4 @@ pub(crate) mod outputs;
 pub(crate) mod record_locations;
 pub(crate) mod replay;
 pub(crate) mod request;
+pub(crate) mod standing;

@@ -81,6 +81,8 @@ pub struct OutputLedger {
     pub requests: u64,
     /// Compressed bytes of accepted requests.
     pub payload_bytes: u64,
+    /// The same bytes before compression.
+    pub encoded_bytes: u64,
     /// Requests not resolved.
     pub in_flight_requests: u64,
     /// The server refuses this output.
@@ -107,6 +109,7 @@ impl PipelineLedger {
             dropped: output.dropped_refused.get() + output.dropped_full.get() + missed(output),
             requests: output.requests.get(),
             payload_bytes: output.payload_bytes.get(),
+            encoded_bytes: output.encoded_bytes.get(),
             in_flight_requests: gauge(output.in_flight.get()),
             holding: output.holding.get() != 0,
             delay: output.delay.sums(),

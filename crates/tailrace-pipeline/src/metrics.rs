@@ -44,6 +44,10 @@ pub(crate) struct PipelineMetrics {
     pub files_open: Gauge,
     /// Files and directories that may not be read.
     pub denied_paths: Gauge,
+    /// Paths that were found not to be readable for want of a permission.
+    pub permission_errors: Counter,
+    /// Paths that were found not to be readable for another reason.
+    pub read_errors: Counter,
     /// 1 while something waits and nothing moves.
     pub stalled: Gauge,
     /// Bytes of known files not read yet.
@@ -145,6 +149,8 @@ impl Metrics {
             read_bytes: input.read_bytes.get_or_create_owned(&labels),
             files_open: input.files_open.get_or_create_owned(&labels),
             denied_paths: input.denied_paths.get_or_create_owned(&labels),
+            permission_errors: input.errors.get_or_create_owned(&cause("permission")),
+            read_errors: input.errors.get_or_create_owned(&cause("read")),
             stalled: input.stalled.get_or_create_owned(&labels),
             unread_bytes: input.unread_bytes.get_or_create_owned(&labels),
             oldest_unread: input.oldest_unread.get_or_create_owned(&labels),

@@ -35,9 +35,11 @@ use crate::metrics::{Metrics, PipelineMetrics};
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
 use crate::process::failed::FailureLog;
+use crate::process::problems::ProblemLog;
 use crate::process::seen::ColumnsSeen;
 use crate::process::unfinished::Unfinished;
 use crate::process::work::Work;
+use crate::reasons::Reasons;
 use crate::safe_mode::SafeMode;
 use crate::shared::Shared;
 use crate::wake::Readers;
@@ -55,6 +57,7 @@ pub(crate) struct Pipeline {
     pub(crate) outputs: Vec<OutputHandle>,
     pub(crate) columns_seen: ColumnsSeen,
     pub(crate) failed: FailureLog,
+    pub(crate) problems: ProblemLog,
 }
 
 impl Deref for Pipeline {
@@ -81,6 +84,7 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) handed_over: HandedOver,
     pub(crate) data_dir: &'a Path,
     pub(crate) safe_mode: &'a Arc<SafeMode>,
+    pub(crate) reasons: &'a Arc<Reasons>,
 }
 
 /// A plan whose outputs are open: what may be wrong with them is known, and nothing runs yet.
@@ -174,6 +178,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
 
     let shared = Arc::new(Shared {
         health: Health::default(),
+        reasons: Arc::clone(around.reasons),
         metrics,
         stopping: AtomicBool::new(false),
         waiting,
@@ -193,6 +198,7 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
         unfinished: queues.map(|_| Unfinished::default()).collect(),
         columns_seen: ColumnsSeen::new(&shared.plan),
         failed: FailureLog::default(),
+        problems: ProblemLog::default(),
         catch_ups,
         outputs,
         shared,
@@ -225,7 +231,7 @@ fn start_outputs(
             &plan.encodings[plan.encoding_of[n]],
             metrics.outputs[n].clone(),
             waiting,
-            &dead_letters,
+            (&dead_letters, around.reasons),
             (around.runtime, around.faults),
         )
     };

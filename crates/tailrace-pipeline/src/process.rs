@@ -6,6 +6,8 @@ pub(crate) mod failed;
 pub(crate) mod failpoint;
 pub(crate) mod in_progress;
 pub(crate) mod metrics;
+pub(crate) mod minute;
+pub(crate) mod problems;
 pub(crate) mod sample;
 pub(crate) mod seen;
 pub(crate) mod transform;

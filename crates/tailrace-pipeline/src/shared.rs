@@ -11,6 +11,7 @@ use crate::jobs::{Job, Jobs};
 use crate::metrics::PipelineMetrics;
 use crate::pipeline_id::PipelineId;
 use crate::plan::PipelinePlan;
+use crate::reasons::Reasons;
 use crate::safe_mode::SafeMode;
 use crate::wake::Readers;
 use crate::watermark::Tracker;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Queues,
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) health: Health,
+    pub(crate) reasons: Arc<Reasons>,
     pub(crate) batch_bytes_max: usize,
     pub(crate) safe_mode: Arc<SafeMode>,
     pub(crate) batch_wait_max: Duration,

@@ -1,14 +1,16 @@
-//! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/ledger`, `/api/v1/status` and `/-/reload`, on a thread
-//! and runtime of its own, so that health answers when the rest is busy. Never listens unless the config says so.
+//! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/...` and `/-/reload`, on a thread and runtime of
+//! its own, so that health answers when the rest is busy. Never listens unless the config says so.
 //!
-//! This file has the answers. `access` decides who may ask, `serve` bounds connections and time, and `pace` bounds the cost:
+//! This file has the answers, `api` those about the agent itself. `access` decides who may ask, `serve` bounds connections and time, and `pace` bounds the cost:
 //! no client must be able to harm the pipelines.
 
 mod access;
+mod api;
 mod budget;
 mod cpu;
+mod history;
 mod pace;
-mod page;
+mod parameters;
 mod serve;
 
 use std::net::SocketAddr;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use axum::extract::{ConnectInfo, Request, State};
@@ -28,11 +31,12 @@ use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
 use tracing::info;
 
+use history::History;
 use pace::Pace;
 
 use crate::admin_client::{LEDGER_PATH, STATUS_PATH};
 use crate::ledger;
-use crate::printed::redacted;
+use crate::printed::{plain_json, redacted};
 use crate::reload::{Status, Trigger, pull};
 use crate::token::Token;
 
@@ -55,6 +59,8 @@ pub(crate) struct Shared {
     config: Status,
     data_dir: PathBuf,
     reload: SyncSender<Trigger>,
+    history: Arc<History>,
+    started: (SystemTime, Instant),
 }
 
 impl Shared {
@@ -75,6 +81,8 @@ impl Shared {
             config,
             data_dir,
             reload,
+            history: Arc::default(),
+            started: (SystemTime::now(), Instant::now()),
         }
     }
 }
@@ -96,23 +104,14 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
     let listener =
         listener.with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
     let address = listener.local_addr().context("admin.listen")?;
-    let routes = axum::Router::new()
-        .route("/metrics", get(metrics))
-        .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(readyz))
-        .route("/healthz", get(healthz))
-        .route(LEDGER_PATH, get(ledger))
-        .route(STATUS_PATH, get(status))
-        .route("/-/reload", post(reload))
-        .merge(page::routes())
-        .fallback(async || StatusCode::NOT_FOUND)
-        .layer(from_fn_with_state(shared.token.clone(), admit))
-        .with_state(shared);
+    let (history, view) = (Arc::clone(&shared.history), shared.view.clone());
+    let routes = routes(shared);
     let (stop, stopped) = oneshot::channel();
     let served = async move {
         let connections = serve::Table::default();
         tokio::select! {
             () = serve::serve(listener, routes, serve::Limits::default(), &connections) => {}
+            () = history::sample(&history, &view) => {}
             _ = stopped => serve::finish(&connections).await,
         }
     };
@@ -128,6 +127,23 @@ pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin
         stop: Some(stop),
         thread: Some(thread),
     })
+}
+
+/// What answers each path. Access is checked before any of them.
+fn routes(shared: Shared) -> axum::Router {
+    axum::Router::new()
+        .route("/metrics", get(metrics))
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/healthz", get(healthz))
+        .route(LEDGER_PATH, get(ledger))
+        .route(STATUS_PATH, get(status))
+        .route("/-/reload", post(reload))
+        .merge(api::routes())
+        .merge(page::routes())
+        .fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn_with_state(shared.token.clone(), admit))
+        .with_state(shared)
 }
 
 impl Drop for Admin {
@@ -196,7 +212,7 @@ async fn ledger(State(shared): State<Shared>) -> Response {
 async fn status(State(shared): State<Shared>) -> impl IntoResponse {
     let body = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "phase": format!("{:?}", shared.view.phase()).to_lowercase(),
+        "phase": phase(&shared.view),
         "config": shared.config.report(),
         "data_dir": redacted(&shared.data_dir.to_string_lossy()),
     });
@@ -226,6 +242,7 @@ async fn reload(State(shared): State<Shared>) -> Response {
 
 fn json(status: StatusCode, body: &serde_json::Value) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json")];
+    let body = plain_json(&body.to_string());
     (status, kind, format!("{body}\n")).into_response()
 }
 
@@ -271,13 +288,24 @@ fn readiness(shared: &Shared) -> Response {
     let body = serde_json::json!({
         "ready": ready,
         "reason": redacted(&reason),
-        "safe_mode": shared.view.safe_mode().map(|deaths| {
-            format!("the last {deaths} starts ended soon or without progress: one worker, small batches, half the memory")
-        }),
+        "safe_mode": safe_mode(&shared.view),
         "denied": denied,
         "outputs": outputs,
     });
     json(status, &body)
+}
+
+/// Where the agent is in its life.
+fn phase(view: &View) -> String {
+    format!("{:?}", view.phase()).to_lowercase()
+}
+
+/// Why the agent is in safe mode, if it is.
+fn safe_mode(view: &View) -> Option<String> {
+    let deaths = view.safe_mode()?;
+    Some(format!(
+        "the last {deaths} starts ended soon or without progress: one worker, small batches, half the memory"
+    ))
 }
 
 /// Healthy while every pipeline gets on. For alarms and for people: a new process would not mend what is named here.

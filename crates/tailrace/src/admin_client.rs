@@ -11,6 +11,10 @@ use hyper::body::Bytes;
 pub(crate) const LEDGER_PATH: &str = "/api/v1/ledger";
 /// The path of the status page: what the agent is, and which config it has.
 pub(crate) const STATUS_PATH: &str = "/api/v1/status";
+/// The path of the recent reasons.
+pub(crate) const REASONS_PATH: &str = "/api/v1/reasons";
+/// The path of the sources.
+pub(crate) const SOURCES_PATH: &str = "/api/v1/sources";
 /// How long an agent on this machine may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest answer of an agent; a longer one comes from something else.

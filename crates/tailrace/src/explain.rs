@@ -42,16 +42,25 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(no_such_pipeline(args.pipeline.as_deref().unwrap_or(""), &names).into());
     }
     for plan in chosen {
-        let mut text = Vec::new();
-        explain(plan, &mut text).context("memory")?;
-        let text = printed::redacted(&String::from_utf8_lossy(&text));
-        let text = plan.config.transform.redact(&text);
+        let text = text(plan).context("memory")?;
         out.write_all(text.as_bytes()).context("stdout")?;
         if !args.no_environment {
             explain_unreadable(plan, out).context("stdout")?;
         }
     }
     Ok(())
+}
+
+/// How a pipeline is planned, as it may be shown.
+///
+/// # Errors
+///
+/// There is no memory for it.
+pub(crate) fn text(plan: &PipelinePlan) -> io::Result<String> {
+    let mut text = Vec::new();
+    explain(plan, &mut text)?;
+    let text = printed::redacted(&String::from_utf8_lossy(&text));
+    Ok(plan.config.transform.redact(&text).into_owned())
 }
 
 fn no_such_pipeline(name: &str, names: &[&str]) -> anyhow::Error {

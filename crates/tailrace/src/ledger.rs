@@ -56,27 +56,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 /// The ledgers of all pipelines, and the sources of each that are furthest behind.
 pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Value {
     let pipelines = ledgers.iter().zip(lags).map(|(ledger, lags)| {
-        let outputs = ledger.outputs.iter().map(|output| {
-            json!({
-                "output": output.output,
-                "delivered_records": output.delivered,
-                "rejected_records": output.rejected,
-                "dead_lettered_records": output.dead_lettered,
-                "dropped_records": output.dropped,
-                "earlier_records": output.earlier,
-                "in_flight_records": ledger.in_flight(output),
-                "in_flight_requests": output.in_flight_requests,
-                "requests": output.requests,
-                "sent_bytes": output.payload_bytes,
-                "holding": output.holding,
-                "detached": output.detached > 0,
-                "delivery_delay_seconds": {
-                    "batches": output.delay.batches,
-                    "total": output.delay.total.as_secs_f64(),
-                    "max": output.delay.max.as_secs_f64(),
-                },
-            })
-        });
         let sources = lags.iter().map(|lag| {
             json!({
                 "path": printed::redacted(&lag.path.to_string_lossy()),
@@ -86,30 +65,58 @@ pub(crate) fn report(ledgers: &[PipelineLedger], lags: &[Vec<SourceLag>]) -> Val
                 "behind_bytes": lag.behind(),
             })
         });
-        json!({
-            "pipeline": ledger.pipeline,
-            "read_bytes": ledger.read_bytes,
-            "unread_bytes": ledger.unread_bytes,
-            "oldest_unread_seconds": ledger.oldest_unread_s,
-            "in_flight_bytes": ledger.in_flight_bytes,
-            "lost_bytes": by_reason(&ledger.lost_bytes),
-            "lost_files": by_reason(&ledger.lost_files),
-            "truncated_unread": {
-                "truncations": ledger.truncated_unread.truncations,
-                "bytes_max": ledger.truncated_unread.bytes_max,
-                "unbounded": ledger.truncated_unread.unbounded,
-            },
-            "skipped_bytes": by_reason(&ledger.skipped_bytes),
-            "records": ledger.records,
-            "replayed_records": ledger.replayed,
-            "malformed_records": ledger.malformed,
-            "truncated_records": ledger.truncated,
-            "filtered_records": ledger.filtered,
-            "outputs": outputs.collect::<Vec<_>>(),
-            "sources": sources.collect::<Vec<_>>(),
-        })
+        let mut pipeline = of_pipeline(ledger);
+        pipeline["sources"] = sources.collect();
+        pipeline
     });
     json!({ "pipelines": pipelines.collect::<Vec<_>>() })
+}
+
+/// The ledger of one pipeline, without its sources.
+pub(crate) fn of_pipeline(ledger: &PipelineLedger) -> Value {
+    let outputs = ledger.outputs.iter().map(|output| {
+        json!({
+            "output": output.output,
+            "delivered_records": output.delivered,
+            "rejected_records": output.rejected,
+            "dead_lettered_records": output.dead_lettered,
+            "dropped_records": output.dropped,
+            "earlier_records": output.earlier,
+            "in_flight_records": ledger.in_flight(output),
+            "in_flight_requests": output.in_flight_requests,
+            "requests": output.requests,
+            "sent_bytes": output.payload_bytes,
+            "encoded_bytes": output.encoded_bytes,
+            "holding": output.holding,
+            "detached": output.detached > 0,
+            "delivery_delay_seconds": {
+                "batches": output.delay.batches,
+                "total": output.delay.total.as_secs_f64(),
+                "max": output.delay.max.as_secs_f64(),
+            },
+        })
+    });
+    json!({
+        "pipeline": ledger.pipeline,
+        "read_bytes": ledger.read_bytes,
+        "unread_bytes": ledger.unread_bytes,
+        "oldest_unread_seconds": ledger.oldest_unread_s,
+        "in_flight_bytes": ledger.in_flight_bytes,
+        "lost_bytes": by_reason(&ledger.lost_bytes),
+        "lost_files": by_reason(&ledger.lost_files),
+        "truncated_unread": {
+            "truncations": ledger.truncated_unread.truncations,
+            "bytes_max": ledger.truncated_unread.bytes_max,
+            "unbounded": ledger.truncated_unread.unbounded,
+        },
+        "skipped_bytes": by_reason(&ledger.skipped_bytes),
+        "records": ledger.records,
+        "replayed_records": ledger.replayed,
+        "malformed_records": ledger.malformed,
+        "truncated_records": ledger.truncated,
+        "filtered_records": ledger.filtered,
+        "outputs": outputs.collect::<Vec<_>>(),
+    })
 }
 
 fn by_reason(reasons: &[(&'static str, u64)]) -> Value {

@@ -26,6 +26,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::printed;
 
 mod limit;
+pub(crate) mod ring;
 
 use limit::{Limiter, Verdict};
 
@@ -100,7 +101,8 @@ fn subscriber<W>(
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let registry = tracing_subscriber::registry().with(filter);
+    let ring = ring::RingLayer::new(Arc::clone(&clock));
+    let registry = tracing_subscriber::registry().with(filter).with(ring);
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if json {
         let inner = format().json().flatten_event(true).with_current_span(true);

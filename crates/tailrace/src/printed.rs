@@ -73,6 +73,12 @@ pub(crate) fn json_line(line: &str) -> String {
     plain_json(line)
 }
 
+/// The same value with all its strings redacted. Keys stay: they are the program's own, or names that cannot hide anything.
+pub(crate) fn redacted_json(mut value: Value) -> Value {
+    redact_strings(&mut value);
+    value
+}
+
 /// True if that changed something.
 fn redact_strings(value: &mut Value) -> bool {
     match value {

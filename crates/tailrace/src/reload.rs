@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tailrace_config::{Config, Diagnostic};
-use tailrace_pipeline::{Reload, Reloaded};
+use tailrace_pipeline::{Reload, Reloaded, View};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
@@ -39,6 +39,8 @@ pub(crate) struct Start {
     pub(crate) watch: bool,
     /// Who may ask the admin endpoint.
     pub(crate) token: Token,
+    /// What of the agent a reload changes besides its pipelines.
+    pub(crate) view: View,
     /// Sends reloads to the agent.
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
 }
@@ -170,6 +172,7 @@ impl Reloader {
             .map_err(|_| ended())?;
         let reloaded = answered.blocking_recv().map_err(|_| ended())??;
         self.start.token.set(config.admin.token.clone());
+        self.start.view.keep_examples(config.admin.examples);
         Ok((reloaded, needs_restart(&self.start.config, &config)))
     }
 }

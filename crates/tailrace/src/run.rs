@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         files,
         watch: args.watch,
         token: token.clone(),
+        view: agent.view(),
         agent: to_agent,
     };
     let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;

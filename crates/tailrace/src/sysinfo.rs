@@ -33,6 +33,13 @@ pub fn memory() -> Option<Memory> {
     parse_status(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
+/// Files, sockets and pipes that this process has open.
+pub fn open_descriptors() -> Option<u64> {
+    // The directory itself is open while it is counted.
+    let entries = fs::read_dir("/proc/self/fd").ok()?.count() as u64;
+    Some(entries.saturating_sub(1))
+}
+
 /// The limits of the cgroup this process runs in.
 pub fn cgroup() -> Cgroup {
     Cgroup::read(Path::new("/"))

@@ -44,7 +44,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
-use crate::event::{FileEvent, SkipReason, SourceId};
+use crate::event::{FileEvent, ProblemKind, SkipReason, SourceId};
 use crate::file::compressed_file::{Owned, Permit};
 use crate::file::config::{FileConfig, WatchMode};
 use crate::file::discover::{Discovery, Found};
@@ -513,12 +513,23 @@ impl Follower {
 
     /// Reports what is wrong with a path, unless that was reported last.
     fn problem(&mut self, path: &Path, message: String) {
+        let kind = if self.denied.contains(path) {
+            ProblemKind::Permission
+        } else {
+            ProblemKind::Notice
+        };
+        self.problem_of(kind, path, message);
+    }
+
+    /// The same of a problem of this kind.
+    fn problem_of(&mut self, kind: ProblemKind, path: &Path, message: String) {
         match self.problems.get_mut(path) {
             Some((known, tick)) if *known == message => *tick = self.tick,
             _ => {
                 self.problems
                     .insert(path.to_owned(), (message.clone(), self.tick));
                 self.pending.push(FileEvent::Problem {
+                    kind,
                     path: path.to_owned(),
                     message,
                 });

@@ -34,7 +34,7 @@ pub use check::{CheckedSegment, SegmentState, check};
 
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
-use crate::event::{FileEvent, LossReason, SourceId};
+use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
 use crate::file::watch::Waker;
 use crate::identity::{FileId, ends_in_line};
 use crate::resume::Resume;
@@ -322,6 +322,7 @@ impl QueueReader {
         };
         self.finish(Some(id), events);
         events.push(FileEvent::Problem {
+            kind: ProblemKind::Read,
             path: PathBuf::from("stdin"),
             message: format!(
                 "segment {} of the queue {damage}{cause}; its records are lost, {kept}, and the rest goes on",
@@ -338,6 +339,7 @@ impl QueueReader {
 
     fn report_problems(&mut self, events: &mut Vec<FileEvent>) {
         let problem = |message| FileEvent::Problem {
+            kind: ProblemKind::Notice,
             path: PathBuf::from("stdin"),
             message,
         };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::chunk::ChunkBuffer;
 use crate::error::{Error, Kind};
-use crate::event::{FileEvent, SourceId};
+use crate::event::{FileEvent, ProblemKind, SourceId};
 use crate::file::watch::{Waker, Woken};
 use crate::identity::FileId;
 
@@ -117,6 +117,7 @@ impl<R: Read> StdinReader<R> {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
                 events.push(FileEvent::Problem {
+                    kind: ProblemKind::Read,
                     path: PathBuf::from("stdin"),
                     message: format!("cannot be read: {e}; it is taken as ended"),
                 });

@@ -14,6 +14,11 @@ pub trait Observer: Send + Sync {
         let _ = (bytes, compression);
     }
 
+    /// An attempt ended after this time, whatever came of it.
+    fn attempted(&self, duration: Duration) {
+        let _ = duration;
+    }
+
     /// An attempt failed in a way that may pass; the next one begins after `delay`.
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
         let _ = (cause, reason, delay);

@@ -71,6 +71,8 @@ pub struct Delivered {
     pub compression: Compression,
     /// What the accepted attempt sent, in bytes.
     pub wire_bytes: u64,
+    /// The same before compression.
+    pub encoded_bytes: u64,
 }
 
 /// Why an attempt is to be retried.

@@ -11,6 +11,7 @@ use tracing::error;
 
 use crate::delivery::driver::Driver;
 use crate::delivery::in_flight::{RecordOutcome, Ticket};
+use crate::reasons::ReasonKind;
 
 /// A record that must not be processed again.
 #[derive(Debug)]
@@ -162,6 +163,8 @@ impl CrashedBatch {
                     None => continue,
                 },
             };
+            self.driver
+                .note(ReasonKind::Crashed, &crashed.logged, records);
             let (start, end) = entry.bytes.unwrap_or_default();
             let what = if n < in_file {
                 "it is in the dead-letter file"

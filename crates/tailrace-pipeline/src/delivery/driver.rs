@@ -1,7 +1,7 @@
 //! What all requests of one output share: it reports in metrics and in the own log what happens to them. Sends nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tailrace_otlp::{Compression, Encoding};
@@ -12,6 +12,9 @@ use tracing::{debug, error, info, warn};
 use crate::delivery::dead_letters::DeadLetterQueue;
 use crate::delivery::encoding::{EncodingPlan, SharedCompression};
 use crate::delivery::metrics::OutputMetrics;
+use crate::delivery::standing::Standing;
+use crate::health::Stage;
+use crate::reasons::{Met, ReasonKind, Reasons};
 use crate::wake::Readers;
 
 /// How often panics are logged.
@@ -31,8 +34,8 @@ pub(crate) struct Driver {
     compression: Arc<SharedCompression>,
     /// The server refuses everything.
     held: AtomicBool,
-    /// The answer to the last attempt, if it failed.
-    said: Mutex<Option<String>>,
+    pub(crate) standing: Standing,
+    reasons: Arc<Reasons>,
     /// The last answer was none that a request can be resolved with.
     failing: watch::Sender<bool>,
 }
@@ -61,6 +64,7 @@ impl Driver {
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<DeadLetterQueue>,
+        reasons: &Arc<Reasons>,
     ) -> Self {
         Self {
             pipeline,
@@ -72,7 +76,8 @@ impl Driver {
             encoding: Arc::clone(&encoding.encoding),
             compression: Arc::clone(&encoding.compression),
             held: AtomicBool::new(false),
-            said: Mutex::default(),
+            standing: Standing::default(),
+            reasons: Arc::clone(reasons),
             failing: watch::Sender::new(false),
         }
     }
@@ -88,9 +93,16 @@ impl Driver {
         *self.failing.borrow()
     }
 
-    /// The answer to the last attempt, if it failed.
-    pub(crate) fn said(&self) -> Option<String> {
-        self.lock_said().clone()
+    /// Notes a reason about this output, which concerns so many records or requests.
+    pub(crate) fn note(&self, kind: ReasonKind, reason: &str, count: u64) {
+        self.reasons.note(Met {
+            pipeline: &self.pipeline,
+            stage: Stage::Output,
+            kind,
+            subject: &self.name,
+            reason,
+            count,
+        });
     }
 
     /// Takes back what it reported in metrics, after its end.
@@ -100,13 +112,10 @@ impl Driver {
         }
     }
 
-    fn lock_said(&self) -> MutexGuard<'_, Option<String>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Something is held back, for this reason.
-    fn hold(&self, reason: &str) {
-        *self.lock_said() = Some(reason.to_owned());
+    fn hold(&self, reason: &str, delay: Option<Duration>) {
+        self.standing.failed(reason, delay, Instant::now());
+        self.note(ReasonKind::Refused, reason, 1);
         self.failing.send_replace(true);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
@@ -115,8 +124,13 @@ impl Driver {
 }
 
 impl Observer for Driver {
+    fn attempted(&self, duration: Duration) {
+        self.metrics.duration.observe(duration.as_secs_f64());
+    }
+
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        *self.lock_said() = Some(reason.to_owned());
+        self.standing.failed(reason, Some(delay), Instant::now());
+        self.note(ReasonKind::Retry, reason, 1);
         self.failing.send_replace(true);
         self.metrics.retried(cause.as_str());
         warn!(
@@ -130,7 +144,7 @@ impl Observer for Driver {
     }
 
     fn waiting(&self, problem: &str, records: usize) {
-        self.hold(problem);
+        self.hold(problem, None);
         error!(
             pipeline = self.pipeline,
             output = self.name,
@@ -142,7 +156,7 @@ impl Observer for Driver {
     }
 
     fn holding(&self, reason: &str, delay: Duration) {
-        self.hold(reason);
+        self.hold(reason, Some(delay));
         error!(
             pipeline = self.pipeline,
             output = self.name,
@@ -190,7 +204,7 @@ impl Observer for Driver {
             self.compression.set(delivered.compression);
         }
         self.failing.send_replace(false);
-        *self.lock_said() = None;
+        self.standing.accepted(Instant::now());
         self.metrics.requests.inc();
         if let Some(oddity) = &delivered.oddity
             && self.metrics.odd_responses.inc() == 0
@@ -205,6 +219,7 @@ impl Observer for Driver {
             );
         }
         self.metrics.payload_bytes.inc_by(delivered.wire_bytes);
+        self.metrics.encoded_bytes.inc_by(delivered.encoded_bytes);
         debug!(
             pipeline = self.pipeline,
             output = self.name,

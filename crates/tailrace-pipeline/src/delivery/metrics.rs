@@ -23,7 +23,9 @@ pub(crate) struct OutputFamilies {
     pub(crate) holding: Family<OutputLabels, Gauge>,
     pub(crate) detached: Family<OutputLabels, Gauge>,
     pub(crate) payload_bytes: Family<OutputLabels, Counter>,
+    pub(crate) encoded_bytes: Family<OutputLabels, Counter>,
     pub(crate) requests: Family<OutputLabels, Counter>,
+    pub(crate) duration: DurationFamily,
     pub(crate) odd_responses: Family<OutputLabels, Counter>,
     pub(crate) delay: DelayFamily,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
@@ -41,6 +43,23 @@ impl Default for DelayFamily {
         Self(Family::new_with_constructor(delay::histogram))
     }
 }
+
+/// Likewise.
+#[derive(Debug, Clone)]
+pub(crate) struct DurationFamily(Family<OutputLabels, Histogram>);
+
+impl Default for DurationFamily {
+    fn default() -> Self {
+        Self(Family::new_with_constructor(|| {
+            Histogram::new(DURATION_BOUNDS)
+        }))
+    }
+}
+
+/// Seconds that an attempt takes: from a server on this machine to the longest timeout that is usual.
+const DURATION_BOUNDS: [f64; 11] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
 
 /// Counters of one output.
 #[derive(Debug, Clone)]
@@ -78,8 +97,12 @@ pub(crate) struct OutputMetrics {
     pub holding: Gauge,
     /// Compressed bytes of accepted requests.
     pub payload_bytes: Counter,
+    /// The same bytes before compression.
+    pub encoded_bytes: Counter,
     /// Accepted requests.
     pub requests: Counter,
+    /// How long each attempt took, whatever came of it.
+    pub duration: Histogram,
     /// Accepted requests that were answered with something that is no OTLP response.
     pub odd_responses: Counter,
     /// From reading a batch to its acknowledgement.
@@ -149,7 +172,19 @@ impl OutputFamilies {
             bytes(),
             m.payload_bytes,
         );
+        r.register_with_unit(
+            "output_encoded",
+            "bytes accepted, before compression",
+            bytes(),
+            m.encoded_bytes,
+        );
         r.register("output_requests", "requests accepted", m.requests);
+        r.register_with_unit(
+            "output_request_duration",
+            "time of one attempt to send a request, whatever came of it",
+            Unit::Seconds,
+            m.duration.0,
+        );
         r.register(
             "output_odd_responses",
             "requests accepted with an answer that is no OTLP response in protobuf",
@@ -192,7 +227,9 @@ impl OutputFamilies {
             detached: self.detached.get_or_create_owned(&labels),
             holding: self.holding.get_or_create_owned(&labels),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
+            encoded_bytes: self.encoded_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),
+            duration: self.duration.0.get_or_create_owned(&labels),
             odd_responses: self.odd_responses.get_or_create_owned(&labels),
             delay: Delays::new(self.delay.0.get_or_create_owned(&labels)),
             labels,

@@ -15,7 +15,9 @@ use crate::delivery::encoding::{EncodedRequest, EncodingPlan};
 use crate::delivery::in_flight::Ticket;
 use crate::delivery::metrics::OutputMetrics;
 use crate::delivery::request::RequestPart;
+use crate::delivery::standing::Standing;
 use crate::fault::Faults;
+use crate::reasons::Reasons;
 use crate::wake::Readers;
 
 /// The workers' end of an output.
@@ -43,7 +45,7 @@ impl OutputHandle {
         encoding: &EncodingPlan,
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
-        dead_letters: &Arc<DeadLetterQueue>,
+        (dead_letters, reasons): (&Arc<DeadLetterQueue>, &Arc<Reasons>),
         (runtime, faults): (&Handle, &Faults),
     ) -> (Self, JoinHandle<()>) {
         let Opened { transport, drive } = open;
@@ -53,6 +55,7 @@ impl OutputHandle {
             metrics,
             waiting,
             dead_letters,
+            reasons,
         ));
         let (requests, receiver) = unbounded();
         let (crashed, of_crashed) = unbounded();
@@ -129,7 +132,12 @@ impl OutputHandle {
 
     /// The answer to the last attempt, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
-        self.driver.said()
+        self.driver.standing.said()
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.driver.standing
     }
 
     /// Drops what is not resolved, which is a nack. Nothing holds any more.

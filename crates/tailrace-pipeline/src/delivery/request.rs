@@ -14,6 +14,7 @@ use crate::delivery::dead_letters::Stored;
 use crate::delivery::driver::Driver;
 use crate::delivery::encoding::{self, EncodedRequest, RequestTable};
 use crate::delivery::in_flight::{RecordOutcome, Ticket};
+use crate::reasons::ReasonKind;
 
 /// Some of the LogRecords of one request.
 pub(crate) struct RequestPart {
@@ -164,6 +165,12 @@ impl Request for RequestPart {
             self.whole
                 .rejected
                 .fetch_add(delivered.rejected, Ordering::Relaxed);
+            let message = delivered.message.as_deref();
+            driver.note(
+                ReasonKind::Rejected,
+                message.unwrap_or("the server does not say why"),
+                delivered.rejected,
+            );
             warn!(
                 pipeline = driver.pipeline,
                 output = driver.name,
@@ -191,13 +198,19 @@ impl Request for RequestPart {
         let entry = self.entry(reason);
         let (path, bytes) = (entry.path.clone(), entry.bytes.unwrap_or_default());
         let added = tokio::task::block_in_place(|| driver.dead_letters.add(entry));
-        let (outcome, what) = match added.map_err(|error| error.to_string())? {
-            Stored::InFile => (RecordOutcome::DeadLettered, "it is in the dead-letter file"),
+        let (outcome, kind, what) = match added.map_err(|error| error.to_string())? {
+            Stored::InFile => (
+                RecordOutcome::DeadLettered,
+                ReasonKind::Rejected,
+                "it is in the dead-letter file",
+            ),
             Stored::Dropped => (
                 RecordOutcome::DeadLetterFull,
+                ReasonKind::Dropped,
                 "the dead-letter file is full, so it is dropped",
             ),
         };
+        driver.note(kind, reason, 1);
         warn!(
             pipeline = driver.pipeline,
             output = driver.name,
@@ -222,6 +235,7 @@ impl Request for RequestPart {
             from = self.ticket(Ticket::origin).unwrap_or_default(),
             "the server refuses this output; records are dropped, as on_refused says"
         );
+        driver.note(ReasonKind::Dropped, reason, self.payload.records);
         self.note(RecordOutcome::Refused);
         self.resolve();
     }

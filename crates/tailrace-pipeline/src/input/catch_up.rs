@@ -27,8 +27,10 @@ use tracing::{info, warn};
 use crate::clock::now_ns;
 use crate::delivery::credit::{BATCH_CREDIT_MIN, Credit};
 use crate::delivery::metrics::Miss;
+use crate::health::Stage;
 use crate::input::batch::{RawBatch, SourceEvent};
 use crate::input::pool::{Buffer, Pool};
+use crate::reasons::{Met, ReasonKind};
 use crate::shared::Shared;
 use crate::watermark::{Behind, Slot};
 
@@ -326,7 +328,20 @@ impl CatchUp {
         } else {
             Miss::NotRequired
         };
-        shared.metrics.outputs[self.output].missed(miss, records);
+        let output = &shared.metrics.outputs[self.output];
+        output.missed(miss, records);
+        let reason = format!(
+            "output {} was behind and the file is gone or was truncated",
+            output.name
+        );
+        shared.reasons.note(Met {
+            pipeline: &shared.plan.name,
+            stage: Stage::Input,
+            kind: ReasonKind::Dropped,
+            subject: &behind.path.to_string_lossy(),
+            reason: &reason,
+            count: records,
+        });
         if is_required {
             warn!(
                 pipeline = shared.plan.name,

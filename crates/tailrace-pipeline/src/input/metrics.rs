@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::labels::{BoundLabels, PipelineLabels, ReasonLabels, Reasons};
+use crate::labels::{BoundLabels, CauseLabels, PipelineLabels, ReasonLabels, Reasons};
 
 /// The families of all inputs.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,7 @@ pub(crate) struct InputFamilies {
     pub(crate) skipped_bytes: Family<ReasonLabels, Counter>,
     pub(crate) files_open: Family<PipelineLabels, Gauge>,
     pub(crate) denied_paths: Family<PipelineLabels, Gauge>,
+    pub(crate) errors: Family<CauseLabels, Counter>,
     pub(crate) stalled: Family<PipelineLabels, Gauge>,
     pub(crate) unread_bytes: Family<PipelineLabels, Gauge>,
     pub(crate) oldest_unread: Family<PipelineLabels, Gauge>,
@@ -77,6 +78,11 @@ impl InputFamilies {
             "input_denied_paths",
             "files and directories that the agent may not read",
             m.denied_paths,
+        );
+        r.register(
+            "input_errors",
+            "files and directories that could not be read; each counts once until it could be",
+            m.errors,
         );
         r.register(
             "pipeline_stalled",

@@ -50,6 +50,7 @@ fn build_two_inputs(dir: &Path, jobs: &Arc<Jobs>, runtime: &Handle) -> Built {
         handed_over: HandedOver::default(),
         data_dir: dir,
         safe_mode: &Arc::new(SafeMode::begin(dir, Instant::now())),
+        reasons: &Arc::default(),
     };
     build(open(plan, runtime).unwrap(), around).unwrap()
 }

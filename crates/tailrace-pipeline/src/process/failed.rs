@@ -7,13 +7,15 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use tailrace_otlp::FailedValue;
-use tailrace_sql::{Branch, Failure, OutputValue};
+use tailrace_sql::{Branch, FailedOutput, Failure, OutputValue, Rows};
 use tracing::warn;
 
+use crate::health::Stage;
 use crate::plan::PipelinePlan;
+use crate::process::minute::Minute;
 use crate::process::transform::Columns;
-
-const LOG_INTERVAL_NS: i64 = 60_000_000_000;
+use crate::reasons::{Met, ReasonKind};
+use crate::shared::Shared;
 
 /// The values of a batch that could not be computed, by branch.
 pub(crate) struct FailedValues(Vec<Vec<FailedValue>>);
@@ -47,6 +49,21 @@ impl FailedValues {
     }
 }
 
+/// The number in its batch of the first record for which an output failed; `None` for a condition, which does not say.
+pub(crate) fn first_record(columns: &Columns, failure: &Failure) -> Option<u32> {
+    let selected = columns.evaluated.branches.get(failure.branch)?;
+    let is_it = |failed: &&FailedOutput| Some(failed.output) == failure.output;
+    let row = selected.failed.iter().find(is_it)?.row;
+    let row = match &selected.rows {
+        Rows::All => row,
+        Rows::Some(rows) => *rows.get(row as usize)?,
+    };
+    match &columns.survivors {
+        Some(records) => records.get(row as usize).copied(),
+        None => Some(row),
+    }
+}
+
 /// Which of a branch's outputs are computed.
 fn computed_columns(branch: &Branch) -> Vec<u32> {
     let outputs = (0_u32..).zip(&branch.outputs);
@@ -56,54 +73,43 @@ fn computed_columns(branch: &Branch) -> Vec<u32> {
 
 /// When each failing expression of a pipeline was last logged.
 #[derive(Debug, Default)]
-pub(crate) struct FailureLog(Mutex<HashMap<(usize, Option<usize>), Logged>>);
-
-#[derive(Debug)]
-struct Logged {
-    at_ns: i64,
-    /// Records since then.
-    records: u64,
-}
+pub(crate) struct FailureLog(Mutex<HashMap<(usize, Option<usize>), Minute>>);
 
 impl FailureLog {
-    /// Logs what failed in a batch, if it is time to; `observed_ns` is when the batch was read.
-    pub(crate) fn report(&self, plan: &PipelinePlan, failures: &[Failure], observed_ns: i64) {
+    /// Notes what failed in a batch, and logs it if it is time to. `example` gives a record for which an output failed.
+    pub(crate) fn report(
+        &self,
+        pipeline: &Shared,
+        failures: &[Failure],
+        observed_ns: i64,
+        example: impl Fn(&Failure) -> Option<String>,
+    ) {
+        let plan = &pipeline.plan;
         for failure in failures {
-            let Some(records) = self.due(failure, observed_ns) else {
-                continue;
-            };
             let branch = &plan.query.branches()[failure.branch];
-            let reason = without_values(&failure.reason);
             // Which may quote what `${...}` put into the query.
             let shown = |text: &str| plan.config.transform.redact(text).into_owned();
-            let reason = shown(reason);
-            let pipeline = plan.name.as_str();
-            match failure
-                .output
-                .map(|output| computed_columns(branch)[output])
-            {
-                Some(column) => {
-                    let column = shown(&branch.outputs[column as usize].name);
-                    warn!(
-                        pipeline,
-                        column,
-                        reason,
-                        records,
-                        "an expression failed: the column is empty in these records, which are marked \
-                         tailrace.transform_failed"
-                    );
-                }
-                None => {
-                    let conditions = branch.predicate.iter().map(|part| part.text.as_str());
-                    let condition = shown(&conditions.collect::<Vec<_>>().join(" AND "));
-                    warn!(
-                        pipeline,
-                        condition,
-                        reason,
-                        records,
-                        "a condition failed: it counts as not met, so these records are filtered"
-                    );
-                }
+            let reason = shown(without_values(&failure.reason));
+            let column = failure.output.map(|output| {
+                let column = computed_columns(branch)[output];
+                shown(&branch.outputs[column as usize].name)
+            });
+            let condition = || {
+                let conditions = branch.predicate.iter().map(|part| part.text.as_str());
+                shown(&conditions.collect::<Vec<_>>().join(" AND "))
+            };
+            let subject = column.clone().unwrap_or_else(condition);
+            let met = Met {
+                pipeline: &plan.name,
+                stage: Stage::Transform,
+                kind: ReasonKind::FailedExpression,
+                subject: &subject,
+                reason: &reason,
+                count: failure.rows,
+            };
+            pipeline.reasons.note_with(met, || example(failure));
+            if let Some(records) = self.due(failure, observed_ns) {
+                log(&plan.name, column.as_deref(), &subject, &reason, records);
             }
         }
     }
@@ -111,22 +117,27 @@ impl FailureLog {
     /// How many records to log now.
     fn due(&self, failure: &Failure, observed_ns: i64) -> Option<u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (failure.branch, failure.output);
-        let Some(logged) = all.get_mut(&key) else {
-            let logged = Logged {
-                at_ns: observed_ns,
-                records: 0,
-            };
-            all.insert(key, logged);
-            return Some(failure.rows);
-        };
-        logged.records += failure.rows;
-        // A clock that was set back must not end the log.
-        if (0..LOG_INTERVAL_NS).contains(&observed_ns.saturating_sub(logged.at_ns)) {
-            return None;
-        }
-        logged.at_ns = observed_ns;
-        Some(std::mem::take(&mut logged.records))
+        let minute = all.entry((failure.branch, failure.output)).or_default();
+        minute.due(failure.rows, observed_ns)
+    }
+}
+
+fn log(pipeline: &str, column: Option<&str>, condition: &str, reason: &str, records: u64) {
+    match column {
+        Some(column) => warn!(
+            pipeline,
+            column,
+            reason,
+            records,
+            "an expression failed: the column is empty in these records, which are marked tailrace.transform_failed"
+        ),
+        None => warn!(
+            pipeline,
+            condition,
+            reason,
+            records,
+            "a condition failed: it counts as not met, so these records are filtered"
+        ),
     }
 }
 
@@ -149,23 +160,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_logged_once_a_minute_with_how_often() {
+    fn each_expression_is_logged_by_itself() {
         let log = FailureLog::default();
-        let failure = |rows| Failure {
+        let failure = |output| Failure {
             branch: 0,
-            output: Some(1),
+            output,
             reason: String::new(),
-            rows,
+            rows: 3,
         };
-        assert_eq!(log.due(&failure(3), 0), Some(3));
-        assert_eq!(log.due(&failure(4), LOG_INTERVAL_NS - 1), None);
-        assert_eq!(log.due(&failure(5), LOG_INTERVAL_NS), Some(9));
-        assert_eq!(log.due(&failure(1), 5), Some(1), "the clock was set back");
-        let other = Failure {
-            output: None,
-            ..failure(7)
-        };
-        assert_eq!(log.due(&other, 6), Some(7));
+        assert_eq!(log.due(&failure(Some(1)), 0), Some(3));
+        assert_eq!(log.due(&failure(Some(1)), 1), None);
+        assert_eq!(log.due(&failure(None), 2), Some(3));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use tailrace_frame::Frames;
 use tailrace_otlp::{Column, Envelope, Index, Part, Run};
-use tailrace_sql::{OutputValue, Rows, split_values};
+use tailrace_sql::{Failure, OutputValue, Rows, split_values};
 
 use crate::delivery::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::fault::Faults;
@@ -27,9 +27,10 @@ use crate::pipeline::Pipeline;
 use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
 use crate::plan::{PipelinePlan, offset_s};
-use crate::process::failed::FailedValues;
+use crate::process::failed::{self, FailedValues};
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::{self, InProgress, Marks};
+use crate::process::problems;
 use crate::process::transform::{Columns, Transform, rows_of_run};
 use crate::process::uid;
 use crate::process::unfinished::Next;
@@ -206,6 +207,7 @@ impl Worker {
         let records = framed.frames.records.len();
         if !framed.is_catch_up {
             framed.count(&pipeline.metrics);
+            problems::report_framed(pipeline, self.input, framed);
         }
         if records == 0 {
             pipeline.ack_at_once(framed);
@@ -294,10 +296,17 @@ impl Worker {
                 transformed.failed_rows,
                 filtered,
             );
+            let columns = transformed.columns.as_ref();
+            if let Some(columns) = columns {
+                problems::report_scanned(pipeline, self.input, framed, columns);
+            }
             let failures = &transformed.failures;
-            pipeline
-                .failed
-                .report(&pipeline.plan, failures, framed.observed_ns);
+            let example = |failure: &Failure| {
+                let record = failed::first_record(columns?, failure)?;
+                Some(problems::text_of(framed, record))
+            };
+            let failed = &pipeline.failed;
+            failed.report(pipeline, failures, framed.observed_ns, example);
         }
         Some(Made {
             filtered,

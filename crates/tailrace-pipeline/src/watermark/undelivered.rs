@@ -1,9 +1,12 @@
 //! What is not delivered yet, for people. Changes nothing.
 
+use std::sync::Arc;
+
 use tailrace_inputs::FileId;
 
 use super::{OutputView, TrackedSource, Tracker};
 use crate::source_lag::SourceLag;
+use crate::sources::SourceState;
 
 impl Tracker {
     /// Framed bytes with a record or skip that is not acknowledged by the output that is furthest behind: of
@@ -37,6 +40,26 @@ impl Tracker {
             }
         });
         bytes.sum()
+    }
+
+    /// All sources as they are now.
+    pub(crate) fn source_states(&self) -> Vec<SourceState> {
+        let state = |source: &TrackedSource| SourceState {
+            path: Arc::clone(&source.opening.path),
+            size: source.size,
+            read: source.read_to.saturating_sub(source.opening.offset),
+            behind: source
+                .size
+                .max(source.read_to)
+                .saturating_sub(source.lowest()),
+            unread_since: None,
+        };
+        let sources = self.lock();
+        sources
+            .sources
+            .values()
+            .map(|source| state(source))
+            .collect()
     }
 
     /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.

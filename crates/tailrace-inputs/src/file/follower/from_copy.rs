@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::Follower;
 use crate::chunk::ChunkBuffer;
-use crate::event::{FileEvent, LossReason, SourceId};
+use crate::event::{FileEvent, LossReason, ProblemKind, SourceId};
 use crate::file::compressed_copy::CompressedCopy;
 use crate::file::compressed_file::{self, CompressedFile};
 use crate::file::gzip::{self, Original, Sketch};
@@ -243,7 +243,7 @@ impl Follower {
             Err(error) => {
                 let path = self.copy_of(slot).map(|copy| copy.file.path().to_owned());
                 let message = format!("cannot be decompressed: {error}; the rest is lost");
-                self.problem(&path.unwrap_or_default(), message);
+                self.problem_of(ProblemKind::Read, &path.unwrap_or_default(), message);
                 let reason = LossReason::of_gzip(&error);
                 self.lose_rest(slot, &error, events);
                 self.end(slot, reason, events);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::Follower;
-use crate::event::{FileEvent, LossReason};
+use crate::event::{FileEvent, LossReason, ProblemKind};
 
 impl Follower {
     /// A file has lost its last name.
@@ -79,6 +79,10 @@ impl Follower {
             self.config.held_bytes_max
         );
         let path = file.path.to_path_buf();
-        events.push(FileEvent::Problem { path, message });
+        events.push(FileEvent::Problem {
+            kind: ProblemKind::Notice,
+            path,
+            message,
+        });
     }
 }

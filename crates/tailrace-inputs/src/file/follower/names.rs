@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::order::KnownPath;
 use super::{Follower, POLL_INTERVAL, RESCAN_PAUSE_MAX};
-use crate::event::{FileEvent, LossReason};
+use crate::event::{FileEvent, LossReason, ProblemKind};
 use crate::file::discover::Found;
 use crate::file::gzip;
 use crate::file::tracked::{File, is_absent};
@@ -570,7 +570,10 @@ impl Follower {
                     self.denied.insert(path.to_owned());
                     super::access::what_to_do(path, error)
                 }
-                _ => format!("cannot be looked at: {error}"),
+                _ => {
+                    let message = format!("cannot be looked at: {error}");
+                    return self.problem_of(ProblemKind::Read, path, message);
+                }
             };
             self.problem(path, message);
             return;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::Follower;
 use crate::chunk::ChunkBuffer;
-use crate::event::{FileEvent, LossReason};
+use crate::event::{FileEvent, LossReason, ProblemKind};
 use crate::file::growth::Growth;
 use crate::file::tracked::{File, Open, Slice, Stat};
 use crate::identity::FileId;
@@ -617,7 +617,11 @@ impl Follower {
                 self.denied.insert(path.to_path_buf());
                 super::access::what_to_do(&path, error)
             }
-            _ => format!("cannot be read: {error}; it is tried again"),
+            _ => {
+                let message = format!("cannot be read: {error}; it is tried again");
+                self.problem_of(ProblemKind::Read, &path, message.clone());
+                message
+            }
         };
         self.lasting_problem(&path, message);
         false

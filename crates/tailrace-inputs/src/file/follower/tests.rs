@@ -342,7 +342,9 @@ impl Rig {
         self.log
             .iter()
             .filter_map(|event| match event {
-                FileEvent::Problem { path: p, message } if p == path => Some(message.as_str()),
+                FileEvent::Problem {
+                    path: p, message, ..
+                } if p == path => Some(message.as_str()),
                 _ => None,
             })
             .collect()

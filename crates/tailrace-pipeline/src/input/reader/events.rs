@@ -1,13 +1,15 @@
 //! What a reader does with an event of its input: slots, counts, reports, and what a worker must know of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tailrace_inputs::{FileEvent, SourceId};
+use tailrace_inputs::{FileEvent, LossReason, ProblemKind, SourceId};
 use tracing::{info, warn};
 
 use super::Reader;
+use crate::health::Stage;
 use crate::input::batch::SourceEvent;
+use crate::reasons::{Met, ReasonKind};
 use crate::watermark::{Opening, Slot};
 
 impl Reader {
@@ -182,7 +184,7 @@ impl Reader {
                 reason,
                 ..
             } => {
-                self.report_loss(&path, bytes, reason.as_str());
+                self.report_loss(&path, bytes, reason);
                 None
             }
             FileEvent::Truncated {
@@ -194,8 +196,12 @@ impl Reader {
                 None
             }
             FileEvent::Forgotten { .. } => None,
-            FileEvent::Problem { path, message } => {
-                self.report_problem(path, &message);
+            FileEvent::Problem {
+                kind,
+                path,
+                message,
+            } => {
+                self.report_problem(kind, &path, &message);
                 None
             }
         }
@@ -208,7 +214,10 @@ impl Reader {
         None
     }
 
-    fn report_loss(&self, path: &Path, bytes: u64, reason: &'static str) {
+    fn report_loss(&self, path: &Path, bytes: u64, reason: LossReason) {
+        let explained = reason.explained();
+        self.note_reason(ReasonKind::Lost, path, explained);
+        let reason = reason.as_str();
         self.shared.metrics.lost(reason, bytes);
         let pipeline = &self.shared.plan.name;
         let path = path.display();
@@ -222,6 +231,9 @@ impl Reader {
 
     fn report_truncation(&self, path: &Path, unseen: Option<Duration>, bytes_max: Option<u64>) {
         self.shared.metrics.truncation(bytes_max);
+        let reason =
+            "truncated or replaced in place; what was written to it right before that was not seen";
+        self.note_reason(ReasonKind::FileTruncated, path, reason);
         info!(
             pipeline = self.shared.plan.name,
             path = %path.display(),
@@ -231,7 +243,31 @@ impl Reader {
         );
     }
 
-    fn report_problem(&self, path: PathBuf, message: &str) {
+    fn report_problem(&self, kind: ProblemKind, path: &Path, message: &str) {
+        let metrics = &self.shared.metrics;
+        match kind {
+            ProblemKind::Permission => {
+                metrics.permission_errors.inc();
+                self.note_reason(ReasonKind::Denied, path, message);
+            }
+            ProblemKind::Read => {
+                metrics.read_errors.inc();
+                self.note_reason(ReasonKind::ReadError, path, message);
+            }
+            ProblemKind::Notice => {}
+        }
         warn!(pipeline = self.shared.plan.name, path = %path.display(), "{message}");
+    }
+
+    /// Notes a reason about one file.
+    fn note_reason(&self, kind: ReasonKind, path: &Path, reason: &str) {
+        self.shared.reasons.note(Met {
+            pipeline: &self.shared.plan.name,
+            stage: Stage::Input,
+            kind,
+            subject: &path.to_string_lossy(),
+            reason,
+            count: 1,
+        });
     }
 }

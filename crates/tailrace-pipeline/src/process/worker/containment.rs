@@ -64,6 +64,7 @@ impl Bench {
             handed_over: HandedOver::default(),
             data_dir: dir.path(),
             safe_mode: &Arc::new(SafeMode::begin(dir.path(), Instant::now())),
+            reasons: &Arc::default(),
         };
         let built = build(open(plan, runtime.handle()).unwrap(), around).unwrap();
         let slot = built.pipeline.tracker.open(Opening {
