@@ -10,6 +10,7 @@ mod budget;
 mod cpu;
 mod history;
 mod pace;
+mod page;
 mod parameters;
 mod serve;
 

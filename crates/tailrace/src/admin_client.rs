@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use http::HeaderValue;
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
 
@@ -43,12 +44,29 @@ pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
 ///
 /// It cannot be reached, refuses, or answers with more than an agent would.
 pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+    fetch_with(admin, path, None).await
+}
+
+/// Asks an admin endpoint, with the value of `Authorization`.
+///
+/// # Errors
+///
+/// As of [`fetch`].
+pub(crate) async fn fetch_with(
+    admin: SocketAddr,
+    path: &str,
+    token: Option<&HeaderValue>,
+) -> anyhow::Result<Bytes> {
     let stream = tokio::net::TcpStream::connect(admin).await?;
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
-    let request = http::Request::get(path)
+    let mut request = http::Request::get(path)
         .header(http::header::HOST, admin.to_string())
         .body(Empty::<Bytes>::new())?;
+    if let Some(token) = token {
+        let headers = request.headers_mut();
+        headers.insert(http::header::AUTHORIZATION, token.clone());
+    }
     let answer = async {
         let response = sender.send_request(request).await?;
         if !response.status().is_success() {

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, validate,
+    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, top, validate,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -41,6 +41,8 @@ enum Command {
     Explain(explain::Args),
     /// Show the outcome of every byte and record of a running agent.
     Ledger(ledger::Args),
+    /// Watch a running agent in this terminal: rates, queue, sources, outputs, problems, log.
+    Top(top::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
     /// Run the whole pipeline on this machine, with generated logs and a built-in server.
@@ -76,6 +78,10 @@ impl Cli {
             Command::Run(args) => {
                 drop(stdout);
                 run::run(args)
+            }
+            Command::Top(args) => {
+                drop(stdout);
+                top::run(args)
             }
             Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
             Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),

@@ -15,6 +15,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod top;
 mod validate;
 
 mod admin;

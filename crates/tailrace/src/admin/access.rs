@@ -47,7 +47,9 @@ pub(super) fn check(
     }
     // A link in another page may lead to this one, which shows that page nothing.
     let is_link = page::is_root(uri.path()) && is_navigation(headers);
-    if comes_from_a_page(headers) && !is_link {
+    // Browsers send `Origin` when a page loads its own modules.
+    let is_own = page::has(uri.path()) && is_same_origin(headers);
+    if comes_from_a_page(headers) && !is_link && !is_own {
         let text = "a page in a browser may not ask: leave out `Origin`, or send the token of `admin.token`";
         return Err((StatusCode::FORBIDDEN, text));
     }
@@ -75,6 +77,24 @@ fn is_loopback(peer: IpAddr) -> bool {
 fn comes_from_a_page(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     headers.contains_key(ORIGIN) || sites.any(|site| site != "none" && site != "same-origin")
+}
+
+/// Whether a page asks that came from here: its `Origin` is what `Host` names, and its site is none other.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else {
+        return false;
+    };
+    let (Ok(origin), Some(Ok(host))) =
+        (origin.to_str(), headers.get(HOST).map(|host| host.to_str()))
+    else {
+        return false;
+    };
+    let names_host = origin
+        .split_once("://")
+        .is_some_and(|(_, name)| name == host);
+    names_host && sites.all(|site| site == "same-origin")
 }
 
 /// A person opens it in a tab of its own: no page can do that in the background, or read the answer.

@@ -127,7 +127,11 @@ mod tests {
     fn every_file_it_names_is_there() {
         let mut named = 0;
         for (file, content) in all() {
-            let marks = [("from './", '\''), ("href=\"page/", '"'), ("src=\"page/", '"')];
+            let marks = [
+                ("from './", '\''),
+                ("href=\"page/", '"'),
+                ("src=\"page/", '"'),
+            ];
             for (before, end) in marks {
                 for rest in content.split(before).skip(1) {
                     let name = rest.split(end).next().unwrap();
@@ -165,7 +169,15 @@ mod tests {
         for path in ["/", "/page/main.js", "/page/style.css"] {
             assert!(has(path), "{path}");
         }
-        for path in ["", "//", "/page", "/page/", "/page/x.js", "/page//main.js", "/page/../metrics"] {
+        for path in [
+            "",
+            "//",
+            "/page",
+            "/page/",
+            "/page/x.js",
+            "/page//main.js",
+            "/page/../metrics",
+        ] {
             assert!(!has(path), "{path}");
         }
     }

@@ -1,5 +1,8 @@
 //! Numbers as a narrow column has room for them: three digits and a unit. The agent's page writes them the same way.
 
+use indicatif::HumanCount;
+use serde_json::Value;
+
 const BYTE_UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const COUNT_UNITS: [&str; 6] = ["", " k", " M", " G", " T", " P"];
 /// Stands for a number that is not known.
@@ -15,6 +18,20 @@ pub(super) fn bytes(n: f64) -> String {
 pub(super) fn compact(n: f64) -> String {
     let (n, unit) = scaled(n, 999.5, 1000.0);
     known(n, || format!("{}{}", short(n, unit > 0), COUNT_UNITS[unit]))
+}
+
+/// A count with separators, as `41,283`.
+pub(super) fn whole(n: &Value) -> String {
+    n.as_u64()
+        .map_or_else(|| UNKNOWN.to_owned(), |n| HumanCount(n).to_string())
+}
+
+/// The time of day of seconds since 1970, as `12:03:11Z`.
+pub(super) fn clock(unix_s: f64) -> String {
+    known(unix_s, || {
+        let s = unix_s.max(0.0) as u64 % 86_400;
+        format!("{:02}:{:02}:{:02}Z", s / 3600, s / 60 % 60, s % 60)
+    })
 }
 
 /// A rate, of a number that one of the above has written.
@@ -116,6 +133,10 @@ mod tests {
             (duration(7265.0), "2 h 1 min"),
             (duration(7200.0), "2 h"),
             (duration(-1.0), "0 s"),
+            (whole(&41_283.into()), "41,283"),
+            (whole(&Value::Null), "-"),
+            (clock(1_767_323_045.678), "03:04:05Z"),
+            (clock(f64::NAN), "-"),
         ];
         for (written, expected) in cases {
             assert_eq!(written, expected);

@@ -59,6 +59,18 @@ impl Samples {
         }
     }
 
+    /// What an output delivers in a second, in records and in bytes; both are names as in the overview.
+    pub(super) fn output_rates(&self, pipeline: &Value, output: &Value) -> (f64, f64) {
+        let rate = |key: &'static str| {
+            self.rate(pipeline.as_str().unwrap_or(""), |one| {
+                let outputs = list(&one["outputs"]);
+                let found = outputs.iter().find(|one| one["name"] == *output);
+                found.map_or(f64::NAN, |one| number(&one[key]))
+            })
+        };
+        (rate("delivered"), rate("sent_bytes"))
+    }
+
     /// The rates of a pipeline.
     pub(super) fn rates(&self, name: &str) -> Rates {
         let stage = |key: &'static str| self.rate(name, move |one| number(&one["stages"][key]));
@@ -150,8 +162,7 @@ impl History {
             let seconds = |from: &Value| number(&to["unix_s"]) - number(&from["unix_s"]);
             let grown = |from: &Value, key: &str| of(to, name, key) - of(from, name, key);
             let one = before(1);
-            let throughput =
-                one.map_or(f64::NAN, |from| grown(from, "read_bytes") / seconds(from));
+            let throughput = one.map_or(f64::NAN, |from| grown(from, "read_bytes") / seconds(from));
             let delay = one.map_or(f64::NAN, |from| {
                 grown(from, "delay_total_s") / grown(from, "delay_batches")
             });
@@ -258,7 +269,10 @@ mod tests {
     #[test]
     fn nonsense_is_unknown() {
         let mut history = History::default();
-        for points in [json!(7), json!([{"unix_s": "x"}, {"unix_s": -1}, 3, {"unix_s": 1e300}])] {
+        for points in [
+            json!(7),
+            json!([{"unix_s": "x"}, {"unix_s": -1}, 3, {"unix_s": 1e300}]),
+        ] {
             history.merge(&json!({"points": points}), &Value::Null);
         }
         history.series("app", 0);

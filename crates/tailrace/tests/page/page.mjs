@@ -35,6 +35,7 @@ const browser = await chromium.launch({ executablePath: args.browser, args: isRo
 /** Opens the page, and notes what must not be: errors, and requests to elsewhere. */
 async function open({ viewport = DESKTOP, colorScheme = 'light', headers = {}, expected = /^$/, hash = '' } = {}) {
   const context = await browser.newContext({ viewport, colorScheme, extraHTTPHeaders: headers, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   const faults = [];
   page.expected = expected;

@@ -228,3 +228,36 @@ fn a_link_leads_to_the_page_and_to_nothing_else() {
         assert_eq!(asked(LOCAL, "/", &other), 403, "{value}");
     }
 }
+
+#[test]
+fn the_page_loads_its_own_files_and_no_other_page_does() {
+    let path = "/page/main.js";
+    let from = |origin, site| {
+        let host = ("host", "127.0.0.1:9464");
+        [host, ("origin", origin), ("sec-fetch-site", site)]
+    };
+    let own = "http://127.0.0.1:9464";
+    assert_eq!(asked(LOCAL, path, &from(own, "same-origin")), 0);
+    assert_eq!(asked(REMOTE, path, &from(own, "same-origin")), 0);
+    let no_token = Token::default();
+    assert_eq!(
+        asked_with(&no_token, REMOTE, path, &from(own, "same-origin")),
+        403
+    );
+    // Browsers leave the site out where the connection is not secure.
+    assert_eq!(asked(REMOTE, path, &from(own, "same-origin")[..2]), 0);
+    for (origin, site) in [
+        ("http://127.0.0.1:8080", "same-site"),
+        ("http://127.0.0.1:8080", "same-origin"),
+        (own, "cross-site"),
+        ("null", "cross-site"),
+        ("127.0.0.1:9464", "same-origin"),
+    ] {
+        assert_eq!(asked(LOCAL, path, &from(origin, site)), 403, "{origin}");
+    }
+    // By DNS rebinding it is not this machine that is named, and data nobody gets so.
+    let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
+    assert_eq!(asked(LOCAL, path, &rebound), 421);
+    let data = from(own, "same-origin");
+    assert_eq!(asked(LOCAL, "/api/v1/overview", &data), 403);
+}

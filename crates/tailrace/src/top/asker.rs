@@ -1,0 +1,169 @@
+//! Asks the agent each second, on a thread of its own, so that a slow answer delays no key. Signals that end the program
+//! arrive here, too.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use http::HeaderValue;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::state::News;
+use crate::admin_client::fetch_with;
+
+const OVERVIEW_PATH: &str = "/api/v1/overview";
+const HISTORY_PATH: &str = "/api/v1/history";
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The history has a point for every five seconds.
+const HISTORY_EVERY: u32 = 5;
+/// An agent that has not answered by then is busy, or gone.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whom to ask, and as whom.
+#[derive(Clone)]
+pub(super) struct Agent {
+    pub(super) admin: SocketAddr,
+    /// What is sent as `Authorization`.
+    pub(super) token: Option<HeaderValue>,
+}
+
+impl Agent {
+    /// The JSON of an answer.
+    ///
+    /// # Errors
+    ///
+    /// The agent cannot be reached in time, refuses, or answers something else.
+    async fn ask(&self, path: &str) -> anyhow::Result<Value> {
+        let fetched = timeout(TIMEOUT, fetch_with(self.admin, path, self.token.as_ref())).await;
+        let body = fetched.map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))??;
+        serde_json::from_slice(&body).context("the answer is no JSON: is that a Tailrace agent?")
+    }
+
+    /// The first overview.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ask`](Self::ask), or there is no runtime.
+    pub(super) fn overview(&self) -> anyhow::Result<Value> {
+        runtime()?.block_on(self.ask(OVERVIEW_PATH))
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().context("no runtime")
+}
+
+/// The thread that asks. It ends when nobody listens any more.
+pub(super) struct Asker {
+    /// The path of the report that is shown.
+    pub(super) wanted: watch::Sender<Option<String>>,
+    _thread: JoinHandle<()>,
+}
+
+impl Asker {
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// There is no runtime, thread or signal handler to be had.
+    pub(super) fn start(agent: Agent, news: SyncSender<News>) -> anyhow::Result<Self> {
+        let (wanted, wants) = watch::channel(None);
+        let runtime = runtime()?;
+        let ended = {
+            let _entered = runtime.enter();
+            ended()?
+        };
+        let thread = std::thread::Builder::new()
+            .name("tailrace-top".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = ask_on(&agent, wants, &news) => {}
+                        () = ended => {}
+                    }
+                });
+                // Nobody listens if that is the reason.
+                let _ = news.send(News::End);
+            })
+            .context("no thread to ask the agent")?;
+        Ok(Self {
+            wanted,
+            _thread: thread,
+        })
+    }
+}
+
+/// Completes at a signal that ends programs.
+fn ended() -> anyhow::Result<impl Future<Output = ()>> {
+    let of = |kind| signal(kind).context("no handler of signals");
+    let mut terminate = of(SignalKind::terminate())?;
+    let mut interrupt = of(SignalKind::interrupt())?;
+    let mut hangup = of(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
+/// Asks until nobody listens.
+async fn ask_on(
+    agent: &Agent,
+    mut wants: watch::Receiver<Option<String>>,
+    news: &SyncSender<News>,
+) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut until_history = 0;
+    loop {
+        let is_tick = tokio::select! {
+            _ = ticks.tick() => true,
+            changed = wants.changed() => match changed {
+                Ok(()) => false,
+                Err(_) => return,
+            },
+        };
+        let wanted = wants.borrow_and_update().clone();
+        let round = async {
+            let mut answers = Vec::new();
+            if is_tick {
+                answers.push(News::Overview(agent.ask(OVERVIEW_PATH).await?));
+                if until_history == 0 {
+                    answers.push(News::History(agent.ask(HISTORY_PATH).await?));
+                }
+            }
+            if let Some(path) = wanted {
+                let report = agent.ask(&path).await?;
+                answers.push(News::Report(path, report));
+            }
+            anyhow::Ok(answers)
+        };
+        let answers = match round.await {
+            Ok(answers) => {
+                if is_tick {
+                    until_history = (until_history + 1) % HISTORY_EVERY;
+                }
+                answers
+            }
+            Err(error) => {
+                // An agent that comes back may be another one.
+                until_history = 0;
+                let text = crate::logging::chain(error.as_ref()).to_string();
+                vec![News::Unreachable(text)]
+            }
+        };
+        for answer in answers {
+            if news.send(answer).is_err() {
+                return;
+            }
+        }
+    }
+}
