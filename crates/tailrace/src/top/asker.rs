@@ -19,8 +19,8 @@ use crate::admin_client::fetch_with;
 const OVERVIEW_PATH: &str = "/api/v1/overview";
 const HISTORY_PATH: &str = "/api/v1/history";
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The history has a point for every five seconds.
-const HISTORY_EVERY: u32 = 5;
+/// The history is the largest answer, and a column of its lines is about ten seconds.
+const HISTORY_EVERY: u32 = 10;
 /// An agent that has not answered by then is busy, or gone.
 const TIMEOUT: Duration = Duration::from_secs(5);
 

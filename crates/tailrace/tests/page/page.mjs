@@ -186,7 +186,7 @@ const checks = {
       const { outlineStyle, outlineWidth } = getComputedStyle(node);
       const { top, left, width, height } = node.getBoundingClientRect();
       const isSeen = width > 0 && height > 0 && left >= 0 && top < innerHeight && top + height > 0;
-      return { id: node.id || node.getAttribute('aria-label') || node.textContent.trim(), isMarked: outlineStyle !== 'none' && outlineWidth !== '0px', isSeen, tag: node.tagName };
+      return { id: node.id || node.getAttribute('aria-label') || node.textContent.trim() || `${node.name} ${node.value}`, isMarked: outlineStyle !== 'none' && outlineWidth !== '0px', isSeen, tag: node.tagName };
     });
     await page.keyboard.press('Tab');
     assert.equal((await focused()).id, 'Skip to the content');

@@ -10,7 +10,7 @@ import { Tabs, forgetExplain, onChoice, refresh } from './tabs.js';
 import { Tail } from './tail.js';
 
 const OVERVIEW_MS = 1000;
-const HISTORY_MS = 5000;
+const HISTORY_MS = 60_000;
 const TAB_MS = 3000;
 const TAIL_MS = 1000;
 
@@ -75,6 +75,7 @@ const askOverview = every(OVERVIEW_MS, async () => {
   if (isRestarted || isReloaded) forgetExplain();
   samples.push(overview, performance.now());
   show();
+  if (past.add(overview)) showPlots();
   if (isFirst || wasAway || isRestarted) {
     askHistory();
     askTab();

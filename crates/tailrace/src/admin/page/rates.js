@@ -3,6 +3,8 @@
 /** Rates are of so many milliseconds, so that they are calm. */
 const WINDOW_MS = 5000;
 const MINUTES_15_S = 900;
+/** The time between two points. */
+const INTERVAL_S = 5;
 /** CPU per record is of six points: half a minute. */
 const CPU_POINTS = 6;
 /** Fewer records say nothing about the cost of a million. */
@@ -42,9 +44,32 @@ export class Samples {
 export class History {
   #points = new Map();
 
-  /** Adds the points of an answer; those of other starts stay. */
+  /** Adds the points of an answer, in place of what overviews gave meanwhile; those of other starts stay. */
   merge(points, started_unix_s) {
+    const first = Math.min(...points.map((point) => point.unix_s));
+    for (const [time, point] of this.#points) {
+      if (time >= first && point.started_unix_s === started_unix_s) this.#points.delete(time);
+    }
     for (const point of points) this.#points.set(point.unix_s, { ...point, started_unix_s });
+    this.#forget();
+  }
+
+  /** Adds an overview as a point if it is time for one; true if so. The agent need not be asked for the past again. */
+  add(overview) {
+    const time = overview.started_unix_s + overview.uptime_s;
+    if (this.#points.size === 0 || time - Math.max(...this.#points.keys()) < INTERVAL_S) return false;
+    const { cpu_seconds, resident_bytes } = overview.process;
+    const pipelines = overview.pipelines.map(({ name, stages, ledger }) => {
+      const delays = ledger.outputs.map((output) => output.delivery_delay_seconds);
+      const sum = (key) => delays.reduce((total, delay) => total + delay[key], 0);
+      return { name, read_bytes: stages.read_bytes, records: stages.records, delay_total_s: sum('total'), delay_batches: sum('batches') };
+    });
+    this.#points.set(time, { unix_s: time, cpu_seconds, resident_bytes, pipelines, started_unix_s: overview.started_unix_s });
+    this.#forget();
+    return true;
+  }
+
+  #forget() {
     const newest = Math.max(...this.#points.keys());
     for (const time of this.#points.keys()) {
       if (time < newest - MINUTES_15_S || time > newest) this.#points.delete(time);
