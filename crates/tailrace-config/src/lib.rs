@@ -12,6 +12,7 @@
 #[macro_use]
 extern crate tailrace_schema;
 
+mod admin_address;
 mod input;
 mod load;
 mod memory;
@@ -20,6 +21,7 @@ mod output;
 mod pipeline;
 mod root;
 
+pub use crate::admin_address::AdminAddress;
 pub use crate::input::Input;
 pub use crate::load::{Loaded, Places, load, load_with_files};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};

@@ -1,16 +1,15 @@
 //! The whole configuration: the top-level options, and what must hold between pipelines.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::admin_address::{AdminAddress, Listen};
 use crate::input::Input;
 use crate::name::Name;
 use crate::pipeline::Pipeline;
 use tailrace_schema::kind::{
-    Address, AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size,
-    Time,
+    AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
 };
 use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
@@ -45,8 +44,9 @@ pub(crate) const INFO: Info = <Config as Section>::INFO;
 section! {
     /// The admin endpoint: `/metrics` (Prometheus), `/livez`, `/readyz` and `/healthz`.
     pub struct Admin {
-        /// The address to listen on.
-        listen: Option<SocketAddr> = Address, unset("no admin endpoint", "127.0.0.1:9464");
+        /// Where to listen: an IP address and port, or `unix:/PATH` for a Unix socket with mode 0600, which replaces one that an
+        /// earlier agent left there.
+        listen: Option<AdminAddress> = Listen, unset("no admin endpoint", "127.0.0.1:9464");
         /// The token that requests from other machines must send as `Authorization: Bearer` for the ledger, the status and
         /// `POST /-/reload`: 16 characters or more, for example from a file, `${file:/run/secrets/admin-token}`. Probes,
         /// metrics and requests from this machine need none.

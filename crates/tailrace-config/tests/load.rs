@@ -280,7 +280,7 @@ pipelines:
     let config = one(yaml, &variables);
     assert_eq!(config.data_dir, Path::new("/d/state"));
     assert_eq!(config.workers, Some(2));
-    assert_eq!(config.admin.listen.unwrap().port(), 9464);
+    assert_eq!(config.admin.listen.unwrap().port(), Some(9464));
     assert_eq!(config.limits.memory, None);
     let resource: Vec<_> = config
         .resource

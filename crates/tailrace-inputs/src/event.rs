@@ -167,6 +167,9 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::StartAtEnd, Self::IgnoreOlder, Self::Nul];
+
     /// The label value in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -198,6 +201,17 @@ pub enum LossReason {
 }
 
 impl LossReason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::Vanished,
+        Self::Missed,
+        Self::Truncated,
+        Self::Held,
+        Self::Corrupt,
+        Self::Expanded,
+        Self::Unwritten,
+    ];
+
     /// The label value in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

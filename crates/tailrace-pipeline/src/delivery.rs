@@ -6,6 +6,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod delay;
 pub(crate) mod driver;
 pub(crate) mod encoding;
+pub(crate) mod failures;
 pub(crate) mod in_flight;
 pub(crate) mod metrics;
 pub(crate) mod order;

@@ -1,6 +1,8 @@
 //! The ledger of one pipeline (D9): what became of every byte and record, read from the counters
 //! that the stages keep, and the check that they agree. Counts nothing itself.
 
+use std::time::SystemTime;
+
 use tracing::error;
 
 use crate::delivery::delay::DelaySums;
@@ -87,6 +89,10 @@ pub struct OutputLedger {
     pub in_flight_requests: u64,
     /// The server refuses this output.
     pub holding: bool,
+    /// When an attempt last failed, and why. It stays after a success. The text quotes the server.
+    pub last_error: Option<(SystemTime, String)>,
+    /// When the next attempt is due, if the output waits for one.
+    pub retry_at: Option<SystemTime>,
     /// From reading a batch to its acknowledgement.
     pub delay: DelaySums,
 }
@@ -112,6 +118,8 @@ impl PipelineLedger {
             encoded_bytes: output.encoded_bytes.get(),
             in_flight_requests: gauge(output.in_flight.get()),
             holding: output.holding.get() != 0,
+            last_error: output.failures.last(),
+            retry_at: output.failures.retry_at(),
             delay: output.delay.sums(),
         };
         // Outcomes before records: what is counted in between shows as in flight, never as a
@@ -185,8 +193,13 @@ impl SelfCheck {
     /// Logs an error for each pipeline in which nothing has moved since the last look, nothing is
     /// in flight, and a record has no outcome or two. Each such state is reported once.
     pub(crate) fn look(&mut self, mut now: Vec<PipelineLedger>) {
-        // It passes while nothing moves.
-        now.iter_mut().for_each(|ledger| ledger.oldest_unread_s = 0);
+        // What may change while nothing moves.
+        for ledger in &mut now {
+            ledger.oldest_unread_s = 0;
+            for output in &mut ledger.outputs {
+                (output.last_error, output.retry_at) = (None, None);
+            }
+        }
         for ledger in now.iter().filter(|ledger| self.last.contains(ledger)) {
             if self.reported.contains(ledger) {
                 continue;

@@ -1,10 +1,10 @@
 //! A running pipeline at a glance, for whoever looks at the agent: its parts, how each stands, and what was counted. Counts
 //! nothing itself.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::delivery::outputs::OutputHandle;
-use crate::delivery::standing::{LastError, OutputState};
+use crate::delivery::standing::OutputState;
 use crate::ledger::{OutputLedger, PipelineLedger};
 use crate::pipeline::Pipeline;
 
@@ -47,10 +47,6 @@ pub struct OutputOverview {
     pub endpoint: Option<String>,
     /// Whether it delivers.
     pub state: OutputState,
-    /// What an attempt said that failed, the last one of all.
-    pub last_error: Option<LastError>,
-    /// How long until the next attempt, where the last one failed.
-    pub retry_in: Option<Duration>,
 }
 
 impl PipelineOverview {
@@ -64,8 +60,6 @@ impl PipelineOverview {
             type_name: config.kind.type_name(),
             endpoint: config.kind.endpoint(),
             state: state(handle, ledger, now),
-            last_error: handle.standing().last_error(),
-            retry_in: handle.standing().retry_in(now),
         });
         let outputs = outputs.collect();
         let types = config.inputs.iter().map(|input| input.type_name());

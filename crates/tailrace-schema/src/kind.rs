@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -351,39 +350,6 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
         );
         reader.refuse_text(node, &resolved, &expected, None);
         None
-    }
-}
-
-/// An IP address and port to listen on.
-pub struct Address;
-
-impl Kind for Address {
-    type Value = SocketAddr;
-
-    fn shape() -> Shape {
-        Shape::Text("address")
-    }
-
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<SocketAddr> {
-        let expected = "an IP address and port such as `127.0.0.1:9464`";
-        let resolved = reader.scalar(node, expected)?;
-        match resolved.text.parse() {
-            Ok(address) => Some(address),
-            Err(_) => {
-                let hint = resolved
-                    .text
-                    .strip_prefix("localhost:")
-                    .map(|port| format!("write `127.0.0.1:{port}`"));
-                let hint = hint.or_else(|| {
-                    resolved
-                        .text
-                        .strip_prefix(':')
-                        .map(|port| format!("write `0.0.0.0:{port}` for every interface"))
-                });
-                reader.refuse_text(node, &resolved, expected, hint);
-                None
-            }
-        }
     }
 }
 

@@ -1,20 +1,20 @@
 //! The admin endpoint: `/metrics`, `/livez`, `/readyz`, `/healthz`, `/api/v1/...` and `/-/reload`, on a thread and runtime of
 //! its own, so that health answers when the rest is busy. Never listens unless the config says so.
 //!
-//! This file has the answers, `api` those about the agent itself. `access` decides who may ask, `serve` bounds connections and time, and `pace` bounds the cost:
-//! no client must be able to harm the pipelines.
+//! This file has the answers, `api` those about the agent itself. `listen` binds the address, `access` decides who may ask,
+//! `serve` bounds connections and time, and `pace` bounds the cost: no client must be able to harm the pipelines.
 
 mod access;
 mod api;
 mod budget;
 mod cpu;
 mod history;
+pub(crate) mod listen;
 mod pace;
 mod page;
 mod parameters;
 mod serve;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -22,17 +22,20 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use prometheus_client::registry::Registry;
+use tailrace_config::AdminAddress;
 use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
 use tracing::info;
 
 use history::History;
+use listen::{Listener, Peer};
 use pace::Pace;
 
 use crate::admin_client::{LEDGER_PATH, STATUS_PATH};
@@ -93,18 +96,18 @@ impl Shared {
 /// # Errors
 ///
 /// The address cannot be bound, or no thread be started.
-pub(crate) fn start(address: SocketAddr, shared: Shared) -> anyhow::Result<Admin> {
+pub(crate) fn start(address: &AdminAddress, shared: Shared) -> anyhow::Result<Admin> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime for the admin endpoint")?;
     let listener = {
         let _entered = runtime.enter();
-        serve::listen(address)
+        Listener::bind(address)
     };
     let listener =
         listener.with_context(|| format!("admin.listen: {address} cannot be listened on"))?;
-    let address = listener.local_addr().context("admin.listen")?;
+    let address = listener.address().context("admin.listen")?;
     let (history, view) = (Arc::clone(&shared.history), shared.view.clone());
     let routes = routes(shared);
     let (stop, stopped) = oneshot::channel();
@@ -158,7 +161,7 @@ impl Drop for Admin {
 /// Refuses whoever may not ask, before anything is made for the answer.
 async fn admit(
     State(token): State<Token>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {

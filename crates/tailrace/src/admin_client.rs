@@ -1,12 +1,14 @@
 //! The client side of the admin endpoint, for the commands that ask a running agent.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use http::HeaderValue;
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
+use tailrace_config::AdminAddress;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// The path of the ledger.
 pub(crate) const LEDGER_PATH: &str = "/api/v1/ledger";
@@ -26,12 +28,13 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// # Errors
 ///
 /// The agent cannot be reached in time, or refuses.
-pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+pub(crate) fn ask(admin: impl Into<AdminAddress>, path: &str) -> anyhow::Result<Bytes> {
+    let admin = admin.into();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(TIMEOUT, fetch(admin, path)).await };
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch(&admin, path)).await };
     runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
@@ -43,7 +46,7 @@ pub(crate) fn ask(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
 /// # Errors
 ///
 /// It cannot be reached, refuses, or answers with more than an agent would.
-pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes> {
+pub(crate) async fn fetch(admin: impl Into<AdminAddress>, path: &str) -> anyhow::Result<Bytes> {
     fetch_with(admin, path, None).await
 }
 
@@ -53,15 +56,33 @@ pub(crate) async fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<Bytes
 ///
 /// As of [`fetch`].
 pub(crate) async fn fetch_with(
-    admin: SocketAddr,
+    admin: impl Into<AdminAddress>,
     path: &str,
     token: Option<&HeaderValue>,
 ) -> anyhow::Result<Bytes> {
-    let stream = tokio::net::TcpStream::connect(admin).await?;
+    match admin.into() {
+        AdminAddress::Tcp(address) => {
+            let stream = TcpStream::connect(address).await?;
+            converse(stream, &address.to_string(), path, token).await
+        }
+        AdminAddress::Unix(socket) => {
+            let stream = UnixStream::connect(socket).await?;
+            converse(stream, "localhost", path, token).await
+        }
+    }
+}
+
+/// Sends one request, and reads the answer.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    host: &str,
+    path: &str,
+    token: Option<&HeaderValue>,
+) -> anyhow::Result<Bytes> {
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
     let mut request = http::Request::get(path)
-        .header(http::header::HOST, admin.to_string())
+        .header(http::header::HOST, host)
         .body(Empty::<Bytes>::new())?;
     if let Some(token) = token {
         let headers = request.headers_mut();
@@ -69,12 +90,11 @@ pub(crate) async fn fetch_with(
     }
     let answer = async {
         let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            bail!("it answered {}", response.status());
-        }
+        let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
         match body.collect().await {
-            Ok(body) => Ok(body.to_bytes()),
+            Ok(body) if status.is_success() => Ok(body.to_bytes()),
+            Ok(body) => bail!(refusal(status, &body.to_bytes())),
             Err(error) if error.is::<LengthLimitError>() => bail!(
                 "its answer is longer than {} MiB: is that a Tailrace agent?",
                 ANSWER_BYTES_MAX >> 20
@@ -89,6 +109,19 @@ pub(crate) async fn fetch_with(
             ended?;
             answer.await
         }
+    }
+}
+
+/// What an agent says that does not answer.
+fn refusal(status: http::StatusCode, body: &[u8]) -> String {
+    let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let said = body.as_ref().and_then(|body| {
+        let keys = ["error", "reason"].into_iter();
+        keys.filter_map(|key| body[key].as_str()).next()
+    });
+    match said {
+        Some(said) => format!("it answered {status}: {said}"),
+        None => format!("it answered {status}"),
     }
 }
 

@@ -5,15 +5,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use tailrace_config::{Config, Diagnostic, Places, Position};
+use tailrace_config::{AdminAddress, Config, Diagnostic, Places, Position};
 use tailrace_files::Access;
 use tailrace_pipeline::PipelinePlan;
 
+use crate::admin::listen;
 use crate::admin_client::{STATUS_PATH, fetch};
 use crate::printed::redacted;
 
@@ -46,14 +47,17 @@ pub(crate) fn check(
         let diagnostic = at(places.data_dir.as_ref(), &config.data_dir, message);
         diagnostic.with_hint(hint.to_owned())
     }));
-    if let Some(address) = config.admin.listen
-        && let Err(error) = TcpListener::bind(address)
+    if let Some(address) = &config.admin.listen
+        && let Err(error) = listenable(address)
         && !(error.kind() == ErrorKind::AddrInUse
             && runtime.block_on(is_own_agent(address, &config.data_dir)))
     {
         let message = format!("admin.listen: {address} cannot be listened on ({error})");
         let diagnostic = at(places.admin_listen.as_ref(), Path::new("admin"), message);
-        let hint = "choose another port, or stop what listens there";
+        let hint = match address {
+            AdminAddress::Tcp(_) => "choose another port, or stop what listens there",
+            AdminAddress::Unix(_) => "choose another path, or mend what is wrong with this one",
+        };
         diagnostics.push(diagnostic.with_hint(hint.to_owned()));
     }
     for plan in plans {
@@ -93,8 +97,16 @@ fn closed_to_others(data_dir: &Path) -> Option<(String, &'static str)> {
     ))
 }
 
-/// Returns whether the agent of this data directory listens on the port: then a restart frees it.
-async fn is_own_agent(address: SocketAddr, data_dir: &Path) -> bool {
+/// Checks that `run` could listen there. Leaves nothing behind.
+fn listenable(address: &AdminAddress) -> io::Result<()> {
+    match address {
+        AdminAddress::Tcp(address) => TcpListener::bind(address).map(drop),
+        AdminAddress::Unix(path) => listen::can_bind(path).map(drop),
+    }
+}
+
+/// Returns whether the agent of this data directory listens there: then a restart frees it.
+async fn is_own_agent(address: &AdminAddress, data_dir: &Path) -> bool {
     let asked = tokio::time::timeout(TIMEOUT, fetch(address, STATUS_PATH)).await;
     let Ok(Ok(body)) = asked else {
         return false;

@@ -2,17 +2,19 @@
 //!
 //! [`report`] turns ledgers into JSON for the admin endpoint, and [`run`] prints this JSON as tables. Nothing is counted here.
 
+mod tables;
+
 use std::io::Write;
-use std::net::SocketAddr;
 
 use anyhow::Context;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
+use tailrace_config::AdminAddress;
 use tailrace_pipeline::{PipelineLedger, SourceLag};
 
-use crate::admin_client::{LEDGER_PATH, ask};
+use crate::admin_client::{LEDGER_PATH, REASONS_PATH, SOURCES_PATH, ask};
 use crate::cli::Failure;
 use crate::printed;
 
@@ -22,13 +24,63 @@ pub(crate) const SOURCES_MAX: usize = 10;
 /// Arguments of `tailrace ledger`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Admin endpoint of the running agent, as in `admin.listen`.
-    #[arg(long, value_name = "HOST:PORT", env = "TAILRACE_ADMIN")]
-    admin: SocketAddr,
+    /// Admin endpoint of the running agent, as in `admin.listen`: `HOST:PORT` or `unix:/PATH`.
+    #[arg(long, value_name = "ADDRESS", env = "TAILRACE_ADMIN")]
+    admin: AdminAddress,
+    /// Show the files that are followed, or all files of a namespace or of a pod together.
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// Order of the sources: the most bytes read, or the most bytes not delivered.
+    #[arg(long, value_enum, requires = "by", default_value = "bytes")]
+    sort: Sort,
+    /// Show so many sources.
+    #[arg(long, value_name = "N", requires = "by", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    top: u16,
+    /// Show the recent reasons why records, lines and files did not go the usual way.
+    #[arg(long, conflicts_with = "by")]
+    reasons: bool,
     /// Print the JSON of the agent.
     #[arg(long)]
     json: bool,
 }
+
+/// What sources are put together by.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum By {
+    File,
+    Namespace,
+    Pod,
+}
+
+impl By {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Namespace => "namespace",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+/// Which sources come first.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Sort {
+    Bytes,
+    Lag,
+}
+
+impl Sort {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Lag => "lag",
+        }
+    }
+}
+
+/// How an answer is printed for people.
+type Print = fn(&Value, &mut dyn Write) -> std::io::Result<()>;
 
 /// Asks the agent and prints its ledger.
 ///
@@ -36,7 +88,16 @@ pub(crate) struct Args {
 ///
 /// The agent cannot be reached or does not answer as one.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let body = ask(args.admin, LEDGER_PATH).with_context(|| {
+    let (path, print): (String, Print) = match args.by {
+        Some(by) => {
+            let (by, sort, top) = (by.as_str(), args.sort.as_str(), args.top);
+            let path = format!("{SOURCES_PATH}?by={by}&sort={sort}&n={top}");
+            (path, tables::print_sources)
+        }
+        None if args.reasons => (REASONS_PATH.to_owned(), tables::print_reasons),
+        None => (LEDGER_PATH.to_owned(), print),
+    };
+    let body = ask(&args.admin, &path).with_context(|| {
         format!(
             "the agent at {} gives no ledger: does it run, with `admin: {{listen: {}}}`?",
             args.admin, args.admin

@@ -23,6 +23,9 @@ mod admin_client;
 pub mod cli;
 mod load;
 pub mod logging;
+#[cfg(test)]
+mod metrics_page;
+mod own_metrics;
 mod printed;
 mod resource;
 mod sizing;

@@ -1,6 +1,7 @@
 //! `tailrace run`: the agent, from config files to the end of the process.
 
 use std::sync::mpsc::SyncSender;
+use std::time::SystemTime;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
@@ -13,6 +14,7 @@ use crate::admin;
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
 use crate::load::prepare;
+use crate::own_metrics;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
 use crate::token::Token;
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (files, config) = Files::load(&args.config, &Files::default());
     let (config, plans) = prepare(&args.config, config?)?;
     let mut registry = Registry::default();
+    own_metrics::register(&mut registry, SystemTime::now());
     let sizes = sizing::sizes(&config);
     let agent =
         Agent::start(&config, plans, sizes, &mut registry).context("the agent cannot start")?;
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         workers = sizes.workers,
         "running"
     );
-    let (listen, data_dir) = (config.admin.listen, config.data_dir.clone());
+    let (listen, data_dir) = (config.admin.listen.clone(), config.data_dir.clone());
     let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
     let start = reload::Start {
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let data_dir = environment::absolute(&data_dir);
             let view = agent.view();
             let shared = admin::Shared::new(view, registry, config, data_dir, token, triggers);
-            Some(admin::start(address, shared)?)
+            Some(admin::start(&address, shared)?)
         }
         None => None,
     };

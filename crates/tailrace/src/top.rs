@@ -11,7 +11,6 @@ mod rates;
 mod state;
 
 use std::io::{IsTerminal, stdin, stdout};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,6 +19,7 @@ use anyhow::{Context, anyhow, bail};
 use http::HeaderValue;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use tailrace_config::AdminAddress;
 
 use crate::cli::Failure;
 use asker::{Agent, Asker};
@@ -36,9 +36,9 @@ const TOKEN_BYTES_MAX: usize = 4096;
 /// Arguments of `tailrace top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Admin endpoint of the running agent, as in `admin.listen`.
-    #[arg(long, value_name = "HOST:PORT", env = "TAILRACE_ADMIN")]
-    admin: SocketAddr,
+    /// Admin endpoint of the running agent, as in `admin.listen`: `HOST:PORT` or `unix:/PATH`.
+    #[arg(long, value_name = "ADDRESS", env = "TAILRACE_ADMIN")]
+    admin: AdminAddress,
     /// A file with the token of `admin.token`, for an agent on another machine.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_terminal()?;
     let token = args.token_file.as_deref().map(token).transpose()?;
     let agent = Agent {
-        admin: args.admin,
+        admin: args.admin.clone(),
         token,
     };
     let first = agent.overview().with_context(|| {

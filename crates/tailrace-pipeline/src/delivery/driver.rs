@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tailrace_otlp::{Compression, Encoding};
 use tailrace_outputs::delivery::{Delivered, Observer, RetryCause};
@@ -112,11 +112,18 @@ impl Driver {
         }
     }
 
+    /// An attempt failed, for this reason; the next one begins after `delay`.
+    fn fail(&self, kind: ReasonKind, reason: &str, delay: Option<Duration>) {
+        self.standing.failed(reason);
+        let failures = &self.metrics.failures;
+        failures.failed(reason, delay, SystemTime::now());
+        self.note(kind, reason, 1);
+        self.failing.send_replace(true);
+    }
+
     /// Something is held back, for this reason.
     fn hold(&self, reason: &str, delay: Option<Duration>) {
-        self.standing.failed(reason, delay, Instant::now());
-        self.note(ReasonKind::Refused, reason, 1);
-        self.failing.send_replace(true);
+        self.fail(ReasonKind::Refused, reason, delay);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
         }
@@ -129,9 +136,7 @@ impl Observer for Driver {
     }
 
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        self.standing.failed(reason, Some(delay), Instant::now());
-        self.note(ReasonKind::Retry, reason, 1);
-        self.failing.send_replace(true);
+        self.fail(ReasonKind::Retry, reason, Some(delay));
         self.metrics.retried(cause.as_str());
         warn!(
             pipeline = self.pipeline,
@@ -205,6 +210,7 @@ impl Observer for Driver {
         }
         self.failing.send_replace(false);
         self.standing.accepted(Instant::now());
+        self.metrics.failures.succeeded();
         self.metrics.requests.inc();
         if let Some(oddity) = &delivered.oddity
             && self.metrics.odd_responses.inc() == 0

@@ -7,6 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::delivery::delay::{self, Delays};
+use crate::delivery::failures::Failures;
 use crate::labels::{OutputCauseLabels, OutputLabels, OutputReasonLabels, PipelineLabels};
 
 /// The families of all outputs.
@@ -95,6 +96,8 @@ pub(crate) struct OutputMetrics {
     pub detached: Gauge,
     /// 1 while the output holds because the server refuses it.
     pub holding: Gauge,
+    /// The last failed attempt, and when the next one is due.
+    pub failures: Failures,
     /// Compressed bytes of accepted requests.
     pub payload_bytes: Counter,
     /// The same bytes before compression.
@@ -226,6 +229,7 @@ impl OutputFamilies {
             earlier: self.earlier.get_or_create_owned(&labels),
             detached: self.detached.get_or_create_owned(&labels),
             holding: self.holding.get_or_create_owned(&labels),
+            failures: Failures::default(),
             payload_bytes: self.payload_bytes.get_or_create_owned(&labels),
             encoded_bytes: self.encoded_bytes.get_or_create_owned(&labels),
             requests: self.requests.get_or_create_owned(&labels),

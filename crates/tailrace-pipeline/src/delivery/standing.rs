@@ -1,8 +1,7 @@
-//! How an output stands: whether it delivers, what went wrong last, and when it tries again. Counts nothing and sends
-//! nothing.
+//! Whether an output delivers, as its last requests say. What failed last and when the next attempt is due is in `failures`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Whether an output delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +31,6 @@ impl OutputState {
     }
 }
 
-/// What an attempt said that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastError {
-    /// When.
-    pub at: SystemTime,
-    /// What happened.
-    pub text: String,
-}
-
 /// What all requests of an output say of it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing(Mutex<State>);
@@ -49,8 +39,6 @@ pub(crate) struct Standing(Mutex<State>);
 struct State {
     /// What the last attempt said, if it failed.
     said: Option<String>,
-    last_error: Option<LastError>,
-    next_attempt: Option<Instant>,
     accepted_at: Option<Instant>,
 }
 
@@ -58,45 +46,21 @@ struct State {
 const IDLE_AFTER: Duration = Duration::from_secs(60);
 
 impl Standing {
-    /// An attempt failed; the next one is made after this time, if it is known.
-    pub(crate) fn failed(&self, text: &str, delay: Option<Duration>, now: Instant) {
-        let mut state = self.lock();
-        state.said = Some(text.to_owned());
-        state.last_error = Some(LastError {
-            at: SystemTime::now(),
-            text: text.to_owned(),
-        });
-        let next = delay.map(|delay| now + delay);
-        // Of several requests the first one counts.
-        let earlier = state.next_attempt.filter(|&known| known > now);
-        state.next_attempt = match (earlier, next) {
-            (Some(earlier), Some(next)) => Some(earlier.min(next)),
-            (earlier, next) => next.or(earlier),
-        };
+    /// An attempt failed.
+    pub(crate) fn failed(&self, text: &str) {
+        self.lock().said = Some(text.to_owned());
     }
 
     /// A request was accepted.
     pub(crate) fn accepted(&self, now: Instant) {
         let mut state = self.lock();
-        (state.said, state.next_attempt) = (None, None);
+        state.said = None;
         state.accepted_at = Some(now);
     }
 
     /// What the last attempt said, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
         self.lock().said.clone()
-    }
-
-    /// The last error of all.
-    pub(crate) fn last_error(&self) -> Option<LastError> {
-        self.lock().last_error.clone()
-    }
-
-    /// How long until the next attempt, where the last one failed.
-    pub(crate) fn retry_in(&self, now: Instant) -> Option<Duration> {
-        let state = self.lock();
-        let next = state.next_attempt.filter(|_| state.said.is_some());
-        next.map(|next| next.saturating_duration_since(now))
     }
 
     /// Whether nothing was accepted lately.
@@ -114,31 +78,16 @@ impl Standing {
 mod tests {
     use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn the_next_attempt_is_the_first_one_and_gone_once_something_is_accepted() {
-        let (standing, now) = (Standing::default(), Instant::now());
-        assert_eq!((standing.retry_in(now), standing.said()), (None, None));
-        standing.failed("503", Some(5 * SECOND), now);
-        standing.failed("503", Some(9 * SECOND), now);
-        assert_eq!(standing.retry_in(now), Some(5 * SECOND));
-        assert_eq!(standing.retry_in(now + 7 * SECOND), Some(Duration::ZERO));
-        // What was planned for a moment that has passed says nothing.
-        standing.failed("401", Some(9 * SECOND), now + 6 * SECOND);
-        assert_eq!(standing.retry_in(now + 6 * SECOND), Some(9 * SECOND));
-        standing.accepted(now + 8 * SECOND);
-        assert_eq!((standing.retry_in(now), standing.said()), (None, None));
-        let last = standing.last_error().map(|error| error.text);
-        assert_eq!(last.as_deref(), Some("401"), "what happened is remembered");
-    }
-
     #[test]
     fn an_output_is_quiet_a_minute_after_the_last_request() {
         let (standing, now) = (Standing::default(), Instant::now());
         assert!(standing.is_quiet(now));
+        standing.failed("503");
+        assert_eq!(standing.said().as_deref(), Some("503"));
         standing.accepted(now);
-        assert!(!standing.is_quiet(now + 59 * SECOND));
-        assert!(standing.is_quiet(now + 60 * SECOND));
+        assert_eq!(standing.said(), None);
+        let second = Duration::from_secs(1);
+        assert!(!standing.is_quiet(now + 59 * second));
+        assert!(standing.is_quiet(now + 60 * second));
     }
 }

@@ -5,6 +5,7 @@
 mod detach;
 mod events;
 mod gauges;
+mod problem_log;
 mod quiet;
 mod sources;
 
@@ -18,6 +19,7 @@ use tailrace_inputs::{FileEvent, HandedOver, Input, SourceId};
 
 use detach::end_of;
 use gauges::Gauges;
+use problem_log::ProblemLog;
 use quiet::Quiet;
 
 use crate::clock::now_ns;
@@ -48,6 +50,8 @@ pub(crate) struct Reader {
     /// Sources that ended and are not acknowledged yet.
     finished: Vec<(SourceId, Slot)>,
     gauges: Gauges,
+    /// What the own log said of files that may not be read, and of those that cannot.
+    problems: [ProblemLog; 2],
     quiet: Quiet,
     /// When dormant sources are looked at again.
     next_rest: Instant,
@@ -94,6 +98,7 @@ impl Reader {
                 metadata_error: None,
                 metadata_errors: 0,
             },
+            problems: Default::default(),
             next_rest: Instant::now(),
             must_rejoin: false,
             catching_up: HashMap::new(),

@@ -7,13 +7,14 @@
 //! and requests by DNS rebinding have a foreign name in `Host`.
 
 use std::hint::black_box;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use tailrace_config::Secret;
 
+use super::listen::Peer;
 use super::page;
 use crate::token::Token;
 
@@ -29,7 +30,7 @@ pub(super) type Refusal = (StatusCode, &'static str);
 ///
 /// The refusal.
 pub(super) fn check(
-    peer: SocketAddr,
+    peer: Peer,
     uri: &Uri,
     headers: &HeaderMap,
     token: &Token,
@@ -53,7 +54,7 @@ pub(super) fn check(
         let text = "a page in a browser may not ask: leave out `Origin`, or send the token of `admin.token`";
         return Err((StatusCode::FORBIDDEN, text));
     }
-    let is_local = is_loopback(peer.ip());
+    let is_local = is_local(peer);
     if is_local && !has_plain_host(uri, headers) {
         let text = "from this machine, ask for an IP address or `localhost`, or send the token of `admin.token`";
         return Err((StatusCode::MISDIRECTED_REQUEST, text));
@@ -69,8 +70,11 @@ pub(super) fn check(
     Err((StatusCode::FORBIDDEN, text))
 }
 
-fn is_loopback(peer: IpAddr) -> bool {
-    peer.to_canonical().is_loopback()
+fn is_local(peer: Peer) -> bool {
+    match peer {
+        Peer::Tcp(peer) => peer.ip().to_canonical().is_loopback(),
+        Peer::Unix => true,
+    }
 }
 
 /// Browsers send these, and a page cannot leave them out.

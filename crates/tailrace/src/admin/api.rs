@@ -107,16 +107,18 @@ fn pipeline(pipeline: &PipelineOverview) -> Value {
 }
 
 fn output((ledger, output): (&OutputLedger, &OutputOverview)) -> Value {
-    let last_error = output.last_error.as_ref();
-    let last_error =
-        last_error.map(|error| json!({"unix_s": unix_s(error.at), "text": error.text}));
+    let last_error = ledger.last_error.as_ref();
+    let last_error = last_error.map(|(at, text)| json!({"unix_s": unix_s(*at), "text": text}));
+    // A time that has passed is that of an attempt which is under way.
+    let retry_at = ledger.retry_at;
+    let retry_in = retry_at.and_then(|at| at.duration_since(SystemTime::now()).ok());
     json!({
         "name": ledger.output,
         "type": output.type_name,
         "endpoint": output.endpoint.as_deref().map(without_query),
         "state": output.state.as_str(),
         "last_error": last_error,
-        "retry_in_s": output.retry_in.map(|delay| delay.as_secs_f64()),
+        "retry_in_s": retry_in.map(|delay| delay.as_secs_f64()),
         "delivered": ledger.delivered,
         "in_flight_requests": ledger.in_flight_requests,
         "requests": ledger.requests,

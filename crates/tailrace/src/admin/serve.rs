@@ -6,35 +6,28 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::ConnectInfo;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::AbortHandle;
 use tracing::warn;
 
 use super::budget::Budget;
 use super::cpu::ThreadClock;
+use super::listen::{Listener, Peer, Stream};
 
 /// Open connections at a time; fewer where the process may open few files.
 const CONNECTIONS_MAX: usize = 64;
 /// Of so many descriptors one is for a connection at most: the others are for logs.
 const DESCRIPTORS_PER_CONNECTION: u64 = 16;
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 256;
-/// What the kernel keeps for a connection, in each direction.
-const SOCKET_BYTES: u32 = 32 * 1024;
 /// The head of a request.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
@@ -78,23 +71,6 @@ impl Default for Limits {
     }
 }
 
-/// Binds an address for [`serve`]. Needs to be called in a runtime.
-///
-/// # Errors
-///
-/// Those of the system.
-pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    socket.set_recv_buffer_size(SOCKET_BYTES)?;
-    socket.set_send_buffer_size(SOCKET_BYTES)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 /// The connections that are open, the oldest first.
 pub(super) type Table = Arc<Mutex<BTreeMap<u64, Connection>>>;
 
@@ -117,7 +93,7 @@ struct Conversation {
 
 /// Serves until the future is dropped; every connection ends with it. It counts what its thread takes of the processor, so
 /// that it has to be a thread of its own.
-pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits, table: &Table) {
+pub(super) async fn serve(listener: Listener, router: Router, limits: Limits, table: &Table) {
     let (clock, begin) = (ThreadClock::new(), Instant::now());
     let mut budget = Budget::new(CPU_PART, CPU_BURST);
     let mut cpu = clock.now();
@@ -197,8 +173,8 @@ fn open<F: Future<Output = ()> + Send + 'static>(
 
 /// Answers one request.
 async fn converse(
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Box<dyn Stream>,
+    peer: Peer,
     router: Router,
     limits: Limits,
     state: Arc<Conversation>,
@@ -206,7 +182,7 @@ async fn converse(
     let routes = TowerToHyperService::new(router);
     let of_request = Arc::clone(&state);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(peer);
         of_request.has_asked.store(true, Ordering::Relaxed);
         of_request.is_busy.store(true, Ordering::Relaxed);
         let (answer, state) = (routes.call(request), Arc::clone(&of_request));

@@ -1,7 +1,6 @@
 //! Asks the agent each second, on a thread of its own, so that a slow answer delays no key. Signals that end the program
 //! arrive here, too.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use http::HeaderValue;
 use serde_json::Value;
+use tailrace_config::AdminAddress;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Whom to ask, and as whom.
 #[derive(Clone)]
 pub(super) struct Agent {
-    pub(super) admin: SocketAddr,
+    pub(super) admin: AdminAddress,
     /// What is sent as `Authorization`.
     pub(super) token: Option<HeaderValue>,
 }
@@ -39,7 +39,7 @@ impl Agent {
     ///
     /// The agent cannot be reached in time, refuses, or answers something else.
     async fn ask(&self, path: &str) -> anyhow::Result<Value> {
-        let fetched = timeout(TIMEOUT, fetch_with(self.admin, path, self.token.as_ref())).await;
+        let fetched = timeout(TIMEOUT, fetch_with(&self.admin, path, self.token.as_ref())).await;
         let body = fetched.map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))??;
         serde_json::from_slice(&body).context("the answer is no JSON: is that a Tailrace agent?")
     }

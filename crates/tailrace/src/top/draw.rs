@@ -96,18 +96,18 @@ fn header(state: &State, palette: &Palette, width: usize) -> Line<'static> {
         Span::styled(mark, style),
         Span::styled(phase, style),
     ];
+    if !overview["config"]["error"].is_null() {
+        spans.push(Span::styled("  config refused", palette.bad));
+    }
+    if !overview["safe_mode"].is_null() {
+        spans.push(Span::styled("  safe mode", palette.warn));
+    }
     let facts = format!(
         "  up {}  version {}",
         duration(number(&overview["uptime_s"]).floor()),
         text(&overview["version"]),
     );
     spans.push(Span::styled(facts, palette.dim));
-    if !overview["safe_mode"].is_null() {
-        spans.push(Span::styled("  safe mode", palette.warn));
-    }
-    if !overview["config"]["error"].is_null() {
-        spans.push(Span::styled("  config refused", palette.bad));
-    }
     Line::from(spans)
 }
 

@@ -113,6 +113,29 @@ export class Site {
     await ended(this.#agent);
   }
 
+  /** Runs `tailrace top` on a terminal until it shows `wanted`, ends it with SIGTERM, and gives what the terminal got. */
+  async top(wanted) {
+    // The shell becomes the program, so that the signal reaches it.
+    const command = `stty cols 100 rows 30; exec '${this.#program}' top --admin ${new URL(this.origin).host}`;
+    const env = { ...process.env, TERM: 'xterm' };
+    const terminal = spawn('script', ['-qfec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'], env });
+    let shown = '';
+    terminal.stdout.on('data', (bytes) => { shown += bytes; });
+    const exit = once(terminal, 'exit');
+    try {
+      await until(`top shows ${wanted}`, () => {
+        if (terminal.exitCode !== null) throw new Error(`top ended: ${shown}`);
+        return shown.includes(wanted);
+      });
+      const children = readFileSync(`/proc/${terminal.pid}/task/${terminal.pid}/children`, 'utf8');
+      process.kill(Number(children.trim().split(' ')[0]), 'SIGTERM');
+      const [code] = await exit;
+      return { shown, code };
+    } finally {
+      terminal.kill('SIGKILL');
+    }
+  }
+
   ownLog() {
     return readFileSync(join(this.#dir, 'agent.log'), 'utf8');
   }

@@ -158,6 +158,15 @@ const checks = {
     await page.done();
   },
 
+  async 'a terminal shows the same, and is restored at SIGTERM'() {
+    const { shown, code } = await site.top('collector');
+    assert.equal(code, 0);
+    const [enter, leave] = ['\u001b[?1049h', '\u001b[?1049l'];
+    assert.ok(shown.includes(enter) && shown.lastIndexOf(leave) > shown.lastIndexOf(enter), 'the screen before is there again');
+    assert.ok(shown.endsWith('\u001b[?25h') || shown.lastIndexOf('\u001b[?25h') > shown.lastIndexOf('\u001b[?25l'), 'the cursor is shown');
+    assert.ok(shown.includes('overview') && shown.includes('throughput'));
+  },
+
   async 'it asks for the token where the agent wants one'() {
     // As from another machine: a proxy passed it on.
     const page = await open({ headers: { 'x-forwarded-for': '192.0.2.1' }, expected: /40[13]/ });

@@ -243,20 +243,31 @@ impl Reader {
         );
     }
 
-    fn report_problem(&self, kind: ProblemKind, path: &Path, message: &str) {
+    fn report_problem(&mut self, kind: ProblemKind, path: &Path, message: &str) {
         let metrics = &self.shared.metrics;
-        match kind {
+        let now = Instant::now();
+        let others = match kind {
             ProblemKind::Permission => {
                 metrics.permission_errors.inc();
                 self.note_reason(ReasonKind::Denied, path, message);
+                self.problems[0].due(now)
             }
             ProblemKind::Read => {
                 metrics.read_errors.inc();
                 self.note_reason(ReasonKind::ReadError, path, message);
+                self.problems[1].due(now)
             }
-            ProblemKind::Notice => {}
-        }
-        warn!(pipeline = self.shared.plan.name, path = %path.display(), "{message}");
+            ProblemKind::Notice => Some(0),
+        };
+        let Some(others) = others else {
+            return;
+        };
+        warn!(
+            pipeline = self.shared.plan.name,
+            path = %path.display(),
+            others_since_last = (others > 0).then_some(others),
+            "{message}"
+        );
     }
 
     /// Notes a reason about one file.

@@ -8,6 +8,7 @@ use super::*;
 const TOKEN: &str = "a-token-of-24-characters";
 const LOCAL: &str = "127.0.0.1:40000";
 const REMOTE: &str = "10.0.0.7:40000";
+const UNIX: &str = "unix";
 
 /// The status of the refusal; 0 where there is none.
 fn asked(peer: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
@@ -20,13 +21,23 @@ fn asked_with(token: &Token, peer: &str, path: &str, headers: &[(&str, &str)]) -
         let name: HeaderName = name.parse().unwrap();
         map.append(name, HeaderValue::from_str(value).unwrap());
     }
-    let refused = check(peer.parse().unwrap(), &path.parse().unwrap(), &map, token);
+    let peer = match peer {
+        UNIX => Peer::Unix,
+        address => Peer::Tcp(address.parse().unwrap()),
+    };
+    let refused = check(peer, &path.parse().unwrap(), &map, token);
     refused.err().map_or(0, |(status, _)| status.as_u16())
 }
 
-const ORDERS: [&str; 5] = [
+const ORDERS: [&str; 11] = [
     "/api/v1/ledger",
     "/api/v1/status",
+    "/api/v1/overview",
+    "/api/v1/history",
+    "/api/v1/reasons",
+    "/api/v1/log",
+    "/api/v1/sources",
+    "/api/v1/explain",
     "/-/reload",
     "/page/other.js",
     "//metrics",
@@ -260,4 +271,21 @@ fn the_page_loads_its_own_files_and_no_other_page_does() {
     assert_eq!(asked(LOCAL, path, &rebound), 421);
     let data = from(own, "same-origin");
     assert_eq!(asked(LOCAL, "/api/v1/overview", &data), 403);
+}
+
+#[test]
+fn who_may_open_the_socket_is_this_machine_unless_a_proxy_or_a_page_asks() {
+    let host = ("host", "localhost");
+    for path in ORDERS.into_iter().chain(PUBLIC) {
+        assert_eq!(asked(UNIX, path, &[host]), 0, "{path}");
+        assert_eq!(asked(UNIX, path, &[]), 0, "{path}");
+    }
+    let forwarded = ("x-forwarded-for", "10.0.0.7");
+    assert_eq!(asked(UNIX, "/api/v1/overview", &[host, forwarded]), 403);
+    assert_eq!(asked(UNIX, "/metrics", &[host, forwarded]), 0);
+    // A port may be forwarded to the socket: names of somebody's DNS are refused here, too.
+    assert_eq!(asked(UNIX, "/livez", &[("host", "evil.example")]), 421);
+    assert_eq!(asked(UNIX, "/", &[host, ("origin", "null")]), 403);
+    let wrong = ("authorization", "Bearer wrong");
+    assert_eq!(asked(UNIX, "/", &[host, wrong]), 401);
 }

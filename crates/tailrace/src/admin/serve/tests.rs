@@ -1,8 +1,13 @@
 //! Connections that are slow, silent, large or many, over real sockets.
 #![allow(clippy::unwrap_used)]
 
+use std::io;
+use std::net::SocketAddr;
+
 use axum::routing::get;
+use tailrace_config::AdminAddress;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::*;
 
@@ -14,8 +19,11 @@ const TEST_LIMITS: Limits = Limits {
 
 /// Serves `ok` at `/` and something that never comes at `/never`.
 fn start(limits: Limits) -> SocketAddr {
-    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
+    let any = AdminAddress::Tcp("127.0.0.1:0".parse().unwrap());
+    let listener = Listener::bind(&any).unwrap();
+    let AdminAddress::Tcp(address) = listener.address().unwrap() else {
+        panic!("not over TCP");
+    };
     let router = Router::new()
         .route("/", get(async || "ok"))
         .route("/never", get(std::future::pending::<&'static str>));
@@ -135,8 +143,11 @@ async fn a_connection_serves_one_request_and_what_waits_is_never_thrown_out() {
 
 #[tokio::test]
 async fn an_answer_on_its_way_outlives_the_listener() {
-    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = listener.local_addr().unwrap();
+    let any = AdminAddress::Tcp("127.0.0.1:0".parse().unwrap());
+    let listener = Listener::bind(&any).unwrap();
+    let AdminAddress::Tcp(address) = listener.address().unwrap() else {
+        panic!("not over TCP");
+    };
     let (ready, table) = (Arc::new(tokio::sync::Notify::new()), Table::default());
     let (waits, of_server) = (Arc::clone(&ready), Arc::clone(&table));
     let answer = get(async move || {
