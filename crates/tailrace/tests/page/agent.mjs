@@ -79,7 +79,6 @@ export class Site {
     writeFileSync(this.config, [...config, ...(isHostile ? refused : []), ''].join('\n'));
     if (isHostile) {
       appendFileSync(join(this.#dir, 'other', 'a.log'), '{"level":"ERROR"}\n');
-      appendFileSync(join(this.#dir, 'logs', HOSTILE), '{"level":"ERROR"}\n');
     }
     this.#load = setInterval(() => this.#write(isHostile), LOAD_MS);
     await this.startAgent();
@@ -95,7 +94,10 @@ export class Site {
       const line = { ts: new Date().toISOString(), level, message: `request ${this.#written} done`, duration_ms: this.#written % 900, http: { method: 'GET', path: `/cart/${this.#written % 97}`, status: '200' } };
       lines.push(JSON.stringify(line));
     }
-    if (isHostile) lines.push('{"level":"ERROR", "message": ');
+    if (isHostile) {
+      lines.push('{"level":"ERROR", "message": ');
+      appendFileSync(join(this.#dir, 'logs', HOSTILE), '{"level":"ERROR"}\n');
+    }
     appendFileSync(join(this.#dir, 'logs', 'app.log'), `${lines.join('\n')}\n`);
   }
 

@@ -137,7 +137,7 @@ const checks = {
     const page = await open();
     await page.click('#pipeline-rows button:text("audit")');
     await page.waitForSelector('#outputs .state[data-state="warn"], #outputs .state[data-state="bad"]');
-    await page.waitForSelector('#outputs .error:text("next attempt in")');
+    await page.waitForSelector('#outputs .error:has-text("next attempt in")');
     await page.click('#tab-problems');
     await page.waitForSelector('#problem-rows li');
     await page.done();
