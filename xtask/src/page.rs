@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Take the screenshots of the documentation instead of checking
     #[arg(long)]
     screenshots: bool,
+    /// Use this program instead of building the agent
+    #[arg(long, value_name = "PROGRAM")]
+    agent: Option<PathBuf>,
     /// How long the agent of the screenshots runs before they are taken
     #[arg(
         long,
@@ -45,7 +48,11 @@ pub(crate) struct Args {
 /// Runs the checks alone, or takes the screenshots.
 pub(crate) fn run_alone(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let browser = tools(workspace)?;
-    let mut command = checks(workspace, &browser)?;
+    let agent = match &args.agent {
+        Some(agent) => agent.clone(),
+        None => build(workspace)?,
+    };
+    let mut command = checks(workspace, &browser, &agent);
     if args.screenshots {
         command.arg("--screenshots");
         command.arg(workspace.root.join(SCREENSHOTS));
@@ -59,7 +66,10 @@ pub(crate) fn run_alone(workspace: &Workspace, args: &Args) -> Result<ExitCode> 
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     match tools(workspace) {
         Ok(browser) => {
-            steps.run(STEP, || execute(&mut checks(workspace, &browser)?));
+            steps.run(STEP, || {
+                let agent = build(workspace)?;
+                execute(&mut checks(workspace, &browser, &agent))
+            });
         }
         Err(error) if is_ci() => steps.fail(STEP, format!("{error:#}")),
         Err(error) => steps.skip(STEP, format!("{error:#}")),
@@ -110,8 +120,8 @@ fn directory(workspace: &Workspace) -> PathBuf {
     workspace.target.join(STEP)
 }
 
-/// Builds the agent, and gives the command that checks its page.
-fn checks(workspace: &Workspace, browser: &Path) -> Result<Command> {
+/// Builds the agent, and gives its path.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
     // With a test among what is built, dependencies have the features that they have for `cargo test --workspace`.
     let build = [
         "build",
@@ -122,14 +132,19 @@ fn checks(workspace: &Workspace, browser: &Path) -> Result<Command> {
         "tidy",
     ];
     execute(&mut workspace.cargo(&build))?;
+    Ok(workspace.target.join("debug/tailrace"))
+}
+
+/// The command that checks the page of an agent.
+fn checks(workspace: &Workspace, browser: &Path, agent: &Path) -> Command {
     let mut command = workspace.command("node", &[]);
     command
         .arg(directory(workspace).join("page.mjs"))
         .arg("--agent")
-        .arg(workspace.target.join("debug/tailrace"))
+        .arg(agent)
         .arg("--browser")
         .arg(browser);
-    Ok(command)
+    command
 }
 
 #[cfg(test)]

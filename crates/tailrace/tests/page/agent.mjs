@@ -11,6 +11,8 @@ import { once } from 'node:events';
 export const TOKEN = 'a-token-of-the-page-test';
 /** A file name that would run a script, colour a terminal and turn the direction of the text. */
 export const HOSTILE = '<img src=x onerror=alert(1)>\u001b[31m\u202egnp.log';
+/** The files that grow. */
+const FILES = ['checkout.log', 'cart.log', 'search.log', 'payment.log', 'mail.log'];
 const LINES = 400;
 const LOAD_MS = 100;
 const TIMEOUT_MS = 60_000;
@@ -84,21 +86,30 @@ export class Site {
     await this.startAgent();
   }
 
-  /** Writes lines, more at some times than at others. */
+  /** Where the logs are. */
+  get logs() {
+    return join(this.#dir, 'logs');
+  }
+
+  /** Writes lines, more at some times than at others, and most of them to the first file. */
   #write(isHostile) {
     const wave = 1 + 0.5 * Math.sin(Date.now() / 40_000) + 0.25 * Math.sin(Date.now() / 9000);
     const lines = [];
     for (let n = 0; n < LINES * wave; n += 1) {
       this.#written += 1;
       const level = this.#written % 10 === 0 ? 'ERROR' : this.#written % 7 === 0 ? 'WARN' : 'INFO';
-      const line = { ts: new Date().toISOString(), level, message: `request ${this.#written} done`, duration_ms: this.#written % 900, http: { method: 'GET', path: `/cart/${this.#written % 97}`, status: '200' } };
+      const line = { ts: new Date().toISOString(), level, message: `request ${this.#written} done`, duration_ms: this.#written % 900, http: { method: 'GET', path: `/cart/${this.#written % 97}`, status: this.#written % 50 === 0 ? '503' : '200' } };
       lines.push(JSON.stringify(line));
     }
     if (isHostile) {
       lines.push('{"level":"ERROR", "message": ');
       appendFileSync(join(this.#dir, 'logs', HOSTILE), '{"level":"ERROR"}\n');
     }
-    appendFileSync(join(this.#dir, 'logs', 'app.log'), `${lines.join('\n')}\n`);
+    const sizes = FILES.map((_, n) => Math.ceil(lines.length / 2 ** (n + 1)));
+    for (const [n, name] of FILES.entries()) {
+      const part = n + 1 < FILES.length ? lines.splice(0, sizes[n]) : lines;
+      if (part.length > 0) appendFileSync(join(this.logs, name), `${part.join('\n')}\n`);
+    }
   }
 
   async startAgent() {

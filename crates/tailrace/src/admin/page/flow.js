@@ -1,7 +1,7 @@
 // The pipeline as a line: read, frame, transform, encode, send. The ribbon above it is as wide as the share of records that
 // passes, and what the query filters leaves it at the transform.
 
-import { attr, bytes, compact, count, duration, el, percent, put } from './format.js';
+import { attr, bytes, compact, duration, el, many, percent, put } from './format.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const NAMES = ['read', 'frame', 'transform', 'encode', 'send'];
@@ -39,18 +39,18 @@ export class Flow {
     const bad = outputs.filter((output) => output.state !== 'ok' && output.state !== 'idle');
     const requests = outputs.reduce((sum, output) => sum + output.in_flight_requests, 0);
     const [read, frame, transform, encode, send] = this.stages;
-    read.show(perSecond(bytes, now.read), [`${count(stages.files_open)} files open`, behind, age]);
+    read.show(perSecond(bytes, now.read), [`${many(stages.files_open, 'file')} open`, behind, age]);
     const malformed = stages.malformed > 0 ? `${percent(stages.malformed / stages.records)} malformed` : '';
     const size = now.records > 0 ? `${bytes(now.read / now.records)} per record` : '';
     frame.show(perSecond(compact, now.records), [size], malformed);
     const since = now.records > 0 ? `${perSecond(compact, now.filtered)} filtered` : 'since the start';
-    const failed = stages.failed_rows > 0 ? `${count(stages.failed_rows)} failed expressions` : '';
+    const failed = stages.failed_rows > 0 ? many(stages.failed_rows, 'failed expression') : '';
     transform.show(Number.isFinite(kept) ? `${percent(kept)} kept` : '–', [Number.isFinite(kept) ? since : ''], failed);
     const packed = Number.isFinite(ratio) ? `${perSecond(bytes, now.sent)} compressed, ${ratio.toFixed(1)} : 1` : '';
     encode.show(perSecond(bytes, now.encoded), [packed]);
     const states = bad.map((output) => output.state);
     const trouble = bad.length > 0 ? `${bad.length} of ${outputs.length} ${[...new Set(states)].join(', ')}` : '';
-    send.show(perSecond(compact, now.delivered), [`${count(requests)} requests in flight`], trouble);
+    send.show(perSecond(compact, now.delivered), [`${many(requests, 'request')} in flight`], trouble);
     this.#kept = Number.isFinite(kept) ? Math.min(Math.max(kept, 0), 1) : 1;
     this.#state = bad.length > 0 ? 'warn' : now.records > 0 || now.delivered > 0 ? 'ok' : 'idle';
     this.#draw();

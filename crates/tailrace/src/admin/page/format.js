@@ -73,6 +73,11 @@ export function count(n) {
   return Number.isFinite(n) ? Math.round(n).toLocaleString('en') : '–';
 }
 
+/** A count of things, as `1 file` or `37 files`. */
+export function many(n, thing) {
+  return `${count(n)} ${thing}${n === 1 ? '' : 's'}`;
+}
+
 /** A count in three digits, as `41.3 k`. */
 export function compact(n) {
   if (!Number.isFinite(n)) return '–';

@@ -1,6 +1,6 @@
 // The list of pipelines, the ledger and the outputs.
 
-import { attr, bytes, clock, compact, count, el, follow, percent, put, visible } from './format.js';
+import { attr, bytes, clock, compact, count, el, follow, many, percent, put, visible } from './format.js';
 import { fill, numbers } from './flow.js';
 
 /** One row for each pipeline; `rates` gives the rate of a counter by the name of a pipeline. */
@@ -74,7 +74,7 @@ function byteRows(ledger) {
     ...byReason(ledger.skipped_bytes, 'skipped', bytes),
     ...byReason(ledger.lost_bytes, 'lost', bytes),
     ...byReason(ledger.lost_files, 'files lost', count),
-    ...(cut.truncations > 0 ? [[`truncated unread ${count(cut.truncations)} times, at most`, bytes(cut.bytes_max), null, 'warn']] : []),
+    ...(cut.truncations > 0 ? [[`truncated unread ${many(cut.truncations, 'time')}, at most`, bytes(cut.bytes_max), null, 'warn']] : []),
   ];
 }
 
@@ -157,7 +157,7 @@ export function showOutputs(pipeline, rate) {
       Number.isFinite(delivered) ? `${compact(delivered)}/s` : '–',
       Number.isFinite(sent) ? `${bytes(sent)}/s` : '–',
       ratio,
-      `${count(output.in_flight_requests)} requests`,
+      many(output.in_flight_requests, 'request'),
     ];
     item.querySelectorAll('dd').forEach((node, n) => put(node, texts[n]));
     showError(item.lastElementChild, output);

@@ -76,9 +76,9 @@ pub(super) fn problems(report: &Value, palette: &Palette, width: usize) -> Page 
         let is_loss = matches!(kind, "lost" | "dropped" | "rejected");
         let style = if is_loss { palette.bad } else { palette.warn };
         let facts = format!(
-            "  {}  {} times  {} {}  ",
+            "  {}  {}  {} {}  ",
             clock(number(&reason["unix_s"])),
-            whole(&reason["count"]),
+            times(&reason["count"]),
             text(&reason["pipeline"]),
             text(&reason["stage"]),
         );
@@ -106,6 +106,13 @@ pub(super) fn problems(report: &Value, palette: &Palette, width: usize) -> Page 
     Page {
         head: Vec::new(),
         rows,
+    }
+}
+
+fn times(count: &Value) -> String {
+    match count.as_u64() {
+        Some(1) => "once".to_owned(),
+        _ => format!("{} times", whole(count)),
     }
 }
 
