@@ -167,3 +167,98 @@ async fn ask_on(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::{SocketAddr, TcpListener};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    /// A server that answers with what it was asked for, until it is told to go away. A path with `bad` gets no JSON.
+    fn serve(listener: TcpListener, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let (mut stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let Some(path) = head.first().and_then(|line| line.split(' ').nth(1)) else {
+                continue;
+            };
+            let token = head.iter().find(|line| line.starts_with("authorization"));
+            let body = match path.contains("bad") {
+                true => "<html>".to_owned(),
+                false => serde_json::json!({"path": path, "token": token}).to_string(),
+            };
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+        }
+    }
+
+    /// Waits for news that `wanted` accepts.
+    fn next(news: &Receiver<News>, wanted: impl Fn(&News) -> bool) -> News {
+        loop {
+            let one = news.recv_timeout(DEADLINE).unwrap();
+            if wanted(&one) {
+                return one;
+            }
+        }
+    }
+
+    #[test]
+    fn it_asks_for_what_is_shown_and_says_when_the_agent_is_gone() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let server = std::thread::spawn({
+            let is_over = Arc::clone(&is_over);
+            move || serve(listener, &is_over)
+        });
+        let agent = Agent {
+            admin: address.into(),
+            token: Some(HeaderValue::from_static("Bearer a")),
+        };
+        let first = agent.overview().unwrap();
+        assert_eq!(first["path"], OVERVIEW_PATH);
+        assert_eq!(first["token"], "authorization: Bearer a");
+        let (sender, news) = sync_channel(16);
+        let (wanted, wants) = watch::channel(None);
+        let asker = std::thread::spawn(move || {
+            runtime().unwrap().block_on(ask_on(&agent, wants, &sender));
+        });
+        next(&news, |one| matches!(one, News::Overview(_)));
+        next(&news, |one| matches!(one, News::History(_)));
+        for path in ["/api/v1/log", "/api/v1/reasons"] {
+            wanted.send(Some(path.to_owned())).unwrap();
+            let is_it = |one: &News| matches!(one, News::Report(of, body) if of == path && body["path"] == path);
+            next(&news, is_it);
+        }
+        wanted.send(Some("/bad".to_owned())).unwrap();
+        let bad = next(&news, |one| matches!(one, News::Unreachable(_)));
+        assert!(
+            format!("{bad:?}").contains("is that a Tailrace agent?"),
+            "{bad:?}"
+        );
+        is_over.store(true, Ordering::Relaxed);
+        let gone = next(
+            &news,
+            |one| matches!(one, News::Unreachable(text) if text.contains("refused")),
+        );
+        assert!(matches!(gone, News::Unreachable(_)));
+        server.join().unwrap();
+        // Nobody shows anything any more.
+        drop((wanted, news));
+        asker.join().unwrap();
+    }
+}
