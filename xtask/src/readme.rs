@@ -1,4 +1,4 @@
-//! Runs the README's commands, so that what it tells people to type works.
+//! Runs the commands of the README and of pages with a walk-through, so that what they tell people to type works.
 //!
 //! A block that opens with exactly three backticks and `sh` is run by bash in
 //! the workspace's root, with `cargo run --release --` replaced by the binary
@@ -13,14 +13,23 @@ use anyhow::{Context as _, Result, bail};
 use crate::steps::Steps;
 use crate::workspace::{Workspace, run as execute};
 
+/// The pages, from the workspace's root.
+const PAGES: [&str; 2] = ["README.md", "docs/admin.md"];
+
 /// Adds one step per block.
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
-    let path = workspace.root.join("README.md");
+    PAGES
+        .iter()
+        .try_for_each(|page| run_page(workspace, steps, page))
+}
+
+fn run_page(workspace: &Workspace, steps: &mut Steps, page: &str) -> Result<()> {
+    let path = workspace.root.join(page);
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let binary = workspace.target.join("debug/tailrace");
     for block in shell_blocks(&text) {
-        let name = format!("README line {}", block.line);
+        let name = format!("{} line {}", page.trim_end_matches(".md"), block.line);
         let (script, left_out) = prepare(&block.text, &binary.to_string_lossy());
         if !left_out.is_empty() {
             steps.skip(&name, left_out.join("; "));

@@ -71,16 +71,21 @@ fn computed_columns(branch: &Branch) -> Vec<u32> {
     computed.map(|(at, _)| at).collect()
 }
 
-/// When each failing expression of a pipeline was last logged.
+/// Arithmetic without a result is no failed expression: what is around it goes on with a NULL.
+const ARITHMETIC: &str = "a division by zero or a result beyond 64 bits became NULL";
+
+/// When each failing expression of a pipeline was last logged; arithmetic has a number that no branch has.
 #[derive(Debug, Default)]
 pub(crate) struct FailureLog(Mutex<HashMap<(usize, Option<usize>), Minute>>);
 
 impl FailureLog {
-    /// Notes what failed in a batch, and logs it if it is time to. `example` gives a record for which an output failed.
+    /// Notes what failed in a batch, and logs it if it is time to. `failed_rows` counts the records of the failures and
+    /// arithmetic without a result, whose place in the query nobody knows. `example` gives a record for which an output
+    /// failed.
     pub(crate) fn report(
         &self,
         pipeline: &Shared,
-        failures: &[Failure],
+        (failures, failed_rows): (&[Failure], u64),
         observed_ns: i64,
         example: impl Fn(&Failure) -> Option<String>,
     ) {
@@ -111,6 +116,36 @@ impl FailureLog {
             if let Some(records) = self.due(failure, observed_ns) {
                 log(&plan.name, column.as_deref(), &subject, &reason, records);
             }
+        }
+        let attributed: u64 = failures.iter().map(|failure| failure.rows).sum();
+        let arithmetic = failed_rows.saturating_sub(attributed);
+        if arithmetic > 0 {
+            self.report_arithmetic(pipeline, arithmetic, observed_ns);
+        }
+    }
+
+    fn report_arithmetic(&self, pipeline: &Shared, rows: u64, observed_ns: i64) {
+        let plan = &pipeline.plan;
+        pipeline.reasons.note(Met {
+            pipeline: &plan.name,
+            stage: Stage::Transform,
+            kind: ReasonKind::FailedExpression,
+            subject: "arithmetic",
+            reason: ARITHMETIC,
+            count: rows,
+        });
+        let due = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let minute = all.entry((usize::MAX, None)).or_default();
+            minute.due(rows, observed_ns)
+        };
+        if let Some(times) = due {
+            warn!(
+                pipeline = plan.name,
+                reason = ARITHMETIC,
+                times,
+                "arithmetic of the query has no result"
+            );
         }
     }
 
@@ -152,7 +187,10 @@ fn without_values(reason: &str) -> &str {
         text = rest;
     }
     let may_be_value = |ch: char| !(ch.is_alphabetic() || matches!(ch, ' ' | '_' | '-' | ','));
-    text.split(may_be_value).next().unwrap_or_default().trim()
+    match text.split(may_be_value).next().unwrap_or_default().trim() {
+        "" => "its value could not be computed",
+        said => said,
+    }
 }
 
 #[cfg(test)]
@@ -185,5 +223,6 @@ mod tests {
         let panic = "Execution error: lpad panicked: byte index 1 of `hunter2`";
         check(panic, "lpad panicked");
         check("Arrow error: Divide by zero error", "Divide by zero error");
+        check("`hunter2` is too long", "its value could not be computed");
     }
 }

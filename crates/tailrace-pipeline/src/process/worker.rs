@@ -300,7 +300,7 @@ impl Worker {
             if let Some(columns) = columns {
                 problems::report_scanned(pipeline, self.input, framed, columns);
             }
-            let failures = &transformed.failures;
+            let failures = (&transformed.failures[..], transformed.failed_rows);
             let example = |failure: &Failure| {
                 let record = failed::first_record(columns?, failure)?;
                 Some(problems::text_of(framed, record))

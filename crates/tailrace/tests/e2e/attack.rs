@@ -142,7 +142,16 @@ fn only_this_machine_and_who_has_the_token_may_do_more_than_probe() {
     // As another machine: what a proxy on this one passes on.
     let remote = "x-forwarded-for: 10.0.0.7\r\n";
     assert_eq!(reload(remote), 403);
-    for path in ["/api/v1/ledger", "/api/v1/status"] {
+    for path in [
+        "/api/v1/ledger",
+        "/api/v1/status",
+        "/api/v1/overview",
+        "/api/v1/history",
+        "/api/v1/reasons",
+        "/api/v1/log",
+        "/api/v1/sources",
+        "/api/v1/explain",
+    ] {
         let (status, answer) = asked(&admin, &format!("GET {path}"), &format!("{host}{remote}"));
         assert!(status == 403 && answer.contains("admin.token"), "{answer}");
     }
@@ -336,7 +345,18 @@ fn a_variable_is_named_and_its_value_shown_nowhere() {
         texts.push_str(&status());
     }
     fs::write(&config, &good).unwrap();
-    for path in ["/healthz", "/readyz", "/metrics", "/api/v1/ledger"] {
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/api/v1/ledger",
+        "/api/v1/overview",
+        "/api/v1/history",
+        "/api/v1/reasons",
+        "/api/v1/log",
+        "/api/v1/sources",
+        "/api/v1/explain",
+    ] {
         texts.push_str(&get(&admin, path));
     }
     let output = tailrace()

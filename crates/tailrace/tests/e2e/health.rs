@@ -66,7 +66,7 @@ fn an_outage_fails_health_with_its_stage_and_neither_liveness_nor_readiness() {
 }
 
 /// Starts the binary as a user without rights: as root from a copy, for what is beneath /root is root's alone.
-fn unprivileged(bench: &Bench, args: &[&str]) -> Command {
+pub(crate) fn unprivileged(bench: &Bench, args: &[&str]) -> Command {
     const NOBODY: u32 = 65534;
     let mut command = tailrace();
     if rustix::process::geteuid().is_root() {
@@ -86,7 +86,7 @@ fn unprivileged(bench: &Bench, args: &[&str]) -> Command {
     command
 }
 
-fn make_open(path: &Path, mode: u32) {
+pub(crate) fn make_open(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 

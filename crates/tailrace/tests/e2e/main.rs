@@ -4,6 +4,8 @@
 
 mod support;
 
+mod admin_api;
+mod admin_socket;
 mod agent;
 mod attack;
 mod bad_input;
