@@ -53,6 +53,8 @@ async function open({ viewport = DESKTOP, colorScheme = 'light', headers = {}, e
     if (protocol !== 'data:' && origin !== site.origin) faults.push(`request to ${request.url()}`);
   });
   page.done = async () => {
+    // An answer may be on its way.
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
     assert.deepEqual(faults, []);
   };
@@ -278,7 +280,7 @@ async function screenshots(dir) {
   await new Promise((resolve) => setTimeout(resolve, Number(args.seconds) * 1000));
   const shots = [
     ['page-light', { colorScheme: 'light' }, true],
-    ['page-dark', { colorScheme: 'dark', hash: '#query' }, true],
+    ['page-dark', { colorScheme: 'dark' }, true],
     ['page-narrow', { viewport: { width: 375, height: 1180 } }, false],
   ];
   const names = [[site.logs, '/var/log/shop'], [JSON.stringify(hostname()), '"web-04"']];
@@ -294,6 +296,12 @@ async function screenshots(dir) {
 }
 
 let failed = 0;
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => site.end().finally(() => process.exit(1)));
+// What nobody waits for must not leave the agent behind.
+process.on('unhandledRejection', (error) => {
+  failed += 1;
+  console.log(error.stack ?? error);
+});
 try {
   if (args.screenshots) {
     await screenshots(args.screenshots);
