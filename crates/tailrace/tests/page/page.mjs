@@ -157,7 +157,7 @@ const checks = {
   },
 
   async 'every tab shows something'() {
-    const page = await open({ expected: /404/ });
+    const page = await open({ expected: /40[34]/ });
     await page.waitForSelector('#source-rows tr');
     await page.click('#tab-query');
     await page.waitForSelector('#query:text("duration_s")');
@@ -168,6 +168,46 @@ const checks = {
     await page.fill('#where', "level = 'ERROR'");
     await page.click('#tail-button');
     await until('the live tail answers', async () => !/Waiting|runs only/.test(await text(page, '#tail-text')));
+    await page.done();
+  },
+
+  async 'the live tail asks for the token, and shows records as text'() {
+    const page = await open({ expected: /403/ });
+    const asked = [];
+    const entry = (verdict, more) => JSON.stringify({ unix_ms: Date.now(), pipeline: 'app', source: `/logs/${HOSTILE}`, verdict, reason: null, raw: HOSTILE, rows: [], ...more });
+    const body = [
+      entry('kept', { rows: [{ body: HOSTILE }] }),
+      entry('filtered', { reason: "`level IN ('WARN')` is false: level = 'INFO'", rows: undefined }),
+      entry('malformed', {}),
+      entry('failed', { raw: 'x'.repeat(70_000), raw_bytes: 1e6 }),
+      'no JSON',
+    ].join('\n');
+    await page.route('**/api/v1/tap?*', async (route) => {
+      const request = route.request();
+      asked.push(new URL(request.url()).searchParams);
+      if (request.headers().authorization === `Bearer ${TOKEN}`) return route.fulfill({ contentType: 'application/x-ndjson', body });
+      await route.fulfill({ status: 403, json: { error: 'records are shown with the token' } });
+    });
+    await page.click('#tab-tail');
+    await page.fill('#where', "level = 'ERROR' AND n < 3");
+    await page.click('#tail-button');
+    await page.waitForSelector('#token:visible');
+    assert.ok(await page.isVisible('#content'), 'the rest stays');
+    await page.fill('#token', TOKEN);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#token', { state: 'hidden' });
+    await page.click('#tail-button');
+    await until('four records', async () => (await page.locator('#tail-rows li').count()) === 4);
+    assert.equal(asked.at(-1).get('where'), "level = 'ERROR' AND n < 3");
+    const shown = await text(page, '#tail-rows');
+    assert.ok(shown.includes('<img src=x') && !shown.includes('\u202e') && !shown.includes('\u001b'), shown.slice(0, 500));
+    assert.ok(shown.length < 10_000 && shown.includes('… (977 KiB)'), `${shown.length} characters`);
+    assert.equal(await page.locator('main img').count(), 0);
+    await hasNoFault(page, 'live tail');
+    await page.click('#tail-button');
+    const count = asked.length;
+    await until('other requests', async () => page.requests > 0 && (await text(page, '#tail-text')) === 'Stopped.');
+    assert.ok(asked.length <= count + 1, 'a tail that is stopped asks no more');
     await page.done();
   },
 
@@ -240,7 +280,7 @@ const checks = {
 
   async 'a screen reader finds no fault, in light and dark'() {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await open({ colorScheme, expected: /404/ });
+      const page = await open({ colorScheme, expected: /40[34]/ });
       await showsRates(page);
       for (const tab of TABS) {
         await page.click(`#tab-${tab}`);
@@ -262,7 +302,7 @@ const checks = {
   },
 
   async 'a phone scrolls in one direction only'() {
-    const page = await open({ viewport: PHONE, expected: /404/ });
+    const page = await open({ viewport: PHONE, expected: /40[34]/ });
     await showsRates(page);
     for (const tab of TABS) {
       await page.click(`#tab-${tab}`);

@@ -1,11 +1,13 @@
 // The live tail: a sample of the records, and what became of each. It asks only between Start and Stop.
 
 import { getText } from './api.js';
-import { attr, clock, el, put, visible } from './format.js';
+import { attr, bytes, clock, el, put, visible } from './format.js';
 
 const byId = (id) => document.getElementById(id);
 const ENTRIES = 50;
 const SHOWN_MAX = 200;
+/** Of a longer record or row only the beginning is shown. */
+const TEXT_MAX = 2000;
 
 export class Tail {
   #isRunning = false;
@@ -80,13 +82,18 @@ function parsed(line) {
   }
 }
 
+/** The beginning of a text of which `size` bytes are all. */
+function beginning(text, size = text.length) {
+  return text.length <= TEXT_MAX ? visible(text) : `${visible(text.slice(0, TEXT_MAX))}… (${bytes(size)})`;
+}
+
 const STATES = { kept: 'ok', filtered: 'idle', malformed: 'warn', failed: 'bad' };
 
 function row(entry) {
   const state = el('span', { class: 'state', 'data-state': STATES[entry.verdict] ?? 'idle' }, visible(entry.verdict));
-  const rows = (entry.rows ?? []).map((fields) => el('p', { class: 'mono' }, '→ ', visible(JSON.stringify(fields))));
+  const rows = (entry.rows ?? []).map((fields) => el('p', { class: 'mono' }, '→ ', beginning(JSON.stringify(fields))));
   const reason = entry.reason ? [el('p', { class: 'warning' }, visible(entry.reason))] : [];
   const from = entry.source ? el('p', { class: 'muted' }, visible(entry.source)) : '';
-  const body = el('div', {}, el('p', { class: 'mono' }, visible(entry.raw ?? '')), ...reason, ...rows, from);
+  const body = el('div', {}, el('p', { class: 'mono' }, beginning(entry.raw ?? '', entry.raw_bytes)), ...reason, ...rows, from);
   return el('li', {}, el('time', { class: 'muted' }, clock(entry.unix_ms)), state, body);
 }
