@@ -83,8 +83,9 @@ function parsed(line) {
 }
 
 /** The beginning of a text of which `size` bytes are all. */
-function beginning(text, size = text.length) {
-  return text.length <= TEXT_MAX ? visible(text) : `${visible(text.slice(0, TEXT_MAX))}… (${bytes(size)})`;
+function beginning(value, size) {
+  const text = String(value);
+  return text.length <= TEXT_MAX ? visible(text) : `${visible(text.slice(0, TEXT_MAX))}… (${bytes(size ?? text.length)})`;
 }
 
 const STATES = { kept: 'ok', filtered: 'idle', malformed: 'warn', failed: 'bad' };
