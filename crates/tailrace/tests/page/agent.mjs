@@ -13,7 +13,8 @@ export const TOKEN = 'a-token-of-the-page-test';
 export const HOSTILE = '<img src=x onerror=alert(1)>\u001b[31m\u202egnp.log';
 /** The files that grow. */
 const FILES = ['checkout.log', 'cart.log', 'search.log', 'payment.log', 'mail.log'];
-const LINES = 400;
+/** In a turn: for the checks, and for pictures. */
+const [LINES_FEW, LINES_MANY] = [400, 2000];
 const LOAD_MS = 100;
 const TIMEOUT_MS = 60_000;
 
@@ -95,7 +96,8 @@ export class Site {
   #write(isHostile) {
     const wave = 1 + 0.5 * Math.sin(Date.now() / 40_000) + 0.25 * Math.sin(Date.now() / 9000);
     const lines = [];
-    for (let n = 0; n < LINES * wave; n += 1) {
+    const count = (isHostile ? LINES_FEW : LINES_MANY) * wave;
+    for (let n = 0; n < count; n += 1) {
       this.#written += 1;
       const level = this.#written % 10 === 0 ? 'ERROR' : this.#written % 7 === 0 ? 'WARN' : 'INFO';
       const line = { ts: new Date().toISOString(), level, message: `request ${this.#written} done`, duration_ms: this.#written % 900, http: { method: 'GET', path: `/cart/${this.#written % 97}`, status: this.#written % 50 === 0 ? '503' : '200' } };
