@@ -17,7 +17,7 @@ const STEP: &str = "page";
 /// Where the checks are.
 const SOURCES: &str = "crates/tailrace/tests/page";
 /// What the checks consist of.
-const FILES: [&str; 4] = ["agent.mjs", "page.mjs", "package.json", "package-lock.json"];
+const FILES: [&str; 4] = ["agent.mjs", "package-lock.json", "package.json", "page.mjs"];
 /// Where the screenshots go.
 const SCREENSHOTS: &str = "docs/img";
 const BROWSERS: [&str; 4] = [
