@@ -2,7 +2,7 @@
 //!
 //! [`load()`] reads YAML files, and looks up environment variables through a function. It returns a [`Config`] in which
 //! every value is valid, or every [`Diagnostic`] at once, each with file, line and column. It opens only the files that it
-//! is given and those named by `${file:...}`: no log file and no socket. It never reads the environment itself and never
+//! is given and those named by `${file:...}`: no log file and no socket. It asks the file system where links in paths lead. It never reads the environment itself and never
 //! prints.
 //!
 //! `tailrace-schema` declares and reads options. Each type of input or output declares its own; this crate reads them
@@ -13,21 +13,32 @@
 extern crate tailrace_schema;
 
 mod admin_address;
+mod feedback;
 mod input;
 mod load;
 mod memory;
 mod name;
+mod once;
 mod output;
 mod pipeline;
 mod root;
+mod test;
+mod text;
 
 pub use crate::admin_address::AdminAddress;
 pub use crate::input::Input;
-pub use crate::load::{Loaded, Places, load, load_with_files};
+pub use crate::load::{
+    Loaded, Places, load, load_effective, load_for_tests, load_once, load_with_files,
+};
 pub use crate::memory::{MEMORY_BASE, MEMORY_DEFAULT};
+pub use crate::once::ReadOnce;
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
+pub use crate::text::load_text;
+pub use tailrace_schema::effective::{Effective, Origin, Setting, Written, to_yaml};
+pub use tailrace_schema::json::write_text;
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 
 /// The text of `docs/configuration.md`.

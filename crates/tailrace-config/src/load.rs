@@ -6,10 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::feedback;
 use crate::memory;
+use crate::once::{ReadOnce, name_of};
 use crate::root::{self, Config};
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
-use tailrace_schema::interpolate::plain_error;
+use tailrace_schema::effective::Effective;
+use tailrace_schema::interpolate::{Environment, plain_error};
 use tailrace_schema::merge::merge;
 use tailrace_schema::node::{Node, Value};
 use tailrace_schema::reader::Reader;
@@ -18,7 +21,7 @@ use tailrace_schema::source::{Position, Source};
 use tailrace_schema::yaml;
 
 /// A larger configuration file is a mistake.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 4 << 20;
 /// More configuration files are a mistake, such as a directory of something else.
 const FILES_MAX: usize = 100;
 /// All of them together.
@@ -38,6 +41,10 @@ pub struct Loaded {
     pub redactor: Redactor,
     /// Positions of the top-level options whose values can be checked only on the machine that runs the agent.
     pub places: Places,
+    /// What a placeholder stands for: names of variables, and `file:` with a path.
+    pub missing: Vec<String>,
+    /// Every option with its origin, if that was asked for.
+    pub effective: Option<Effective>,
 }
 
 /// Where options of the whole agent are written down; of one that is not, where the configuration begins. `None` where
@@ -64,11 +71,54 @@ pub fn load(
 
 /// Like [`load`], and says which files were asked for, so that they can be watched.
 pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Loaded {
+    load_once(paths, &ReadOnce::default(), env)
+}
+
+/// Like [`load_with_files`], with the texts of paths that can be read only once.
+pub fn load_once(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    load_all(paths, once, env, Mode::Plain)
+}
+
+/// Like [`load_once`], and records every option with its origin.
+pub fn load_effective(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    load_all(paths, once, env, Mode::Recording)
+}
+
+/// Like [`load_once`], and a placeholder stands for every variable and file of `${...}` that is not there: tests run where
+/// secrets are not.
+pub fn load_for_tests(
+    paths: &[PathBuf],
+    once: &ReadOnce,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    load_all(paths, once, env, Mode::Placeholders)
+}
+
+/// What else reading does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Nothing.
+    Plain,
+    /// It records every option with its origin.
+    Recording,
+    /// A placeholder stands for what `${...}` asks for and is not there.
+    Placeholders,
+}
+
+fn load_all(paths: &[PathBuf], once: &ReadOnce, env: Environment<'_>, mode: Mode) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut merged: Option<Node> = None;
     let mut files = Vec::new();
     for path in paths {
-        match files_of(path) {
+        match files_of(path, once) {
             Ok(found) => files.extend(found),
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
@@ -81,7 +131,7 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     let order = files.clone();
     let mut bytes_left = ALL_BYTES_MAX;
     for file in files {
-        let tree = match read(&file, &mut bytes_left) {
+        let tree = match read(&file, once, &mut bytes_left) {
             Ok(source) => yaml::parse(&source, &mut diagnostics),
             Err(diagnostic) => {
                 diagnostics.push(diagnostic);
@@ -106,20 +156,30 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
     let mut config = None;
     let mut redactor = Redactor::default();
     let mut places = Places::default();
+    let mut missing = Vec::new();
+    let mut effective = None;
     if let Some(merged) = merged {
         let place = |path: &[&str]| Some(merged.nearest(path).position.clone());
         places.data_dir = place(&["data_dir"]);
         places.admin_listen = place(&["admin", "listen"]);
         let mut reader = Reader::new(env);
+        reader = match mode {
+            Mode::Plain => reader,
+            Mode::Recording => reader.recording(),
+            Mode::Placeholders => reader.with_placeholders(),
+        };
         config = root::read(&merged, &mut reader).filter(|config| {
-            // Both report, whatever the other one finds.
+            // All report, whatever the others find.
             root::exclusive_inputs(config, &mut reader)
+                & feedback::check(config, &mut reader)
                 & memory::check(config, &merged, &mut reader)
         });
+        effective = reader.take_effective();
         let (wrong, asked) = reader.finish();
         diagnostics.extend(wrong);
         redactor = Redactor::new(&asked.values);
         others.extend(asked.files);
+        missing = asked.missing;
     }
     let place = |diagnostic: &Diagnostic| {
         order
@@ -152,11 +212,16 @@ pub fn load_with_files(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) 
         others,
         redactor,
         places,
+        missing,
+        effective,
     }
 }
 
 /// The files a path stands for.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+fn files_of(path: &Path, once: &ReadOnce) -> Result<Vec<PathBuf>, Diagnostic> {
+    if once.get(path).is_some() {
+        return Ok(vec![name_of(path)]);
+    }
     let unreadable = |error| cannot_read(path, &error);
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -182,20 +247,15 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     Ok(files)
 }
 
-fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
-    let unreadable = |error| cannot_read(path, &error);
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(Diagnostic::about_file(
-            path,
-            "this is a directory, not a file",
-        ));
-    }
-    // Pipes and devices have no size: what counts is what comes.
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
+fn read(path: &Path, once: &ReadOnce, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
+    let bytes = match once.get(path) {
+        Some(Ok(bytes)) => bytes.to_vec(),
+        Some(Err(error)) => {
+            let message = format!("cannot be read: {error}");
+            return Err(Diagnostic::about_file(path, message));
+        }
+        None => read_file(path)?,
+    };
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let message = format!(
             "larger than {} MiB: this is not a configuration file",
@@ -222,6 +282,23 @@ fn read(path: &Path, bytes_left: &mut u64) -> Result<Arc<Source>, Diagnostic> {
                 .with_hint("save the file as UTF-8".to_owned()))
         }
     }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    let unreadable = |error| cannot_read(path, &error);
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Diagnostic::about_file(
+            path,
+            "this is a directory, not a file",
+        ));
+    }
+    // Devices have no size: what counts is what comes.
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    Ok(bytes)
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {

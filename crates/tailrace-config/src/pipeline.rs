@@ -323,7 +323,8 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
                 write_size(replay),
                 write_size(2 * bytes)
             );
-            reader.report(node.nearest(path).diagnostic(message));
+            let hint = format!("make `limits.replay` larger, or {what} smaller");
+            reader.report(node.nearest(path).diagnostic(message).with_hint(hint));
             sound = false;
         }
     }
@@ -341,7 +342,8 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
             let listed = node.get("inputs").and_then(|list| list.item(index));
             let written = node.get("input").or(listed).unwrap_or(node);
             let written = written.nearest(&["queue", "max_bytes"]);
-            reader.report(written.diagnostic(message));
+            let hint = "make it larger, or `limits.replay` smaller".to_owned();
+            reader.report(written.diagnostic(message).with_hint(hint));
             sound = false;
         }
     }
@@ -357,7 +359,9 @@ fn check_sizes(pipeline: &Pipeline, node: &Node, reader: &mut Reader<'_>) -> boo
                 output.name,
                 write_size(request_bytes_max)
             );
-            reader.report(node.nearest(&["queue", "max_bytes"]).diagnostic(message));
+            let diagnostic = node.nearest(&["queue", "max_bytes"]).diagnostic(message);
+            let hint = "make it larger, or `max_request_bytes` of the output smaller";
+            reader.report(diagnostic.with_hint(hint.to_owned()));
             sound = false;
         }
     }

@@ -8,8 +8,10 @@ use crate::admin_address::{AdminAddress, Listen};
 use crate::input::Input;
 use crate::name::Name;
 use crate::pipeline::Pipeline;
+use crate::test::{self, Test};
 use tailrace_schema::kind::{
-    AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, MIB, Map, SecretText, Size, Time,
+    AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, List, MIB, Map, SecretText, Size,
+    Time,
 };
 use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
@@ -36,6 +38,9 @@ section! {
         limits: Limits = Limits, nested();
         /// The number of threads that scan and encode.
         workers: Option<usize> = Integer<1, 256>, unset("as many as memory and the CPU quota allow", "2");
+        /// Tests of the pipelines, which `tailrace test` runs. A running agent ignores them. Tests of several files are put
+        /// together.
+        tests: Vec<Test> = List<Test, 0>, default("[]", "[{name: errors pass, lines: '{\"level\":\"error\"}', expect: {count: 1}}]");
     }
 }
 
@@ -137,7 +142,8 @@ impl Kind for Version {
     }
 }
 
-struct AttributeName;
+/// Names of attributes: any text.
+pub(crate) struct AttributeName;
 
 impl Key for AttributeName {
     const WHAT: &'static str = "attribute";
@@ -170,7 +176,7 @@ pub(crate) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Config> {
         reader.report(pipelines.diagnostic(message).with_hint(hint.to_owned()));
         return None;
     }
-    Some(config)
+    test::check(&config, reader).then_some(config)
 }
 
 /// Refuses a config in which two inputs read the same pipe: each would get only a part of it. Returns whether it is sound.

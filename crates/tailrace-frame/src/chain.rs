@@ -212,6 +212,10 @@ impl Chains {
         chain.note_end(part);
         if chain.discarding {
             chain.discarding = !part.full;
+            if part.full {
+                // It was of this record, which is read from its beginning again.
+                chain.rest = None;
+            }
             return out.skip(source, start..end, SkipReason::Oversize);
         }
         chain.append(part, record_bytes_max);

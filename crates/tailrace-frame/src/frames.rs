@@ -3,7 +3,7 @@
 //! The framer appends to them, the scan reads them. Copies bytes only into `side`, and only those that do not lie
 //! in one piece in the caller's buffers.
 
-use std::ops::{BitOr, BitOrAssign, Range};
+use std::ops::{AddAssign, BitOr, BitOrAssign, Range};
 
 /// `Record::buffer` of a record whose bytes are in [`Frames::side`].
 pub const SIDE: u32 = u32::MAX;
@@ -163,6 +163,21 @@ pub struct Stats {
     pub nul_bytes: u64,
     /// Bytes that were passed over.
     pub excluded_bytes: u64,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Stats) {
+        self.bytes += other.bytes;
+        self.records += other.records;
+        self.joined += other.joined;
+        self.multiline += other.multiline;
+        self.truncated += other.truncated;
+        self.broken += other.broken;
+        self.blank_lines += other.blank_lines;
+        self.oversize_bytes += other.oversize_bytes;
+        self.nul_bytes += other.nul_bytes;
+        self.excluded_bytes += other.excluded_bytes;
+    }
 }
 
 impl Frames {

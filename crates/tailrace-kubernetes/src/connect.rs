@@ -61,7 +61,17 @@ async fn connect(
     let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path)?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+            let names_proxy = kubeconfig.clusters.iter().any(|named| {
+                let cluster = named.cluster.as_ref();
+                cluster.is_some_and(|cluster| cluster.proxy_url.is_some())
+            });
+            let options = KubeConfigOptions::default();
+            let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+            if !names_proxy {
+                // HTTPS_PROXY is meant for the way out of the cluster, not for its API server.
+                config.proxy_url = None;
+            }
+            config
         }
         None => kube::Config::incluster()?,
     };

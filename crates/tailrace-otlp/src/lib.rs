@@ -24,6 +24,7 @@ mod part;
 mod plan;
 mod presence;
 mod value;
+mod value_json;
 mod wire;
 
 pub use any::NESTING_MAX;
@@ -37,3 +38,4 @@ pub use ndjson::{NdjsonEncoder, NdjsonEncoding};
 pub use otlp::{MALFORMED, ORIGINAL, OtlpEncoder, OtlpEncoding, TRANSFORM_FAILED, TRUNCATED};
 pub use part::{Column, Envelope, FailedValue, Index, Part, Request, Run, Stats};
 pub use value::{SCHEMA_URL, SourceFacts, Value};
+pub use value_json::value_json;

@@ -24,8 +24,7 @@ use tailrace_otlp::Compression;
 
 pub use compression::CompressionSearch;
 pub use dead_letter::{
-    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, read_dead_letters,
-    write_dead_letters,
+    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, is_at, lock, read_dead_letters,
 };
 pub use observer::Observer;
 pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
@@ -83,7 +82,7 @@ pub async fn drive<R: Request>(
                 Some(request) => drive.scheduler.push(request, now),
                 None => closed = true,
             },
-            Step::Pause(delay) => drive.pause(delay),
+            Step::Pause { delay, compared } => drive.pause(delay, compared),
             Step::GiveUp(delivery) => delivery.request.give_up(&drive.reason),
             Step::Wait { until, take } => {
                 tokio::select! {
@@ -262,13 +261,24 @@ impl<R: Request> Drive<'_, R> {
         }
     }
 
-    fn pause(&mut self, delay: Duration) {
+    fn pause(&mut self, delay: Duration, compared: Option<usize>) {
+        if let Some(records) = compared {
+            self.observer.comparing(&self.reason, records, delay);
+            return self.release();
+        }
         self.held = true;
         self.observer.holding(&self.reason, delay);
     }
 
     fn report_release(&mut self) {
-        if self.held && self.scheduler.is_open() && self.waiting.len() == 0 {
+        if self.scheduler.is_open() {
+            self.release();
+        }
+    }
+
+    /// The output no longer holds, unless records wait for the dead-letter file.
+    fn release(&mut self) {
+        if self.held && self.waiting.len() == 0 {
             self.held = false;
             self.reported_at = None;
             self.observer.released();

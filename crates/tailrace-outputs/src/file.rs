@@ -1,10 +1,11 @@
 //! The file output: appends lines to a file. It follows the path, not the file: if the file was moved or deleted, it creates
-//! a new one. It never rotates, and a failed write leaves no partial payload.
+//! a new one. It never rotates. What a failed write left is taken back or, where that fails as well, ended as a line of its
+//! own before the next payload.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailrace_otlp::{Encoding, NdjsonEncoding};
@@ -52,6 +53,10 @@ impl Output for FileOutput {
 
     fn is_ordered(&self) -> bool {
         true
+    }
+
+    fn writes(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 
@@ -109,14 +114,23 @@ impl Transport for Appender {
 
 impl Inner {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.append_with(bytes, File::write_all)
+    }
+
+    fn append_with(
+        &self,
+        bytes: &[u8],
+        write: impl FnOnce(&mut File, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = match slot.take() {
             Some(file) if self.is_at_path(&file) => file,
             _ => self.open()?,
         };
-        let written = write_whole(&mut file, bytes, File::write_all);
+        write_whole(&mut file, bytes, write)?;
+        // After a failure the file is opened anew, which ends a line that could not be taken back.
         *slot = Some(file);
-        written
+        Ok(())
     }
 
     /// Whether the path still leads to this file.
@@ -170,8 +184,9 @@ fn write_whole(
     let before = metadata.len();
     let regular = metadata.is_file();
     let written = write(file, bytes).and_then(|()| if regular { file.sync_data() } else { Ok(()) });
-    if written.is_err() && regular && file.metadata()?.len() > before {
-        file.set_len(before)?;
+    if written.is_err() && regular {
+        // The first failure is the one to report. What cannot be taken back is ended when the file is opened again.
+        let _ = file.set_len(before);
     }
     written
 }
@@ -253,6 +268,26 @@ mod tests {
         let failed = write_whole(&mut file, b"22222\n", half);
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(file.metadata().unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn half_a_line_that_cannot_be_taken_back_is_ended_before_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ndjson");
+        let output = Appender::new(&path);
+        assert_eq!(write(&output, "1\n").await, WRITTEN);
+        let half = |file: &mut File, bytes: &[u8]| {
+            file.write_all(&bytes[..3])?;
+            // This one cannot be truncated.
+            *file = File::open(&path)?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let failed = output.inner.append_with(b"22222\n", half);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(write(&output, "22222\n").await, WRITTEN);
+        assert_eq!(write(&output, "3\n").await, WRITTEN);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "1\n222\n22222\n3\n");
     }
 
     #[tokio::test]

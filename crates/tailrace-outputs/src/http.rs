@@ -24,6 +24,7 @@ use crate::http_client::answer::{HttpResponse, failed};
 use crate::http_client::endpoint::Endpoint;
 use crate::http_client::headers::HeaderName;
 use crate::http_client::options::{self, Retry, Tls};
+use crate::http_client::target::hinted;
 use crate::http_client::{ClientOptions, HttpClient, within};
 use crate::{Error, Opened, Output, OutputType};
 use json_array::JsonArrayEncoding;
@@ -66,6 +67,9 @@ section! {
         on_refused: OnRefused = OnRefused, default("hold");
         /// How long a connection is used. A new connection resolves the server's name again, so that load spreads.
         max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
+        /// The HTTP proxy: `none`, or a URL, perhaps with user and password. By default `HTTPS_PROXY` or `HTTP_PROXY` (by the scheme
+        /// of the endpoint), `ALL_PROXY` and `NO_PROXY` of the environment apply, but never to `localhost` and loopback addresses.
+        proxy: Option<Secret> = SecretText, unset("the environment's", "http://proxy.example.com:3128");
         /// Pauses between attempts. Retries never end: the data stays in the files.
         retry: Retry = Retry, nested();
         /// Certificates.
@@ -197,6 +201,7 @@ impl HttpTransport {
             }),
             headers: &output.headers,
             tls: &output.tls,
+            proxy: output.proxy.as_ref(),
             timeout: output.timeout,
             connection_age_max: output.max_connection_age,
         })?;
@@ -213,11 +218,17 @@ impl Transport for HttpTransport {
     fn attempt<'a>(&'a self, payload: &'a Payload) -> Attempt<'a> {
         let attempt = async {
             match self.client.send(payload).await {
-                Ok(response) => outcome(&response, SystemTime::now()),
+                Ok(response) => {
+                    let hint = self.client.target().hint(response.status.as_u16(), false);
+                    hinted(outcome(&response, SystemTime::now()), hint)
+                }
                 Err(outcome) => outcome.into(),
             }
         };
-        Box::pin(within(self.timeout, attempt, || self.client.renew()))
+        let target = self.client.target();
+        Box::pin(within(self.timeout, target, attempt, || {
+            self.client.renew()
+        }))
     }
 
     fn compression(&self) -> &CompressionSearch {

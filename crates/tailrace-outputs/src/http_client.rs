@@ -1,11 +1,14 @@
-//! An HTTP client for outputs: it sends a payload and reads the answer. It follows no redirect, uses no proxy, and has no
-//! timeout of its own (the caller has). [`answer`] classifies answers.
+//! An HTTP client for outputs: it sends a payload and reads the answer. It follows no redirect, and has no timeout of its own
+//! (the caller has). [`answer`] classifies answers, [`target`] explains failures to get one.
 
 pub(crate) mod answer;
 pub(crate) mod endpoint;
 pub(crate) mod headers;
 pub(crate) mod options;
+pub(crate) mod proxy;
 pub(crate) mod renewed;
+pub(crate) mod secrets;
+pub(crate) mod target;
 pub(crate) mod tls;
 
 use std::collections::BTreeMap;
@@ -22,10 +25,10 @@ use tailrace_schema::Secret;
 use crate::Error;
 use crate::delivery::{Answered, Outcome, Payload, RetryCause};
 use crate::error::Kind;
-use crate::text::chain;
 use answer::{HttpResponse, RESPONSE_BYTES_MAX};
 use options::Tls;
 use renewed::Renewed;
+use target::Target;
 
 /// The `User-Agent` of outputs.
 pub(crate) const USER_AGENT: &str = concat!("Tailrace/", env!("CARGO_PKG_VERSION"));
@@ -37,6 +40,8 @@ pub(crate) struct ClientOptions<'a> {
     pub(crate) content_type: HeaderValue,
     pub(crate) headers: &'a BTreeMap<String, Secret>,
     pub(crate) tls: &'a Tls,
+    /// `none`, or the URL of a proxy; without it, that of the environment.
+    pub(crate) proxy: Option<&'a Secret>,
     /// The time for one attempt.
     pub(crate) timeout: Duration,
     pub(crate) connection_age_max: Duration,
@@ -48,12 +53,17 @@ pub(crate) struct HttpClient {
     method: Method,
     url: Url,
     headers: HeaderMap,
+    target: Target,
 }
 
 impl HttpClient {
     /// Reads the TLS files; connects to nothing.
     pub(crate) fn new(options: ClientOptions<'_>) -> Result<HttpClient, Error> {
         let mut url = options.url;
+        let proxy = proxy::proxy_for(&url, options.proxy, proxy::environment)?;
+        check_proxy(proxy.as_ref(), options.tls)?;
+        let address = proxy.as_ref().map(proxy::Proxy::address);
+        let target = Target::new(&url, false, options.headers, options.tls, address);
         let mut tls = tls::client_config(options.tls, url.scheme() == "https")?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let mut resolver = None;
@@ -65,13 +75,21 @@ impl HttpClient {
         }
         let timeout = options.timeout;
         let make = move || {
-            let builder = Client::builder()
+            let mut builder = Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .redirect(redirect::Policy::none())
                 .referer(false)
                 .no_proxy()
                 .user_agent(USER_AGENT)
                 .connect_timeout(timeout);
+            if let Some(proxy) = &proxy {
+                let mut through = reqwest::Proxy::all(proxy.uri.to_string())
+                    .expect("the URL of a proxy was checked before");
+                if let Some(authorization) = &proxy.authorization {
+                    through = through.custom_http_auth(authorization.clone());
+                }
+                builder = builder.proxy(through);
+            }
             match resolver.clone() {
                 Some(resolver) => builder.dns_resolver(resolver),
                 None => builder,
@@ -91,7 +109,13 @@ impl HttpClient {
             method: options.method,
             url,
             headers,
+            target,
         })
+    }
+
+    /// The server, as messages name it.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Sends a payload and reads the answer, no more of it than [`RESPONSE_BYTES_MAX`].
@@ -108,7 +132,7 @@ impl HttpClient {
         let client = self.clients.get();
         let request = client.request(self.method.clone(), self.url.clone());
         let request = request.headers(headers).body(payload.bytes.clone());
-        let mut response = request.send().await.map_err(failure)?;
+        let mut response = request.send().await.map_err(|error| self.failure(error))?;
         let mut body = Vec::new();
         let mut overlong = false;
         loop {
@@ -121,9 +145,10 @@ impl HttpClient {
                 Ok(None) => break,
                 // The status of a failure says enough; a success needs its body.
                 Err(_) if !response.status().is_success() => break,
-                Err(error) => return Err(failure(error)),
+                Err(error) => return Err(self.failure(error)),
             }
         }
+        self.target.secrets().mask(&mut body);
         Ok(HttpResponse {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),
@@ -132,16 +157,46 @@ impl HttpClient {
         })
     }
 
+    fn failure(&self, error: reqwest::Error) -> Outcome {
+        let cause = if error.is_connect() {
+            RetryCause::Connect
+        } else if error.is_timeout() {
+            RetryCause::Timeout
+        } else {
+            RetryCause::Transport
+        };
+        Outcome::Retry {
+            cause,
+            reason: self.target.explain(&error.without_url()),
+            after: None,
+        }
+    }
+
     /// Makes the next request open a new connection, perhaps to another server.
     pub(crate) fn renew(&self) {
         self.clients.renew();
     }
 }
 
-/// Awaits one attempt, at most `timeout`. After a failure of the other side it calls `renew`: the next connection may lead
+/// With `tls.server_name` the URL has that name, and a proxy would connect to it instead of the server.
+pub(crate) fn check_proxy(proxy: Option<&proxy::Proxy>, tls: &Tls) -> Result<(), Error> {
+    match proxy {
+        Some(proxy) if tls.server_name.is_some() => {
+            let message = format!(
+                "is not possible through a proxy ({}): add the server to NO_PROXY or set proxy: none",
+                proxy.address()
+            );
+            Err(Error::value("tls.server_name", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Awaits one attempt to reach `target`, at most `timeout`. After a failure of the other side it calls `renew`: the next connection may lead
 /// to a healthy server.
 pub(crate) async fn within(
     timeout: Duration,
+    target: &Target,
     attempt: impl Future<Output = Answered>,
     renew: impl FnOnce(),
 ) -> Answered {
@@ -153,26 +208,7 @@ pub(crate) async fn within(
         Outcome::Retry { cause, .. } if cause != RetryCause::Throttled => renew(),
         _ => {}
     }
-    answered
-}
-
-fn failure(error: reqwest::Error) -> Outcome {
-    let cause = if error.is_connect() {
-        RetryCause::Connect
-    } else if error.is_timeout() {
-        RetryCause::Timeout
-    } else {
-        RetryCause::Transport
-    };
-    let mut reason = chain(&error.without_url());
-    if reason.contains("invalid HTTP version") {
-        reason.push_str(": does the endpoint speak gRPC (protocol grpc, often port 4317)?");
-    }
-    Outcome::Retry {
-        cause,
-        reason,
-        after: None,
-    }
+    target.named(answered)
 }
 
 /// Resolves every name to the addresses of one host: the name in the URL is the one the certificate
@@ -192,3 +228,6 @@ impl Resolve for Always {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

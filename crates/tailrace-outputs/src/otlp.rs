@@ -22,6 +22,7 @@ pub use config::{Attributes, Fields, OtlpOutput, Protocol, RequestCompression};
 use crate::delivery::{
     Answered, Attempt, CompressionSearch, DriveConfig, Payload, RetryPolicy, Transport,
 };
+use crate::http_client::target::hinted;
 use crate::http_client::{ClientOptions, HttpClient, within};
 use crate::{Error, FileAttributes, Opened, Output, OutputType};
 
@@ -143,6 +144,7 @@ impl OtlpTransport {
                 content_type: HeaderValue::from_static("application/x-protobuf"),
                 headers: &config.headers,
                 tls: &config.tls,
+                proxy: config.proxy.as_ref(),
                 timeout: config.timeout,
                 connection_age_max: config.max_connection_age,
             })?),
@@ -170,7 +172,11 @@ impl OtlpTransport {
     async fn answer(&self, payload: &Payload) -> Answered {
         match &self.wire {
             Wire::Http(client) => match client.send(payload).await {
-                Ok(response) => classify::http(&response, payload.records, SystemTime::now()),
+                Ok(response) => {
+                    let hint = client.target().hint(response.status.as_u16(), true);
+                    let answered = classify::http(&response, payload.records, SystemTime::now());
+                    hinted(answered, hint)
+                }
                 Err(outcome) => outcome.into(),
             },
             Wire::Grpc(grpc) => grpc.attempt(payload).await,
@@ -184,7 +190,11 @@ impl Transport for OtlpTransport {
             Wire::Http(client) => client.renew(),
             Wire::Grpc(grpc) => grpc.renew(),
         };
-        Box::pin(within(self.timeout, self.answer(payload), renew))
+        let target = match &self.wire {
+            Wire::Http(client) => client.target(),
+            Wire::Grpc(grpc) => grpc.target(),
+        };
+        Box::pin(within(self.timeout, target, self.answer(payload), renew))
     }
 
     fn compression(&self) -> &CompressionSearch {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailrace_otlp::{Compression, Encoding, Mapping};
@@ -55,6 +55,11 @@ pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
     /// The certificates and keys that it reads.
     fn files(&self) -> Vec<&PathBuf> {
         Vec::new()
+    }
+
+    /// The file that it writes to.
+    fn writes(&self) -> Option<&Path> {
+        None
     }
 
     /// Which columns become fields of a LogRecord.

@@ -108,6 +108,12 @@ impl Jobs {
         self.changed.notify_all();
     }
 
+    /// Whether tokens of a pipeline are put off.
+    pub(crate) fn are_put_off(&self, pipeline: PipelineId) -> bool {
+        let state = self.lock();
+        state.put_off.iter().any(|job| job.pipeline == pipeline)
+    }
+
     /// Gives up what is put off, now and later; for the end of the agent.
     pub(crate) fn abandon(&self) {
         self.lock().abandoned = true;

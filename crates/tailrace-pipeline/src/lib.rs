@@ -52,6 +52,10 @@ pub use metrics_example::example_metrics;
 pub use overview::{InputOverview, OutputOverview, PipelineOverview};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
+pub use process::trace::{
+    FailedExpression, ReadValue, Row, Trace, TraceOptions, TraceSource, Traced, Tracer, Unmet,
+    Verdict, trace,
+};
 pub use reasons::{Reason, ReasonKind};
 pub use sizes::Sizes;
 pub use source_lag::SourceLag;

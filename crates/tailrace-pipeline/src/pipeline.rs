@@ -155,7 +155,8 @@ pub(crate) fn build(opened: Opened, mut around: BuildContext<'_>) -> Result<Buil
     let bounds = Bounds::of(&plan, around.queue_bytes);
     let credit = Credit::new(bounds.queue_bytes, Shares::new(names.len()));
     let metrics = around.metrics.pipeline(&plan.name, &names);
-    let tracker = Arc::new(Tracker::new(names.len()));
+    let parted_span_max = plan.config.limits.replay / 2;
+    let tracker = Arc::new(Tracker::new(names.len(), parted_span_max));
     // read
     let inputs = open_inputs(&plan, &mut around)?;
     let wakers = inputs.iter().map(|input| input.waker()).collect();
@@ -291,6 +292,8 @@ impl Pipeline {
         }
         let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
         self.metrics.queue_capacity.set(capacity);
+        // What was put off for want of room may have it now.
+        self.waiting.note_progress();
     }
 
     /// Ends reading; what was read goes on.

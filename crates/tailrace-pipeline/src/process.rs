@@ -2,6 +2,7 @@
 
 pub(crate) mod contain;
 mod crash;
+pub(crate) mod encode;
 pub(crate) mod failed;
 pub(crate) mod failpoint;
 pub(crate) mod in_progress;
@@ -10,6 +11,7 @@ pub(crate) mod minute;
 pub(crate) mod problems;
 pub(crate) mod sample;
 pub(crate) mod seen;
+pub(crate) mod trace;
 pub(crate) mod transform;
 pub(crate) mod uid;
 pub(crate) mod unfinished;

@@ -16,7 +16,8 @@
 //! 3. A watermark is at most the start of any span unacknowledged for that output, at most
 //!    `held_from`, and at most `framed_to`.
 //! 4. No watermark is within a record: where other records lie between the parts of one, it waits at the first part
-//!    until it can move beyond the last one.
+//!    until it can move beyond the last one. Only where records in parts overlap without a gap for more than
+//!    `parted_span_max` bytes does it move into them, since the file would not be read on otherwise.
 //!
 //! So a restart that reads from the watermark reads every byte that was not acknowledged, and no part of a record alone.
 
@@ -88,6 +89,8 @@ pub(crate) struct Resumed {
 #[derive(Debug)]
 pub(crate) struct Tracker {
     outputs: usize,
+    /// How many bytes of records in parts may overlap before a watermark moves into them.
+    parted_span_max: u64,
     next: AtomicU32,
     state: Mutex<State>,
 }
@@ -136,6 +139,8 @@ struct OutputView {
     spans: BTreeMap<u64, OpenSpan>,
     /// Records in parts, as far as they are not below the watermark.
     parted: Vec<Parted>,
+    /// As [`Tracker::parted_span_max`].
+    parted_span_max: u64,
 }
 
 /// A record in parts with other records between them, from its first byte in a source to its last one.
@@ -178,10 +183,12 @@ pub(crate) enum Reading<'a> {
 }
 
 impl Tracker {
-    /// A tracker for a pipeline with so many outputs.
-    pub(crate) fn new(outputs: usize) -> Self {
+    /// A tracker for a pipeline with so many outputs. `parted_span_max` must be well below what may be read of a source
+    /// beyond its watermark, in bytes.
+    pub(crate) fn new(outputs: usize, parted_span_max: u64) -> Self {
         Self {
             outputs,
+            parted_span_max,
             next: AtomicU32::new(0),
             state: Mutex::default(),
         }
@@ -222,6 +229,7 @@ impl Tracker {
                 head,
                 spans: BTreeMap::new(),
                 parted: Vec::new(),
+                parted_span_max: self.parted_span_max,
             }
         };
         let source = TrackedSource {

@@ -46,6 +46,10 @@ pub struct Asked {
     pub files: Vec<PathBuf>,
     /// Every value that came from outside.
     pub values: Vec<Expanded>,
+    /// What stands for values that are not there; `None` if that is an error.
+    pub placeholder: Option<&'static str>,
+    /// The names of those that it stands for.
+    pub missing: Vec<String>,
 }
 
 /// A text that an expansion came to, and what of it may be shown.
@@ -83,6 +87,16 @@ impl Asked {
             self.values.push(expanded);
         }
         Value { text, shown }
+    }
+
+    /// The placeholder in the place of a value that is not there.
+    fn placeholder(&mut self, name: &str) -> Option<Value> {
+        let text = self.placeholder?.to_owned();
+        if !self.missing.iter().any(|known| known == name) {
+            self.missing.push(name.to_owned());
+        }
+        let shown = format!("${{{name}}}");
+        Some(Value { text, shown })
     }
 }
 
@@ -214,7 +228,10 @@ fn expand(
     }
     if let Some(path) = inner.strip_prefix("file:") {
         asked.files.push(PathBuf::from(path));
-        return Ok(asked.taken(inner, read_file(path)?));
+        return match read_file(path) {
+            Ok(text) => Ok(asked.taken(inner, text)),
+            Err(complaint) => asked.placeholder(inner).ok_or(complaint),
+        };
     }
     let named = inner.strip_prefix("env:").unwrap_or(inner);
     let end = named
@@ -230,7 +247,7 @@ fn expand(
     let value = env(name);
     if rest.is_empty() {
         let value = value.map(|value| asked.taken(name, value));
-        return value.ok_or_else(|| {
+        return value.or_else(|| asked.placeholder(name)).ok_or_else(|| {
             let hint = format!("set {name}, or give a default: `${{{name}:-default}}`");
             (
                 format!("environment variable {name} is not set"),
@@ -249,7 +266,7 @@ fn expand(
         } else {
             message
         };
-        return present.ok_or_else(|| {
+        return present.or_else(|| asked.placeholder(name)).ok_or_else(|| {
             (
                 format!("environment variable {name} is not set: {message}"),
                 Some(format!("set {name}")),
@@ -303,7 +320,10 @@ fn read_file(name: &str) -> Result<String, Complaint> {
             Some(hint),
         ));
     }
-    let failed = |what: String| (format!("cannot read {name}: {what}"), None);
+    let failed = |what: String| {
+        let hint = "the user that runs the agent must be able to read such a file";
+        (format!("cannot read {name}: {what}"), Some(hint.to_owned()))
+    };
     let metadata = std::fs::metadata(path).map_err(|error| failed(plain_error(&error)))?;
     if !metadata.is_file() {
         return Err(failed("not a regular file".to_owned()));
@@ -447,6 +467,24 @@ mod tests {
             );
             assert_eq!(resolved.is_hidden, !values.is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_placeholder_stands_for_what_is_not_there() {
+        let mut asked = Asked {
+            placeholder: Some("P"),
+            ..Asked::default()
+        };
+        let text = "${A} ${MISSING} ${MISSING:-d} ${MISSING:?x} ${file:/no/such/file} ${EMPTY}";
+        let scalar = Scalar {
+            text: text.to_owned(),
+            plain: true,
+            origins: Origins::verbatim(1, 1),
+        };
+        let resolved = resolve(&scalar, &environment, &mut asked).expect("all is there");
+        assert_eq!(resolved.text, "alpha P d P P ");
+        assert!(resolved.is_hidden);
+        assert_eq!(asked.missing, ["MISSING", "file:/no/such/file"]);
     }
 
     #[test]

@@ -358,6 +358,7 @@ pub struct List<K, const MIN: usize>(PhantomData<K>);
 
 impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
     type Value = Vec<K::Value>;
+    const SECRET: bool = K::SECRET;
 
     fn shape() -> Shape {
         Shape::List(Box::new(K::shape()))
@@ -368,13 +369,14 @@ impl<K: Kind, const MIN: usize> Kind for List<K, MIN> {
             return K::read(node, reader).map(|value| vec![value]);
         };
         if items.len() < MIN {
-            reader.refuse(node, None, "the list is empty".to_owned(), None);
+            let hint = "name at least one, or leave the key out if it may be missing".to_owned();
+            reader.refuse(node, None, "the list is empty".to_owned(), Some(hint));
             return None;
         }
         let read: Vec<Option<K::Value>> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| reader.within(index.to_string(), |reader| K::read(item, reader)))
+            .map(|(index, item)| reader.within_item(index, |reader| reader.value::<K>(item)))
             .collect();
         read.into_iter().collect()
     }
@@ -406,7 +408,8 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
                 let message = format!("{}: expected a mapping", reader.path());
                 reader.report(node.diagnostic(message).without_snippet());
             } else {
-                reader.expected(node, "a mapping", None);
+                let hint = "write `name: value`, one on each line or between braces".to_owned();
+                reader.expected_with_hint(node, "a mapping", hint);
             }
             return None;
         };
@@ -417,7 +420,7 @@ impl<K: Key, V: Kind> Kind for Map<K, V> {
                 continue;
             }
             let key = checked_key::<K>(entry, reader, V::SECRET);
-            let value = reader.within(&entry.key, |reader| V::read(&entry.value, reader));
+            let value = reader.within(&entry.key, |reader| reader.value::<V>(&entry.value));
             match (key, value) {
                 (Some(key), Some(value)) => {
                     if map.insert(key, value).is_some() {

@@ -9,7 +9,10 @@
 //! combines trees, [`reader`] and [`kind`] read typed fields and expand `${...}`.
 
 pub mod diagnostic;
+pub mod edit;
+pub mod effective;
 pub mod interpolate;
+pub mod json;
 pub mod kind;
 pub mod merge;
 pub mod node;

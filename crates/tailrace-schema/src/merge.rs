@@ -1,6 +1,7 @@
 //! Lays the trees of several files over one another. Mappings merge key by key; a pipeline belongs to
 //! one file, and any other value that two files give must be the same in both. Order of the files does
-//! not matter: nothing overrides anything, so a conflict is an error that names both places.
+//! not matter: nothing overrides anything, so a conflict is an error that names both places. Tests of several files are put
+//! together.
 
 use crate::diagnostic::Diagnostic;
 use crate::node::{Entry, Node, Value};
@@ -41,6 +42,12 @@ fn merge_entry(other: &mut Entry, entry: Entry, path: &str, diagnostics: &mut Ve
         );
         let hint = "rename one of them, or give only one of the files".to_owned();
         diagnostics.push(entry.diagnostic(message).with_hint(hint));
+        return;
+    }
+    if let ("tests", Value::Sequence(tests), Value::Sequence(more)) =
+        (key.as_str(), &mut other.value.value, &entry.value.value)
+    {
+        tests.extend_from_slice(more);
         return;
     }
     let both_mappings = matches!(

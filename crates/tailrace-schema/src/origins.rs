@@ -42,6 +42,16 @@ impl Origins {
         }])
     }
 
+    /// Appends a line of a text that is not decoded, which begins at this byte of it.
+    pub fn push_line(&mut self, start: usize, line: usize) {
+        self.push(Segment {
+            start,
+            line,
+            column: 1,
+            fixed: false,
+        });
+    }
+
     /// Line and column, both from 1, of the byte at `offset` of `text`, which these origins describe.
     pub fn place(&self, text: &str, offset: usize) -> (usize, usize) {
         let mut offset = offset.min(text.len());

@@ -2,11 +2,12 @@
 //! One bad value never hides the next: all fields of a section are read before the section is refused.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::effective::{Effective, Show, Step};
 use crate::interpolate::{Asked, Environment, Resolved, resolve};
 use crate::kind::Kind;
 use crate::node::{Node, Value};
 use crate::origins::Origins;
-use crate::section::{Choice, Section, Tag};
+use crate::section::{Choice, Section, Shape, Tag};
 use crate::source::{Position, Source};
 
 /// Length of all texts together in which `${...}` put something in.
@@ -21,7 +22,11 @@ pub struct Reader<'a> {
     /// Length of all texts in which something was put in.
     expanded_bytes: usize,
     /// The keys that lead to the value being read.
-    path: Vec<String>,
+    path: Vec<Step>,
+    /// What was read, if that is recorded.
+    effective: Option<Effective>,
+    /// Whether the value being read is a default, or within one.
+    is_default: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -33,7 +38,64 @@ impl<'a> Reader<'a> {
             asked: Asked::default(),
             expanded_bytes: 0,
             path: Vec::new(),
+            effective: None,
+            is_default: false,
         }
+    }
+
+    /// The same, and a placeholder stands for every variable and file of `${...}` that is not there.
+    #[must_use]
+    pub fn with_placeholders(mut self) -> Reader<'a> {
+        // A URL, which is also what most texts may be.
+        self.asked.placeholder = Some("http://placeholder.invalid");
+        self
+    }
+
+    /// The same, and it records what it reads.
+    #[must_use]
+    pub fn recording(mut self) -> Reader<'a> {
+        self.effective = Some(Effective::default());
+        self
+    }
+
+    /// What was read so far, if it is recorded.
+    pub fn take_effective(&mut self) -> Option<Effective> {
+        self.effective.take()
+    }
+
+    /// Reads a value, and records it unless its parts have been.
+    pub fn value<K: Kind>(&mut self, node: &Node) -> Option<K::Value> {
+        let Some(before) = self.effective.as_ref().map(Effective::len) else {
+            return K::read(node, self);
+        };
+        let value = K::read(node, self);
+        if self.effective.as_ref().map(Effective::len) == Some(before) {
+            let show = match K::shape() {
+                _ if K::SECRET => Show::Secret,
+                Shape::Text("URL") => Show::Url,
+                _ => Show::Whole,
+            };
+            self.record(node, show);
+        }
+        value
+    }
+
+    fn record(&mut self, node: &Node, show: Show) {
+        if let Some(effective) = &mut self.effective {
+            effective.add(&mut self.path, node, (self.is_default, show), self.env);
+        }
+    }
+
+    /// Reads a default at the place of its section.
+    fn default_value<K: Kind>(&mut self, text: &str, position: &Position) -> Option<K::Value> {
+        self.default_node::<K>(&literal(text, position))
+    }
+
+    fn default_node<K: Kind>(&mut self, node: &Node) -> Option<K::Value> {
+        let outer = std::mem::replace(&mut self.is_default, true);
+        let value = self.value::<K>(node);
+        self.is_default = outer;
+        value
     }
 
     /// The function that looks up variables.
@@ -65,7 +127,11 @@ impl<'a> Reader<'a> {
 
     /// The key path of the value being read, such as `pipelines.app.batch`.
     pub fn path(&self) -> String {
-        self.path.join(".")
+        let step = |step: &Step| match step {
+            Step::Key(key) => key.clone(),
+            Step::Index(index) => index.to_string(),
+        };
+        self.path.iter().map(step).collect::<Vec<_>>().join(".")
     }
 
     /// The key path of a key in the section being read.
@@ -79,7 +145,16 @@ impl<'a> Reader<'a> {
 
     /// Runs `read` with one more key on the path.
     pub fn within<T>(&mut self, key: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(key.into());
+        self.within_step(Step::Key(key.into()), read)
+    }
+
+    /// Runs `read` for an item of a list.
+    pub fn within_item<T>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.within_step(Step::Index(index), read)
+    }
+
+    fn within_step<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step);
         let value = read(self);
         self.path.pop();
         value
@@ -94,7 +169,9 @@ impl<'a> Reader<'a> {
             key,
             &format!("it is required, such as `{key}: {example}`"),
         ) {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Node(value) => self.with_example(key, example, |reader| {
+                reader.within(key, |reader| reader.value::<K>(value))
+            }),
             Present::Refused => None,
             Present::Absent => {
                 let (place, what) = match node.get(key).filter(|value| !value.is_null()) {
@@ -120,11 +197,13 @@ impl<'a> Reader<'a> {
             key,
             &format!("leave the key out for the default, {default}"),
         ) {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)),
+            Present::Node(value) => self.with_example(key, default, |reader| {
+                reader.within(key, |reader| reader.value::<K>(value))
+            }),
             Present::Refused => None,
             Present::Absent => {
-                let value = literal(default, &node.position);
-                self.within(key, |reader| K::read(&value, reader))
+                let position = &node.position;
+                self.within(key, |reader| reader.default_value::<K>(default, position))
             }
         }
     }
@@ -132,17 +211,43 @@ impl<'a> Reader<'a> {
     /// Reads a key that may be left out.
     pub fn optional<K: Kind>(&mut self, node: &Node, key: &str) -> Option<Option<K::Value>> {
         match self.present::<K>(node, key, "leave the key out where it is not wanted") {
-            Present::Node(value) => self.within(key, |reader| K::read(value, reader)).map(Some),
+            Present::Node(value) => self
+                .within(key, |reader| reader.value::<K>(value))
+                .map(Some),
             Present::Refused => None,
             Present::Absent => Some(None),
         }
     }
 
+    /// Runs `read` for a key. What it reports without a hint gets an example of the key as one.
+    pub fn with_example<T>(
+        &mut self,
+        key: &str,
+        example: &str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.diagnostics.len();
+        let value = read(self);
+        // What is wrong within a mapping is not said by another mapping.
+        let is_mapping = example.starts_with('{') || example.starts_with("[{");
+        let is_telling = !is_mapping && !matches!(example, "[]" | "''" | "");
+        for diagnostic in self.diagnostics.iter_mut().skip(before) {
+            if is_telling && diagnostic.hint.is_none() {
+                diagnostic.hint = Some(format!("such as `{key}: {example}`"));
+            }
+        }
+        value
+    }
+
     /// Reads a section, as if it were empty where it is left out.
     pub fn nested<K: Kind>(&mut self, node: &Node, key: &str) -> Option<K::Value> {
-        let empty = Node::empty(&node.position);
-        let value = node.get(key).unwrap_or(&empty);
-        self.within(key, |reader| K::read(value, reader))
+        match node.get(key) {
+            Some(value) => self.within(key, |reader| reader.value::<K>(value)),
+            None => {
+                let empty = Node::empty(&node.position);
+                self.within(key, |reader| reader.default_node::<K>(&empty))
+            }
+        }
     }
 
     /// Whether a key has a value. `key:` has none, which is a slip except where a mapping may be empty;
@@ -227,6 +332,13 @@ impl<'a> Reader<'a> {
         self.report(node.diagnostic(message));
     }
 
+    /// The same of a value that is no text, with what to do.
+    pub fn expected_with_hint(&mut self, node: &Node, expected: &str, hint: String) {
+        let what = format!("expected {expected}, got {}", got(node, None));
+        let message = format!("{}: {what}", self.path());
+        self.report(node.diagnostic(message).with_hint(hint));
+    }
+
     /// Complains about a value. `what` and `hint` may quote it, or say more of it than everybody may know: of a value that
     /// came from outside it is only said that it is not right, and what the text is as it was written.
     pub fn refuse(
@@ -276,15 +388,16 @@ impl<'a> Reader<'a> {
         if node.is_null() {
             return S::read_fields(&Node::empty(&node.position), self);
         }
-        let Value::Mapping(_) = &node.value else {
-            self.expected(node, "a mapping", None);
-            return None;
-        };
         let keys: Vec<&str> = more
             .iter()
             .copied()
             .chain(S::INFO.fields.iter().map(|field| field.key))
             .collect();
+        let Value::Mapping(_) = &node.value else {
+            let hint = format!("the keys here are {}", listed(&keys));
+            self.expected_with_hint(node, "a mapping", hint);
+            return None;
+        };
         self.refuse_unknown_keys(node, &keys);
         S::read_fields(node, self)
     }
@@ -318,7 +431,8 @@ impl<'a> Reader<'a> {
     pub fn tag<T>(&mut self, node: &Node, tags: &'static [Tag<T>]) -> Option<&'static Tag<T>> {
         let names: Vec<&'static str> = tags.iter().map(|tag| tag.name).collect();
         if !matches!(node.value, Value::Mapping(_)) {
-            self.expected(node, "a mapping with a `type`", None);
+            let hint = format!("the types are {}", listed(&names));
+            self.expected_with_hint(node, "a mapping with a `type`", hint);
             return None;
         }
         let Some(written) = node.get("type") else {
@@ -338,6 +452,7 @@ impl<'a> Reader<'a> {
                     nearest(&resolved.text, &names).map(|name| format!("did you mean `{name}`?"));
                 reader.refuse_text(written, &resolved, &expected, hint);
             }
+            reader.record(written, Show::Whole);
             found
         })
     }

@@ -101,11 +101,11 @@ impl Page {
                         self.section(&format!("{path}.<{what}>"), inner);
                     }
                 }
-                Shape::List(item) => {
-                    if let Shape::Variants(variants) = *item {
-                        self.variants(&path, &variants);
-                    }
-                }
+                Shape::List(item) => match *item {
+                    Shape::Variants(variants) => self.variants(&path, &variants),
+                    Shape::Section(inner) => self.section(&path, inner),
+                    _ => {}
+                },
                 // One alone of a list that has its own place on the page is not shown again.
                 Shape::Variants(variants) if !matches!(field.presence, Presence::Unset { .. }) => {
                     self.variants(&path, &variants);
@@ -216,6 +216,7 @@ pub(crate) fn type_text(shape: &Shape) -> String {
             .join(", "),
         Shape::List(item) => format!("list: {}", type_text(item)),
         Shape::Map(what, value) => format!("mapping, {what}: {}", type_text(value)),
+        Shape::Any => "any value".to_owned(),
         Shape::Section(_) => "section".to_owned(),
         Shape::Variants(variants) => {
             let names: Vec<String> = variants

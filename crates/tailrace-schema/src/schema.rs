@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::json::write_text;
 use crate::reference::joined;
 use crate::section::{Field, Info, Presence, Shape, Variants};
 
@@ -83,22 +84,6 @@ fn write_items<'a>(
         }
     }
     out.push(brackets[1]);
-}
-
-fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            // Writing to a String cannot fail.
-            c if c.is_control() => drop(write!(out, "\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 fn text(text: impl Into<String>) -> Json {
@@ -208,6 +193,7 @@ fn value(shape: &Shape) -> Json {
             ("type", Json::List(vec![text("object"), text("null")])),
             ("additionalProperties", value(item)),
         ]),
+        Shape::Any => object([]),
         Shape::Section(info) => section(&[], None, info),
         Shape::Variants(variants) => one_of(variants),
     }

@@ -53,6 +53,8 @@ pub enum Shape {
     List(Box<Shape>),
     /// Free keys; the word says what they are.
     Map(&'static str, Box<Shape>),
+    /// Any value.
+    Any,
     /// A mapping with fixed keys.
     Section(&'static Info),
     /// A mapping whose `type` says which other keys it has.
@@ -256,7 +258,7 @@ macro_rules! section {
         $reader.defaulted::<$kind>($node, $key, $text)
     };
     (@read $node:ident, $reader:ident, $key:expr, $kind:ty, unset($meaning:literal, $example:literal)) => {
-        $reader.optional::<$kind>($node, $key)
+        $reader.with_example($key, $example, |reader| reader.optional::<$kind>($node, $key))
     };
     (@read $node:ident, $reader:ident, $key:expr, $kind:ty, nested()) => {
         $reader.nested::<$kind>($node, $key)
@@ -286,7 +288,8 @@ macro_rules! choice {
                 }
             }
 
-            const CHOICES: &'static [$crate::section::Choice] =
+            /// All of them, in order.
+            pub const CHOICES: &'static [$crate::section::Choice] =
                 &[$($crate::section::Choice { name: $text, doc: &[$($variant_doc),*] }),*];
         }
 

@@ -9,7 +9,7 @@ use crate::node::{Node, Value};
 use crate::origins::Origins;
 use crate::reader::Reader;
 use crate::section::Shape;
-use crate::source::Position;
+use crate::source::{Position, Source};
 
 /// A query as the SQL parser sees it, with the place of each character in the YAML file.
 #[derive(Clone, Debug)]
@@ -30,6 +30,24 @@ impl PartialEq for Sql {
 }
 
 impl Sql {
+    /// A query that stands in no configuration file, such as one of the command line, and what it is called in messages.
+    pub fn plain(name: &str, text: &str) -> Sql {
+        let source = Source::new(name, text.to_owned());
+        let lines = text.split_inclusive('\n').enumerate();
+        let mut origins = Origins::default();
+        let mut start = 0;
+        for (line, text) in lines {
+            origins.push_line(start, line + 1);
+            start += text.len();
+        }
+        Sql {
+            text: text.to_owned(),
+            shown: text.to_owned(),
+            position: Position::new(&source, 1, 1),
+            origins,
+        }
+    }
+
     /// The place in the YAML file of a place in the text: line from 1, column in characters from 1, as
     /// the SQL planner counts them. Places outside the text give its nearest end. Text that a `${...}`
     /// put in stands where the `${...}` stands, and a query that is not written down where its pipeline is.

@@ -324,7 +324,7 @@ impl Builder<'_> {
                 &position,
                 1,
                 "an alias inside the value that it stands for",
-                None,
+                Some("write the value out, or name another anchor".to_owned()),
             );
             return false;
         };
@@ -391,7 +391,10 @@ impl Builder<'_> {
                 position,
                 1,
                 format!("the tag `{tag}` has no meaning here"),
-                None,
+                Some(
+                    "write the value alone; `${NAME}` and `${file:/path}` take it from elsewhere"
+                        .to_owned(),
+                ),
             );
         }
     }
@@ -428,7 +431,9 @@ fn lift_to_key(node: &mut Node, key: &str, key_position: &Position) {
 /// A node in the place of a key: what the mapping waits for next, and what is wrong with the key.
 fn key_of(node: Node, entries: &[Entry], keys: &mut HashSet<String>) -> (Key, Option<Diagnostic>) {
     let Value::Scalar(scalar) = &node.value else {
-        return (Key::Refused, Some(node.diagnostic("a key must be a text")));
+        let wrong = node.diagnostic("a key must be a text");
+        let hint = "put it in quotes, if it is one".to_owned();
+        return (Key::Refused, Some(wrong.with_hint(hint)));
     };
     if scalar.plain && scalar.text == "<<" {
         return (Key::Merge, None);
@@ -484,10 +489,22 @@ fn syntax_hint(position: &Position, info: &str) -> Option<String> {
         "a text with such characters needs quotes"
     } else if info.contains("expected key") || info.contains("mapping values") {
         "look at the indentation of this line and the one above"
-    } else if info.contains("',' or") {
+    } else if info.contains("',' or") || info.contains("flow construct") {
         "a bracket before this place is not closed"
+    } else if info.contains("unknown anchor") {
+        "give a value this name before it is used, such as `x-common: &common {...}`"
+    } else if info.contains("byte order mark") {
+        "delete the invisible character here, and save the file as UTF-8 without a mark"
+    } else if info.contains("found a tab") {
+        "write a space in place of the tab"
+    } else if info.contains("quoted scalar") {
+        "a quote before this place is not closed, or stands for itself: write it twice"
+    } else if info.contains("simple key") {
+        "a key ends with `:`"
+    } else if info.contains("indicator") || info.contains("node content") {
+        "look at the indentation, the brackets and the quotes of this line and the one above"
     } else {
-        return None;
+        "look at the indentation of this line and the one above"
     };
     Some(hint.to_owned())
 }

@@ -1,6 +1,7 @@
 //! One SELECT of a compiled query: its outputs, its conditions, and what an evaluator needs of it.
 
 use arrow::datatypes::DataType;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use tailrace_model::needle::Needles;
 
 use crate::plan::{Expressions, Rewritten};
@@ -73,4 +74,37 @@ pub enum When {
     PushedDown,
     /// On the whole batch.
     After,
+}
+
+/// Calls `each` for the parts of a condition that are joined by AND, as they were written and as they were rewritten.
+pub(crate) fn pairs(original: &Expr, rewritten: &Expr, each: &mut dyn FnMut(&Expr, &Expr)) {
+    match (original, rewritten) {
+        (
+            Expr::BinaryOp {
+                left: a,
+                op: BinaryOperator::And,
+                right: b,
+            },
+            Expr::BinaryOp {
+                left,
+                op: BinaryOperator::And,
+                right,
+            },
+        ) => {
+            pairs(a, left, each);
+            pairs(b, right, each);
+        }
+        (Expr::Nested(a), Expr::Nested(b))
+            if matches!(
+                **a,
+                Expr::BinaryOp {
+                    op: BinaryOperator::And,
+                    ..
+                }
+            ) =>
+        {
+            pairs(a, b, each);
+        }
+        _ => each(original, rewritten),
+    }
 }

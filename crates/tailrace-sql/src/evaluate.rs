@@ -227,7 +227,7 @@ impl Runner {
 }
 
 // The fields' names and nullability are ours; a time zone is a name for UTC.
-fn conform(schema: &SchemaRef, batch: &RecordBatch) -> RecordBatch {
+pub(crate) fn conform(schema: &SchemaRef, batch: &RecordBatch) -> RecordBatch {
     assert_eq!(
         batch.num_columns(),
         schema.fields().len(),

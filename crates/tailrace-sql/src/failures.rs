@@ -30,8 +30,11 @@ pub(crate) struct Failures {
     branch: usize,
 }
 
+/// Why an expression failed for a record that counts as failed and has no [`Failure`].
+pub const NOT_EXACT: &str = "a division by zero, or arithmetic beyond 64 bits";
+
 /// A longer reason is cut: it may hold a record's value.
-const REASON_CHARS_MAX: usize = 300;
+pub(crate) const REASON_CHARS_MAX: usize = 300;
 
 impl Failures {
     pub(crate) fn clear(&mut self) {

@@ -31,6 +31,7 @@ mod plan;
 mod pushdown;
 mod query;
 
+mod conditions;
 mod evaluate;
 mod failures;
 mod general;
@@ -40,9 +41,10 @@ mod row_wise;
 mod selected;
 
 pub use branch::{Branch, Conjunct, Output, OutputValue, When};
+pub use conditions::{Conditions, Outcome, Unmet};
 pub use error::{Error, Warning};
 pub use evaluate::{Evaluated, Evaluator, Selection};
-pub use failures::Failure;
+pub use failures::{Failure, NOT_EXACT};
 pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
 pub use pushdown::Pushdown;

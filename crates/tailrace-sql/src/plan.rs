@@ -27,7 +27,7 @@ const PLANNING_STACK_BYTES: usize = 32 * 1024 * 1024;
 /// A rewritten SELECT: what is computed, and from which rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Rewritten {
-    /// The SELECT as parsed, for the clauses that stay empty.
+    /// The SELECT as parsed, for the clauses that stay empty and the condition as it was written.
     pub(crate) select: Select,
     /// Computed outputs in order: expression over physical columns, name, and whether it holds an unnest.
     pub(crate) computed: Vec<Computed>,
@@ -120,6 +120,11 @@ impl Rewritten {
             format_clause: None,
             pipe_operators: Vec::new(),
         }
+    }
+
+    /// The condition as it was written, and as it was rewritten; `None` without one.
+    pub(crate) fn conditions(&self) -> Option<(&ast::Expr, &ast::Expr)> {
+        self.select.selection.as_ref().zip(self.condition.as_ref())
     }
 
     pub(crate) fn unnests(&self) -> bool {

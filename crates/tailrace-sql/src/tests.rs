@@ -1,6 +1,7 @@
 //! Tests of whole queries: what they need, what they give, and that every way of running them agrees.
 #![allow(clippy::unwrap_used)]
 
+mod conditions;
 mod data;
 mod extremes;
 mod lint;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use tailrace_config::AdminAddress;
@@ -29,12 +29,24 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// The agent cannot be reached in time, or refuses.
 pub(crate) fn ask(admin: impl Into<AdminAddress>, path: &str) -> anyhow::Result<Bytes> {
+    successful(ask_any(admin, path)?)
+}
+
+/// Like [`ask`], and an answer that refuses is an answer.
+///
+/// # Errors
+///
+/// The agent cannot be reached in time.
+pub(crate) fn ask_any(
+    admin: impl Into<AdminAddress>,
+    path: &str,
+) -> anyhow::Result<(StatusCode, Bytes)> {
     let admin = admin.into();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(TIMEOUT, fetch(&admin, path)).await };
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch_any(&admin, path, None)).await };
     runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
@@ -60,7 +72,22 @@ pub(crate) async fn fetch_with(
     path: &str,
     token: Option<&HeaderValue>,
 ) -> anyhow::Result<Bytes> {
-    match admin.into() {
+    successful(fetch_any(&admin.into(), path, token).await?)
+}
+
+fn successful((status, body): (StatusCode, Bytes)) -> anyhow::Result<Bytes> {
+    if !status.is_success() {
+        bail!(refusal(status, &body));
+    }
+    Ok(body)
+}
+
+async fn fetch_any(
+    admin: &AdminAddress,
+    path: &str,
+    token: Option<&HeaderValue>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
+    match admin {
         AdminAddress::Tcp(address) => {
             let stream = TcpStream::connect(address).await?;
             converse(stream, &address.to_string(), path, token).await
@@ -78,7 +105,7 @@ async fn converse(
     host: &str,
     path: &str,
     token: Option<&HeaderValue>,
-) -> anyhow::Result<Bytes> {
+) -> anyhow::Result<(StatusCode, Bytes)> {
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
     let mut request = http::Request::get(path)
@@ -93,8 +120,7 @@ async fn converse(
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
         match body.collect().await {
-            Ok(body) if status.is_success() => Ok(body.to_bytes()),
-            Ok(body) => bail!(refusal(status, &body.to_bytes())),
+            Ok(body) => Ok((status, body.to_bytes())),
             Err(error) if error.is::<LengthLimitError>() => bail!(
                 "its answer is longer than {} MiB: is that a Tailrace agent?",
                 ANSWER_BYTES_MAX >> 20

@@ -4,7 +4,7 @@
 //! Serves OTLP/HTTP (`POST /v1/logs`, over HTTP/1.1 and over HTTP/2 without
 //! TLS) and OTLP/gRPC on one port, told apart by the content type. It counts
 //! requests and bytes; with `decode` it also decompresses each request and
-//! counts its log records. It never stores or forwards a record, and it is no
+//! counts its log records, and `print` shows them. It never stores or forwards a record, and it is no
 //! model of a slow or failing server.
 
 use std::io;
@@ -16,14 +16,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 mod answer;
 mod command;
 mod count;
+mod print;
 
 pub use command::{Args, Summary, run};
+pub use print::{Format, Print};
 
 /// A running endpoint. Dropping it stops it; [`Blackhole::shutdown`] lets the
 /// requests being answered finish first.
@@ -33,6 +35,7 @@ pub struct Blackhole {
     state: Arc<State>,
     stop: watch::Sender<bool>,
     server: JoinHandle<()>,
+    lines: Option<mpsc::Receiver<String>>,
 }
 
 /// What the endpoint does with a request.
@@ -41,6 +44,8 @@ pub struct Options {
     /// Decompress each request and count its log records. A request that cannot
     /// be decoded is answered with 400 (gRPC: `INVALID_ARGUMENT`).
     pub decode: bool,
+    /// Print the records; needs `decode`. See [`Blackhole::take_lines`].
+    pub print: Option<Print>,
     /// The largest body taken, in bytes, before and after decompression.
     pub body_bytes_max: usize,
 }
@@ -49,6 +54,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             decode: false,
+            print: None,
             body_bytes_max: 64 << 20,
         }
     }
@@ -77,7 +83,10 @@ impl Blackhole {
     pub async fn bind(addr: SocketAddr, options: Options) -> io::Result<Blackhole> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
-        let state = Arc::new(State::new(options));
+        let (printed, lines) = mpsc::channel(REQUESTS_WAITING_MAX);
+        let printed = options.print.map(|_| printed);
+        let lines = printed.is_some().then_some(lines);
+        let state = Arc::new(State::new(options, printed));
         let (stop, stopped) = watch::channel(false);
         let server = tokio::spawn(serve(listener, Arc::clone(&state), stopped));
         Ok(Blackhole {
@@ -85,12 +94,19 @@ impl Blackhole {
             state,
             stop,
             server,
+            lines,
         })
     }
 
     /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// With `print`, the lines of each request; once. A request is answered when its lines are taken, or a few others wait
+    /// before them: who reads slowly slows the senders down.
+    pub fn take_lines(&mut self) -> Option<mpsc::Receiver<String>> {
+        self.lines.take()
     }
 
     /// What has arrived so far.
@@ -125,10 +141,15 @@ impl Blackhole {
     }
 }
 
+/// The most requests whose lines wait to be printed.
+const REQUESTS_WAITING_MAX: usize = 16;
+
 /// What all connections share.
 #[derive(Debug)]
 struct State {
     options: Options,
+    /// Takes the lines to print.
+    printed: Option<mpsc::Sender<String>>,
     requests: AtomicU64,
     wire_bytes: AtomicU64,
     message_bytes: AtomicU64,
@@ -139,9 +160,10 @@ struct State {
 }
 
 impl State {
-    fn new(options: Options) -> State {
+    fn new(options: Options, printed: Option<mpsc::Sender<String>>) -> State {
         State {
             options,
+            printed,
             requests: AtomicU64::new(0),
             wire_bytes: AtomicU64::new(0),
             message_bytes: AtomicU64::new(0),

@@ -1,14 +1,15 @@
-//! The command line: the commands, and the functions that run them. Exit codes are chosen in
-//! `main`: 0 all well, 1 a failure at run time, 2 usage, 3 stopped before all was delivered, 78 a bad config.
+//! The command line: the commands, and the functions that run them.
 
 use std::io::{self, Write};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::Context;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::Failure;
-use crate::printed::{self, Printer};
+use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, demo, explain, generate, ledger, logging, queue, ready, replay, run, top, validate,
+    blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, queue,
+    ready, replay, run, style, support_bundle, top, try_query, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -19,20 +20,35 @@ use crate::{
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(after_help = "Start with `tailrace demo`: the whole pipeline on this machine.")]
 pub struct Cli {
+    #[command(flatten)]
+    style: style::Args,
     #[command(flatten)]
     logging: logging::Args,
     #[command(subcommand)]
     command: Command,
 }
 
+/// The command line with the variable of each flag, and its help in groups. One that no command names itself is `TAILRACE_`, the names of the
+/// commands, and its own.
+pub fn command_line() -> clap::Command {
+    help::arrange(variables::add(Cli::command(), "TAILRACE"))
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the agent until SIGTERM or SIGINT.
     Run(run::Args),
+    /// Try a query on lines of a file or of standard input: what leaves, and what becomes of each record.
+    Try(try_query::Args),
+    /// Run the tests of a config: lines in, and what must leave.
+    Test(config_tests::Args),
     /// Check a config as `run` would at its start.
     Validate(validate::Args),
+    /// Write a config to begin with, for the logs that are on this machine.
+    Init(init::Args),
+    /// Print the effective config, each value with its origin; or the JSON Schema of all options.
+    Config(config::Args),
     /// Resend the records in the dead-letter files; those refused again are kept.
     Replay(replay::Args),
     /// Inspect the disk queues of inputs that cannot be read again.
@@ -45,6 +61,8 @@ enum Command {
     Top(top::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
+    /// Collect what somebody else needs to help: config, plans, state and limits. No secrets and no log lines.
+    SupportBundle(support_bundle::Args),
     /// Run the whole pipeline on this machine, with generated logs and a built-in server.
     Demo(demo::Args),
     /// Write generated log lines, the same for the same seed.
@@ -52,12 +70,25 @@ enum Command {
     /// Receive OTLP over HTTP and gRPC, count it and forget it.
     Blackhole(blackhole::Args),
     /// Write the completions of a shell: bash, elvish, fish, powershell or zsh.
-    Completion { shell: clap_complete::Shell },
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Write the man page.
     Man,
 }
 
 impl Cli {
+    /// The command line of this process. Help, and an error in it, end the process here.
+    pub fn of_process() -> Self {
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let command = command_line().color(style::of_command_line(words));
+        let words: Vec<_> = std::env::args_os().collect();
+        let cli = variables::matches(&command, words)
+            .and_then(|matches| Self::from_arg_matches(&matches));
+        cli.unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the command.
     ///
     /// # Errors
@@ -66,6 +97,7 @@ impl Cli {
     pub fn run(&self) -> Result<(), Failure> {
         // The one TLS provider of the process; a second call would be the error, and is none.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        style::choose(self.style.color);
         let mut logging = self.logging.clone();
         if matches!(self.command, Command::Demo(_)) && logging.log_level == "info" {
             // The demo has a progress line of its own.
@@ -73,51 +105,38 @@ impl Cli {
         }
         logging::init(&logging)?;
         printed::report_panics();
-        let mut stdout = io::stdout().lock();
         match &self.command {
-            Command::Run(args) => {
-                drop(stdout);
-                run::run(args)
-            }
-            Command::Top(args) => {
-                drop(stdout);
-                top::run(args)
-            }
-            Command::Validate(args) => validate::run(args, &mut Printer::new(stdout)),
-            Command::Replay(args) => replay::run(args, &mut Printer::new(stdout)),
-            Command::Queue(args) => queue::run(args, &mut Printer::new(stdout)),
-            Command::Explain(args) => explain::run(args, &mut Printer::new(stdout)),
-            Command::Ledger(args) => ledger::run(args, &mut Printer::new(stdout)),
-            Command::Ready(args) => ready::run(args, &mut Printer::new(stdout)),
-            Command::Demo(args) => demo::run(args, &mut stdout),
-            Command::Generate(args) => quiet_pipe(generate::run(args, &mut stdout)),
-            Command::Blackhole(args) => Ok(blackhole::run(args, &mut stdout, &mut io::stderr())?),
+            Command::Run(args) => run::run(args),
+            Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
+            Command::Test(args) => config_tests::run(args, &mut Printer::stdout()),
+            Command::Validate(args) => validate::run(args, &mut Printer::stdout()),
+            Command::Init(args) => init::run(args, &mut Printer::stdout()),
+            Command::Config(args) => config::run(args, &mut Printer::stdout()),
+            Command::Replay(args) => replay::run(args, &mut Printer::stdout()),
+            Command::Queue(args) => queue::run(args, &mut Printer::stdout()),
+            Command::Explain(args) => explain::run(args, &mut Printer::stdout()),
+            Command::Ledger(args) => ledger::run(args, &mut Printer::stdout()),
+            Command::Top(args) => top::run(args),
+            Command::Ready(args) => ready::run(args, &mut Printer::stdout()),
+            Command::SupportBundle(args) => support_bundle::run(args, &mut Printer::stdout()),
+            Command::Demo(args) => demo::run(args, &mut Printer::stdout()),
+            Command::Generate(args) => Ok(generate::run(args, &mut Stdout::lock())?),
+            Command::Blackhole(args) => Ok(blackhole::run(
+                args,
+                &mut Stdout::lock(),
+                &mut io::stderr(),
+            )?),
             Command::Completion { shell } => {
                 let mut script = Vec::new();
-                clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut script);
-                quiet_pipe(stdout.write_all(&script).map_err(anyhow::Error::from))
+                clap_complete::generate(*shell, &mut command_line(), "tailrace", &mut script);
+                let written = Stdout::lock().write_all(&script);
+                Ok(written.context("standard output")?)
             }
             Command::Man => {
-                let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
-                quiet_pipe(page.map_err(anyhow::Error::from))
+                let page = clap_mangen::Man::new(command_line());
+                let written = page.render(&mut Stdout::lock());
+                Ok(written.context("standard output")?)
             }
         }
     }
-}
-
-/// Ignores a broken pipe: the reader of the output may stop reading, as in `tailrace generate ... | head`.
-fn quiet_pipe(result: anyhow::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(error) if is_broken_pipe(&error) => Ok(()),
-        other => Ok(other?),
-    }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().map(io::Error::kind)
-    };
-    error
-        .chain()
-        .any(|cause| kind(cause) == Some(io::ErrorKind::BrokenPipe))
 }

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::blackhole::{Blackhole, Counts, Options};
 use crate::cli::Failure;
 use crate::generate::{Generator, Shape, write_lines};
+use crate::style::{self, Look};
 use crate::{sizing, sysinfo};
 
 /// The config of the demo, the same file that a reader of the documentation sees.
@@ -108,7 +109,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let next = "tailrace explain -c config/examples/pods-json.yaml";
     writeln!(
         out,
-        "\n{kept}Next: what the agent makes of that query\n\n    {next}"
+        "\n{kept}Next: what the agent makes of that query\n\n    {}",
+        style::accent(next)
     )
     .context("stdout")?;
     match unexplained {
@@ -213,7 +215,14 @@ fn print(
     let cpu = sysinfo::cpu_time().unwrap_or_default().as_secs_f64();
     let peak = sysinfo::memory().map(|memory| HumanBytes(memory.peak).to_string());
     let mut row = |name: &str, value: &dyn Display, note: &str| {
-        writeln!(out, " {name:<17}  {:>11}  {note}", value.to_string())
+        let value = value.to_string();
+        let look = match name {
+            "unexplained" if value != "0" => Look::Bad,
+            "unexplained" | "delivered" => Look::Good,
+            _ => Look::Strong,
+        };
+        let value = style::styled(look, value);
+        writeln!(out, " {name:<17}  {value:>11}  {}", style::dim(note))
     };
     row("written", &HumanCount(lines), "records in the log files")?;
     row("read", &HumanCount(ledger.records), "framed by the agent")?;

@@ -1,19 +1,23 @@
 //! `tailrace explain`: how the queries of a config are planned. It shows the columns that the scanner extracts, their types
 //! and why, when each condition is evaluated, and the OTLP field of each output column.
 
+mod json;
+
 use std::io::{self, Write};
 
 use anyhow::Context;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{ContentArrangement, Table};
+use serde_json::json;
 use tailrace_config::Input;
 use tailrace_inputs::options::{MultilineBy, MultilinePreset};
 use tailrace_pipeline::{ColumnFrom, PipelinePlan};
 use tailrace_sql::{Branch, Needles, OutputValue, Type, When};
 
-use crate::cli::{ConfigArgs, Failure};
+use crate::cli::{ConfigArgs, Failure, Format};
+use crate::diagnostics::{self, Severity};
 use crate::load::load;
-use crate::printed;
+use crate::{printed, style};
 
 /// Arguments of `tailrace explain`.
 #[derive(Debug, clap::Args)]
@@ -23,8 +27,11 @@ pub(crate) struct Args {
     /// Explain this pipeline only.
     pipeline: Option<String>,
     /// Do not check this machine for logs that the agent may not read.
-    #[arg(long)]
+    #[arg(long, env = "TAILRACE_NO_ENVIRONMENT")]
     no_environment: bool,
+    /// How the plan is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text, env = "TAILRACE_FORMAT")]
+    format: Format,
 }
 
 /// Explains a config.
@@ -33,13 +40,30 @@ pub(crate) struct Args {
 ///
 /// A bad config, or a pipeline it does not have.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let (_, plans) = load(&args.config)?;
+    let plans = match load(&args.config) {
+        Ok((_, plans)) => plans,
+        Err(Failure::Config(found)) if args.format == Format::Json => {
+            let found = found.iter();
+            let found = found.map(|it| diagnostics::to_json(it, Severity::Error));
+            let json = json!({"diagnostics": found.collect::<Vec<_>>()}).to_string();
+            writeln!(out, "{}", printed::plain_json(&json)).context("stdout")?;
+            return Err(Failure::Refused);
+        }
+        Err(failure) => return Err(failure),
+    };
     let wanted =
         |plan: &&PipelinePlan| args.pipeline.as_ref().is_none_or(|name| *name == plan.name);
     let chosen: Vec<&PipelinePlan> = plans.iter().filter(wanted).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
         return Err(no_such_pipeline(args.pipeline.as_deref().unwrap_or(""), &names).into());
+    }
+    if args.format == Format::Json {
+        let pipelines = chosen.into_iter();
+        let pipelines = pipelines.map(|plan| json::pipeline(plan, !args.no_environment));
+        let json = json!({"pipelines": pipelines.collect::<Vec<_>>()}).to_string();
+        writeln!(out, "{}", printed::plain_json(&json)).context("stdout")?;
+        return Ok(());
     }
     for plan in chosen {
         let text = text(plan).context("memory")?;
@@ -63,6 +87,17 @@ pub(crate) fn text(plan: &PipelinePlan) -> io::Result<String> {
     Ok(plan.config.transform.redact(&text).into_owned())
 }
 
+/// The plans of all pipelines of a config, as JSON.
+///
+/// # Errors
+///
+/// A bad config.
+pub(crate) fn report(config: &ConfigArgs) -> Result<serde_json::Value, Failure> {
+    let (_, plans) = load(config)?;
+    let pipelines = plans.iter().map(|plan| json::pipeline(plan, true));
+    Ok(json!({"pipelines": pipelines.collect::<Vec<_>>()}))
+}
+
 fn no_such_pipeline(name: &str, names: &[&str]) -> anyhow::Error {
     anyhow::anyhow!(
         "there is no pipeline `{name}`; the config has {}",
@@ -71,9 +106,9 @@ fn no_such_pipeline(name: &str, names: &[&str]) -> anyhow::Error {
 }
 
 fn explain(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "pipeline {}", plan.name)?;
+    writeln!(out, "pipeline {}", style::strong(&plan.name))?;
     for line in plan.config.transform.shown.trim().lines() {
-        writeln!(out, "    {line}")?;
+        writeln!(out, "    {}", style::accent(line))?;
     }
     writeln!(out)?;
     for input in &plan.config.inputs {
@@ -101,7 +136,8 @@ fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()
         let (position, path) = (printed::shown(&position.to_string()), printed::path(&path));
         writeln!(
             out,
-            "warning: {position}: {path} {}\n",
+            "{}: {position}: {path} {}\n",
+            diagnostics::label(Severity::Warning),
             printed::shown(&message)
         )?;
     }
@@ -109,9 +145,15 @@ fn explain_unreadable(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()
 }
 
 fn explain_multiline(input: &Input, out: &mut dyn Write) -> io::Result<()> {
-    let Some(multiline) = input.records().multiline else {
-        return Ok(());
-    };
+    match multiline_text(input) {
+        Some(text) => writeln!(out, "{text}\n"),
+        None => Ok(()),
+    }
+}
+
+/// Which lines an input joins to one record.
+fn multiline_text(input: &Input) -> Option<String> {
+    let multiline = input.records().multiline?;
     let what = match &multiline.by {
         MultilineBy::Presets(presets) => {
             let names = presets.iter().copied().map(MultilinePreset::name);
@@ -122,10 +164,9 @@ fn explain_multiline(input: &Input, out: &mut dyn Write) -> io::Result<()> {
         }
     };
     let timeout = multiline.timeout.as_millis();
-    writeln!(
-        out,
-        "{what} are one record, complete after {timeout} ms without another line\n"
-    )
+    Some(format!(
+        "{what} are one record, complete after {timeout} ms without another line"
+    ))
 }
 
 fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
@@ -138,10 +179,7 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "the scanner extracts")?;
     let mut table = new_table(["key", "type", "from", "used by", "why"]);
     for (column, from) in plan.query.columns().iter().zip(&plan.columns) {
-        let from = match from {
-            ColumnFrom::Scan(_) => "each record",
-            ColumnFrom::Fact(_) => "its source",
-        };
+        let from = from_text(from);
         let uses = column.uses.iter();
         table.add_row([
             column.label.clone(),
@@ -169,6 +207,13 @@ fn explain_columns(plan: &PipelinePlan, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     writeln!(out, "{table}\n")
+}
+
+fn from_text(from: &ColumnFrom) -> &'static str {
+    match from {
+        ColumnFrom::Scan(_) => "each record",
+        ColumnFrom::Fact(_) => "its source",
+    }
 }
 
 fn explain_branch(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write) -> io::Result<()> {
@@ -210,9 +255,11 @@ fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write)
     for conjunct in &branch.predicate {
         let columns = conjunct.columns.iter();
         let evaluated = match &conjunct.when {
-            When::Prefilter(needles) => format!("prefilter: {}", texts(needles)),
-            When::PushedDown => "pushed down".to_owned(),
-            When::After => "after".to_owned(),
+            When::Prefilter(needles) => {
+                style::good(format!("prefilter: {}", texts(needles).join(" or "))).to_string()
+            }
+            When::PushedDown => style::good("pushed down").to_string(),
+            When::After => style::warn("after").to_string(),
         };
         table.add_row([
             conjunct.text.clone(),
@@ -243,7 +290,7 @@ fn explain_conditions(plan: &PipelinePlan, branch: &Branch, out: &mut dyn Write)
 }
 
 /// The texts of which a record must contain one, as they are written in it.
-fn texts(needles: &Needles) -> String {
+fn texts(needles: &Needles) -> Vec<String> {
     let text = |needle: &tailrace_sql::Needle| {
         if needle.quoted {
             format!("\"{}\"", needle.text)
@@ -251,8 +298,7 @@ fn texts(needles: &Needles) -> String {
             needle.text.clone()
         }
     };
-    let texts: Vec<String> = needles.any.iter().map(text).collect();
-    texts.join(" or ")
+    needles.any.iter().map(text).collect()
 }
 
 fn value_of(plan: &PipelinePlan, value: &OutputValue) -> String {
@@ -272,7 +318,10 @@ fn new_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header);
+    if let Some(width) = style::width() {
+        table.set_width(width);
+    }
+    table.set_header(header.map(|name| style::dim(name).to_string()));
     table
 }
 

@@ -109,8 +109,7 @@ pub struct Args {
     pub output: Option<PathBuf>,
 }
 
-/// Runs `tailrace generate`. `stdout` is used unless a file is named; a reader
-/// that goes away (`| head`) ends the command without an error.
+/// Runs `tailrace generate`. `stdout` is used unless a file is named.
 ///
 /// # Errors
 /// When the file cannot be created or a write fails.
@@ -131,10 +130,8 @@ pub fn run(args: &Args, stdout: &mut dyn Write) -> anyhow::Result<()> {
             write_lines(&mut generator, args.lines, args.rate, &mut both)
                 .context("cannot write to standard output and standard error")
         }
-        None => match write_lines(&mut generator, args.lines, args.rate, stdout) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.context("cannot write to standard output"),
-        },
+        None => write_lines(&mut generator, args.lines, args.rate, stdout)
+            .context("cannot write to standard output"),
     }
 }
 

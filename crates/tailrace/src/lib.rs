@@ -5,29 +5,40 @@
 pub mod commands;
 
 pub mod blackhole;
+mod config;
+mod config_tests;
 mod demo;
 mod environment;
 mod explain;
 pub mod generate;
+mod init;
 mod ledger;
 mod queue;
 mod ready;
 mod reload;
 mod replay;
 mod run;
+mod support_bundle;
 mod top;
+mod try_query;
 mod validate;
 
 mod admin;
 mod admin_client;
 pub mod cli;
+mod diagnostics;
+mod help;
+mod inferred;
 mod load;
 pub mod logging;
 #[cfg(test)]
 mod metrics_page;
+mod otlp_json;
 mod own_metrics;
 mod printed;
 mod resource;
 mod sizing;
+pub mod style;
 pub mod sysinfo;
 mod token;
+mod variables;

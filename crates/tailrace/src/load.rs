@@ -25,7 +25,7 @@ pub(crate) fn load_with_places(
     args: &ConfigArgs,
 ) -> Result<(Config, Vec<PipelinePlan>, Places), Failure> {
     let env = |name: &str| std::env::var(name).ok();
-    let loaded = tailrace_config::load_with_files(&args.config, &env);
+    let loaded = args.load(&env)?;
     printed::hide(&loaded.redactor);
     let (config, plans) = prepare(args, loaded.config?)?;
     let mut places = loaded.places;
@@ -33,6 +33,22 @@ pub(crate) fn load_with_places(
         places.data_dir = None;
     }
     Ok((config, plans, places))
+}
+
+/// Loads the config to run its tests: a placeholder stands for what `${...}` asks for and is not there. Returns the names of
+/// what that is, too.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub(crate) fn load_for_tests(
+    args: &ConfigArgs,
+) -> Result<(Config, Vec<PipelinePlan>, Vec<String>), Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let loaded = args.load_for_tests(&env)?;
+    printed::hide(&loaded.redactor);
+    let (config, plans) = prepare(args, loaded.config?)?;
+    Ok((config, plans, loaded.missing))
 }
 
 /// Prepares the pipelines of a config that was read, with the options of the command line and the environment.

@@ -23,7 +23,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::printed;
+use crate::{printed, style};
 
 mod limit;
 pub(crate) mod ring;
@@ -73,7 +73,8 @@ pub fn init(args: &Args) -> anyhow::Result<()> {
     let filter = parse_filter(&args.log_level)?;
     let started = Instant::now();
     let clock: Clock = Arc::new(move || started.elapsed());
-    let subscriber = subscriber(json, terminal, filter, io::stderr, clock);
+    let colours = style::is_coloured(style::Stream::Stderr);
+    let subscriber = subscriber(json, colours, filter, io::stderr, clock);
     tracing::subscriber::set_global_default(subscriber).context("own logs are set up already")
 }
 

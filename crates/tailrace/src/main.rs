@@ -2,24 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use tailrace::cli::Failure;
 use tailrace::commands::Cli;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::from(match failure {
-                Failure::Runtime(_) => 1,
-                Failure::Undelivered { .. } => 3,
-                Failure::Config(_) => 78,
-            })
+            ExitCode::from(failure.exit_code())
         }
     }
 }

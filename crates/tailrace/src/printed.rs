@@ -3,12 +3,14 @@
 //! has the values of `${...}` replaced by their names, and can neither steer a terminal nor forge a line. It never prints.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write};
+use std::io::{self, StderrLock, StdoutLock, Write};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
 use tailrace_config::{Redactor, escaped, is_unsafe};
+
+use crate::style::{self, Stream};
 
 /// What must not be shown, for the whole process: texts come from everywhere in it.
 static REDACTOR: RwLock<Option<Redactor>> = RwLock::new(None);
@@ -140,29 +142,105 @@ pub(crate) fn report_panics() {
 }
 
 /// Writes lines for people. Line ends and tabs are those of the program: text from outside has passed [`shown`] before.
+/// Colours are those of [`style`].
 pub(crate) struct Printer<W: Write> {
     inner: W,
+    is_coloured: bool,
     /// What came behind the last line end.
     rest: Vec<u8>,
 }
 
+impl Printer<Stdout> {
+    /// Standard output, with colours where it shows them.
+    pub(crate) fn stdout() -> Self {
+        let is_coloured = style::is_coloured(Stream::Stdout);
+        Self::coloured(Stdout::lock(), is_coloured)
+    }
+}
+
+/// Standard output. That nobody reads it any more is an error of its own, since a pipe can also break elsewhere.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+impl Stdout {
+    pub(crate) fn lock() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+/// Nobody reads the standard output any more.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads the standard output any more")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
+
+fn output_closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, OutputClosed),
+        _ => error,
+    }
+}
+
+/// Whether a command failed because nobody reads its output any more.
+pub(crate) fn is_output_closed(error: &anyhow::Error) -> bool {
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        let inner = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<OutputClosed>())
+    };
+    error.chain().any(is_closed)
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(output_closed)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(output_closed)
+    }
+}
+
+impl Printer<StderrLock<'static>> {
+    /// Standard error, with colours where it shows them.
+    pub(crate) fn stderr() -> Self {
+        let is_coloured = style::is_coloured(Stream::Stderr);
+        Self::coloured(io::stderr().lock(), is_coloured)
+    }
+}
+
 impl<W: Write> Printer<W> {
+    /// A printer without colours.
     pub(crate) fn new(inner: W) -> Self {
+        Self::coloured(inner, false)
+    }
+
+    /// A printer with colours or without.
+    pub(crate) fn coloured(inner: W, is_coloured: bool) -> Self {
         Self {
             inner,
+            is_coloured,
             rest: Vec::new(),
         }
     }
 
     fn print(&mut self, line: &[u8]) -> io::Result<()> {
         let text = redacted(&String::from_utf8_lossy(line));
-        let pieces = text.split_inclusive(['\n', '\t']);
-        let line: String = pieces
-            .flat_map(|piece| match piece.strip_suffix(['\n', '\t']) {
-                Some(before) => [escaped(before), piece[before.len()..].into()],
-                None => [escaped(piece), "".into()],
-            })
-            .collect();
+        let mut line = String::with_capacity(text.len());
+        for (sequence, text) in style::pieces(&text, self.is_coloured) {
+            line.push_str(&sequence);
+            for piece in text.split_inclusive(['\n', '\t']) {
+                let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
+                line.push_str(&escaped(&piece[..end]));
+                line.push_str(&piece[end..]);
+            }
+        }
         self.inner.write_all(line.as_bytes())
     }
 }

@@ -148,7 +148,17 @@ impl Reloader {
     /// Reads the config, checks it, and has the agent go over to it.
     fn go_over(&mut self) -> Result<(Reloaded, Vec<&'static str>), Vec<Diagnostic>> {
         let args = &self.start.args;
-        let (files, config) = Files::load(args, &self.start.files);
+        for name in args.once_names() {
+            warn!(
+                config = name,
+                "cannot be read again: the reload uses what was read at the start, and reads other files again"
+            );
+        }
+        let (files, config) = match Files::load(args, &self.start.files) {
+            Ok(loaded) => loaded,
+            // It was loaded at the start.
+            Err(_) => return Err(vec![Diagnostic::about_file("tailrace", "no config")]),
+        };
         self.start.files = files;
         if let Some(watch) = &self.watch {
             watch.follow(&self.start.files.dirs());

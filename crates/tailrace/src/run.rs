@@ -1,16 +1,19 @@
 //! `tailrace run`: the agent, from config files to the end of the process.
 
-use std::sync::mpsc::SyncSender;
+#[cfg(test)]
+mod tests;
+
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::SystemTime;
 
 use anyhow::{Context, anyhow};
 use prometheus_client::registry::Registry;
-use tailrace_pipeline::Agent;
+use tailrace_pipeline::{Agent, Reload};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info;
 
-use crate::admin;
+use crate::admin::{self, Admin};
 use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
 use crate::load::prepare;
@@ -37,8 +40,45 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (triggers, pulled) = reload::triggers();
     let stop = stop_signal(triggers.clone())?;
-    let (files, config) = Files::load(&args.config, &Files::default());
+    let Launched {
+        agent,
+        admin,
+        reloads,
+    } = launch(args, (triggers, pulled))?;
+    let stop = async move {
+        let _ = stop.await;
+    };
+    let summary = agent.run(stop, reloads);
+    drop(admin);
+    if summary.fault || summary.lost_bytes > 0 {
+        return Err(anyhow!("the agent did not end well; its log says why").into());
+    }
+    match summary.undelivered_bytes {
+        0 => Ok(()),
+        bytes => Err(Failure::Undelivered {
+            bytes,
+            gone_bytes: summary.undelivered_gone_bytes,
+        }),
+    }
+}
+
+/// An agent that reads, and what belongs to it.
+struct Launched {
+    agent: Agent,
+    admin: Option<Admin>,
+    reloads: mpsc::Receiver<Reload>,
+}
+
+/// Does everything that may keep the agent from starting.
+fn launch(
+    args: &Args,
+    (triggers, pulled): (SyncSender<Trigger>, Receiver<Trigger>),
+) -> Result<Launched, Failure> {
+    let (files, config) = Files::load(&args.config, &Files::default())?;
     let (config, plans) = prepare(&args.config, config?)?;
+    if let Some(diagnostic) = args.config.stdin_twice(&config) {
+        return Err(vec![diagnostic].into());
+    }
     let mut registry = Registry::default();
     own_metrics::register(&mut registry, SystemTime::now());
     let sizes = sizing::sizes(&config);
@@ -71,21 +111,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         None => None,
     };
-    let stop = async move {
-        let _ = stop.await;
-    };
-    let summary = agent.run(stop, reloads);
-    drop(admin);
-    if summary.fault || summary.lost_bytes > 0 {
-        return Err(anyhow!("the agent did not end well; its log says why").into());
-    }
-    match summary.undelivered_bytes {
-        0 => Ok(()),
-        bytes => Err(Failure::Undelivered {
-            bytes,
-            gone_bytes: summary.undelivered_gone_bytes,
-        }),
-    }
+    Ok(Launched {
+        agent,
+        admin,
+        reloads,
+    })
 }
 
 /// Installs the signal handlers. The receiver is ready at the first SIGTERM or SIGINT; the second one ends the process at

@@ -22,6 +22,7 @@ use ratatui::crossterm::event::{self, Event};
 use tailrace_config::AdminAddress;
 
 use crate::cli::Failure;
+use crate::style::{Stream, is_coloured};
 use asker::{Agent, Asker};
 use draw::Palette;
 use state::{News, State};
@@ -133,7 +134,7 @@ fn show(
     asker: &Asker,
     news: &Receiver<News>,
 ) -> anyhow::Result<()> {
-    let palette = Palette::new(has_colours());
+    let palette = Palette::new(is_coloured(Stream::Stdout));
     let mut is_changed = true;
     loop {
         if is_changed {
@@ -176,10 +177,6 @@ fn learn(state: &mut State, news: News) -> bool {
         Instant::now(),
         since.unwrap_or_default().as_secs_f64(),
     )
-}
-
-fn has_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 #[cfg(test)]

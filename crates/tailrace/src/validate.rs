@@ -1,18 +1,20 @@
 //! `tailrace validate`: everything `run` would check at its start, without reading a log.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+mod sample;
+
+use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Context;
-use tailrace_config::Diagnostic;
-use tailrace_pipeline::{PipelinePlan, Sampled};
+use serde_json::json;
+use tailrace_config::{Config, Diagnostic};
+use tailrace_pipeline::PipelinePlan;
 
-use crate::cli::{ConfigArgs, Failure};
-use crate::environment;
+use crate::cli::{ConfigArgs, Failure, Format};
+use crate::diagnostics::{self, Severity};
 use crate::load::load_with_places;
-use crate::printed;
+use crate::{environment, printed, style};
+use sample::Sample;
 
 /// Arguments of `tailrace validate`.
 #[derive(Debug, clap::Args)]
@@ -25,12 +27,23 @@ pub(crate) struct Args {
     sample: Option<PathBuf>,
     /// Do not check this machine: certificates, credentials, logs and the data directory may be missing here, and the
     /// admin port may be in use.
-    #[arg(long)]
+    #[arg(long, env = "TAILRACE_NO_ENVIRONMENT")]
     no_environment: bool,
+    /// Refuse a config that causes a warning, with exit code 78.
+    #[arg(short, long)]
+    deny_warnings: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text, env = "TAILRACE_FORMAT")]
+    format: Format,
 }
 
-/// The most bytes of a sample that are read.
-const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What was found.
+struct Verdict {
+    pipelines: usize,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    samples: Vec<Sample>,
+}
 
 /// Checks a config.
 ///
@@ -38,127 +51,138 @@ const SAMPLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 ///
 /// Everything that is wrong with it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let (config, plans, places) = load_with_places(&args.config)?;
-    if !args.no_environment && args.sample.is_none() {
-        let diagnostics = environment::check(&config, &plans, &places)?;
-        if !diagnostics.is_empty() {
-            return Err(diagnostics.into());
+    let verdict = judge(args)?;
+    let is_refused =
+        !verdict.errors.is_empty() || (args.deny_warnings && !verdict.warnings.is_empty());
+    match args.format {
+        Format::Json => {
+            let json = to_json(&verdict, !is_refused).to_string();
+            writeln!(out, "{}", printed::plain_json(&json)).context("stdout")?;
+        }
+        Format::Text => {
+            for warning in &verdict.warnings {
+                diagnostics::print(out, warning, Severity::Warning).context("stdout")?;
+            }
+            if !verdict.errors.is_empty() {
+                return Err(verdict.errors.into());
+            }
+            for sample in &verdict.samples {
+                writeln!(out, "{}", sample.line).context("stdout")?;
+            }
+            print_totals(&verdict, is_refused, out).context("stdout")?;
         }
     }
-    let mut warnings = 0;
-    for plan in &plans {
-        for warning in plan.query.warnings() {
-            let position = &plan.config.transform;
-            let diagnostic = position.diagnostic(
+    if is_refused {
+        return Err(Failure::Refused);
+    }
+    Ok(())
+}
+
+/// What is wrong with a config, as JSON, this machine included.
+///
+/// # Errors
+///
+/// No config is given, or the check itself failed.
+pub(crate) fn report(config: &ConfigArgs) -> Result<serde_json::Value, Failure> {
+    let verdict = judge(&everything_of(config))?;
+    Ok(to_json(&verdict, verdict.errors.is_empty()))
+}
+
+/// What is wrong with a config, this machine included.
+#[cfg(test)]
+pub(crate) fn errors(config: &ConfigArgs) -> Result<Vec<Diagnostic>, Failure> {
+    Ok(judge(&everything_of(config))?.errors)
+}
+
+fn everything_of(config: &ConfigArgs) -> Args {
+    Args {
+        config: config.clone(),
+        sample: None,
+        no_environment: false,
+        deny_warnings: false,
+        format: Format::Json,
+    }
+}
+
+fn judge(args: &Args) -> Result<Verdict, Failure> {
+    let mut verdict = Verdict {
+        pipelines: 0,
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        samples: Vec::new(),
+    };
+    let (config, plans, places) = match load_with_places(&args.config) {
+        Ok(loaded) => loaded,
+        Err(Failure::Config(errors)) => {
+            verdict.errors = errors;
+            return Ok(verdict);
+        }
+        Err(other) => return Err(other),
+    };
+    verdict.pipelines = plans.len();
+    if !args.no_environment && args.sample.is_none() {
+        verdict.errors = environment::check(&config, &plans, &places)?;
+    }
+    verdict.warnings = warnings(&args.config, &config, &plans);
+    if let Some(path) = &args.sample {
+        let bytes = sample::read(path)?;
+        for plan in &plans {
+            let sample = Sample::take(plan, path, &bytes);
+            verdict.warnings.extend(sample.warnings.iter().cloned());
+            verdict.samples.push(sample);
+        }
+    }
+    Ok(verdict)
+}
+
+/// What is no error, and probably not meant.
+fn warnings(args: &ConfigArgs, config: &Config, plans: &[PipelinePlan]) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for plan in plans {
+        let query = &plan.config.transform;
+        warnings.extend(plan.query.warnings().iter().map(|warning| {
+            query.diagnostic(
                 warning.line,
                 warning.column,
                 1,
                 warning.message.clone(),
                 None,
-            );
-            writeln!(out, "{}\n", as_warning(&diagnostic)).context("stdout")?;
-            warnings += 1;
-        }
-        if let Some(path) = &args.sample {
-            warnings += check_sample(plan, path, out)?;
-        }
+            )
+        }));
     }
+    warnings.extend(args.stdin_twice(config));
+    warnings
+}
+
+fn print_totals(verdict: &Verdict, is_refused: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let s = |n: usize| if n == 1 { "" } else { "s" };
-    let (pipelines, warned) = (plans.len(), warnings);
-    writeln!(
-        out,
-        "valid: {pipelines} pipeline{}, {warned} warning{}",
-        s(pipelines),
-        s(warned)
-    )
-    .context("stdout")?;
-    Ok(())
+    let (pipelines, warned) = (verdict.pipelines, verdict.warnings.len());
+    let warned = format!("{warned} warning{}", s(warned));
+    let pipelines = format!("{pipelines} pipeline{}", s(pipelines));
+    if is_refused {
+        let denied = style::bad("refused");
+        return writeln!(
+            out,
+            "{denied}: {pipelines}, {warned}, which --deny-warnings refuses"
+        );
+    }
+    writeln!(out, "{}: {pipelines}, {warned}", style::good("valid"))
 }
 
-fn as_warning(diagnostic: &Diagnostic) -> String {
-    diagnostic
-        .to_string()
-        .replacen(": error: ", ": warning: ", 1)
-}
-
-fn check_sample(plan: &PipelinePlan, path: &Path, out: &mut dyn Write) -> Result<usize, Failure> {
-    let name = printed::path(path);
-    let mut bytes = Vec::new();
-    let is_pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
-    if is_pipe {
-        return Err(anyhow::anyhow!(
-            "--sample {}: is a pipe, whose end may never come: give a file",
-            path.display()
-        )
-        .into());
+fn to_json(verdict: &Verdict, is_valid: bool) -> serde_json::Value {
+    let errors = verdict.errors.iter().map(|it| (it, Severity::Error));
+    let warnings = verdict.warnings.iter().map(|it| (it, Severity::Warning));
+    let found = errors.chain(warnings);
+    let mut object = json!({
+        "valid": is_valid,
+        "pipelines": verdict.pipelines,
+        "errors": verdict.errors.len(),
+        "warnings": verdict.warnings.len(),
+        "diagnostics": found.map(|(it, severity)| diagnostics::to_json(it, severity)).collect::<Vec<_>>(),
+    });
+    if !verdict.samples.is_empty() {
+        let samples = verdict.samples.iter().map(Sample::to_json);
+        object["samples"] = samples.collect();
     }
-    File::open(path)
-        .and_then(|file| file.take(SAMPLE_BYTES_MAX).read_to_end(&mut bytes))
-        .with_context(|| format!("--sample {}: cannot be read", path.display()))?;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now_ns = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
-    let sampled = tailrace_pipeline::sample(plan, bytes, now_ns);
-    for key in &sampled.missing {
-        writeln!(
-            out,
-            "warning: pipeline {}: no record of {} has the key `{key}`, or a value of its type: it is NULL in all {} of them\n",
-            plan.name,
-            name,
-            sampled.records,
-        )
-        .context("stdout")?;
-    }
-    let mut warnings = sampled.missing.len() + passed(plan, path, &sampled, out)?;
-    if sampled.malformed > 0 {
-        writeln!(
-            out,
-            "warning: pipeline {}: {} of {} records in {} are not valid JSON objects: \
-             each arrives marked, with the raw record\n",
-            plan.name, sampled.malformed, sampled.records, name,
-        )
-        .context("stdout")?;
-        warnings += 1;
-    }
-    Ok(warnings)
-}
-
-/// How many records pass, and a warning where that is none, or all despite a condition.
-fn passed(
-    plan: &PipelinePlan,
-    path: &Path,
-    sampled: &Sampled,
-    out: &mut dyn Write,
-) -> Result<usize, Failure> {
-    let (name, records, path) = (&plan.name, sampled.records, printed::path(path));
-    let mut warnings = 0;
-    let mut warn = |text: &str| {
-        warnings += 1;
-        writeln!(out, "warning: pipeline {name}: {text}\n").context("stdout")
-    };
-    if sampled.failed > 0 {
-        let failed = sampled.failed;
-        warn(&format!(
-            "an expression fails for {failed} of {records} records of {path}: it is NULL there"
-        ))?;
-    }
-    let filters = plan.query.branches().iter();
-    let filters = filters.clone().all(|branch| !branch.predicate.is_empty());
-    match sampled.passed {
-        Some(0) if records > 0 => warn(&format!(
-            "no record of {path} passes: check what WHERE compares, and how the values are written there"
-        ))?,
-        Some(passed) if passed == records && filters && records > 0 => warn(&format!(
-            "every record of {path} passes: WHERE leaves out none"
-        ))?,
-        _ => {}
-    }
-    match sampled.passed {
-        Some(passed) => writeln!(out, "pipeline {name}: {passed} of {records} records of {path} pass"),
-        None => writeln!(
-            out,
-            "pipeline {name}: WHERE asks for the pod or the file, which {path} does not say: not counted"
-        ),
-    }
-    .context("stdout")?;
-    Ok(warnings)
+    object
 }

@@ -16,7 +16,13 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("tailrace-schema", &[]),
     (
         "tailrace-config",
-        &["tailrace-inputs", "tailrace-outputs", "tailrace-schema"],
+        &[
+            "tailrace-inputs",
+            // The time of a test.
+            "tailrace-model",
+            "tailrace-outputs",
+            "tailrace-schema",
+        ],
     ),
     (
         "tailrace-inputs",

@@ -132,3 +132,35 @@ fn what_is_behind_a_acked_beginning_is_skipped_to_its_end() {
             .all(|record| !record.flags.contains(Flags::TRUNCATED))
     );
 }
+
+#[test]
+fn the_end_of_an_oversize_record_that_is_read_again_is_not_taken_for_the_next_one() {
+    for is_acked in [false, true] {
+        let mut frames = Frames::default();
+        let config = Config {
+            record_bytes_max: 4,
+            ..cri()
+        };
+        let mut first = Framer::new(&config, 0, false).numbered(1);
+        first.push(
+            line("stdout", "P", "oversize").as_bytes(),
+            0,
+            0,
+            &mut frames,
+        );
+        assert_eq!(frames.records.len(), 1, "it was given, truncated");
+        frames.clear();
+        let mut second = Framer::new(&config, 0, false).numbered(2);
+        second.begin_within(Stream::Stdout, is_acked);
+        second.continue_from(&mut first);
+        let text = line("stdout", "F", "end") + &line("stdout", "F", "next");
+        second.push(text.as_bytes(), 0, 0, &mut frames);
+        let [next] = &frames.records[..] else {
+            panic!("not one record: {:?}", frames.records);
+        };
+        assert_eq!(frames.content(next, text.as_bytes()), b"next");
+        assert!(!next.flags.contains(Flags::TRUNCATED));
+        let end = line("stdout", "F", "end").len() as u64;
+        assert_eq!(second.rest_ends(), [None, Some(end), None]);
+    }
+}

@@ -10,6 +10,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -47,6 +48,13 @@ pub struct DeadLetterEntry {
     /// The record itself, where it could not be processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashed: Option<CrashedRecord>,
+}
+
+impl DeadLetterEntry {
+    /// The entry of a line; `None` if it is none.
+    pub fn parse(line: &[u8]) -> Option<DeadLetterEntry> {
+        serde_json::from_slice(line).ok()
+    }
 }
 
 /// The encoding of entries without one: earlier versions wrote only OTLP.
@@ -156,14 +164,26 @@ impl DeadLetterFile {
         DeadLetterError::Write { path, source }
     }
 
+    /// Opens the file and locks it. While somebody holds the lock, `tailrace replay` cannot move the file aside; if it has
+    /// just done so, the file that was opened is not the one to add to.
+    fn open_locked(&self) -> io::Result<File> {
+        loop {
+            let mut options = OpenOptions::new();
+            options.create(true).read(true).append(true);
+            let file = tailrace_files::open(&self.path, &mut options)?;
+            lock(&file)?;
+            if is_at(&file, &self.path)? {
+                return Ok(file);
+            }
+        }
+    }
+
     /// Adds records until the file is full. Returns how many were added.
     fn append(&self, added_lines: &[Vec<u8>]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         tailrace_files::create_dir(folder)?;
         let is_new = !self.path.exists();
-        let mut options = OpenOptions::new();
-        options.create(true).read(true).append(true);
-        let mut file = tailrace_files::open(&self.path, &mut options)?;
+        let mut file = self.open_locked()?;
         let before = file.metadata()?.len();
         let mut lines = Vec::new();
         if before > 0 {
@@ -201,6 +221,34 @@ impl DeadLetterFile {
     }
 }
 
+/// Locks a dead-letter file against others that add to it or move it, until it is closed. A file system without locks has
+/// none.
+///
+/// # Errors
+///
+/// The lock cannot be taken.
+pub fn lock(file: &File) -> io::Result<()> {
+    match file.lock() {
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this file is still at the path.
+///
+/// # Errors
+///
+/// It cannot be found out.
+pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let there = match fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let open = file.metadata()?;
+    Ok((open.dev(), open.ino()) == (there.dev(), there.ino()))
+}
+
 /// Reads the entries of a dead-letter file, in order. A line that is not an entry is returned as `Err` with its bytes. A file that does not exist has no entries.
 ///
 /// # Errors
@@ -216,40 +264,10 @@ pub fn read_dead_letters(path: &Path) -> io::Result<Vec<Result<DeadLetterEntry, 
     for line in BufReader::new(file).split(b'\n') {
         let line = line?;
         if !line.is_empty() {
-            entries.push(serde_json::from_slice(&line).map_err(|_| line));
+            entries.push(DeadLetterEntry::parse(&line).ok_or(line));
         }
     }
     Ok(entries)
-}
-
-/// Atomically replaces the content of the file by these entries; removes the file if there are none.
-///
-/// # Errors
-///
-/// The file cannot be written. It is unchanged then.
-pub fn write_dead_letters(
-    path: &Path,
-    entries: &[Result<DeadLetterEntry, Vec<u8>>],
-) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    if entries.is_empty() {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => return Ok(()),
-        }
-    }
-    let temporary = path.with_extension("tmp");
-    let mut file = tailrace_files::create(&temporary)?;
-    for entry in entries {
-        match entry {
-            Ok(entry) => serde_json::to_writer(&mut file, entry)?,
-            Err(line) => file.write_all(line)?,
-        }
-        file.write_all(b"\n")?;
-    }
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    File::open(folder)?.sync_all()
 }
 
 mod in_base64 {
@@ -275,7 +293,7 @@ mod tests {
 
     use super::{
         CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, OpenOptions,
-        read_dead_letters, write_dead_letters,
+        read_dead_letters,
     };
 
     fn entry(reason: &str) -> DeadLetterEntry {
@@ -305,10 +323,6 @@ mod tests {
             Ok(entry("b")),
         ];
         assert_eq!(read, expected);
-        write_dead_letters(&path, &read[1..]).unwrap();
-        assert_eq!(read_dead_letters(&path).unwrap(), expected[1..]);
-        write_dead_letters(&path, &[]).unwrap();
-        assert!(!path.exists());
     }
 
     #[test]

@@ -30,12 +30,19 @@ pub trait Observer: Send + Sync {
         let _ = (reason, delay);
     }
 
+    /// Everything but `records` single records is accepted, and these are refused. They wait until more is accepted to
+    /// compare them with; they are probed again after `delay`.
+    fn comparing(&self, reason: &str, records: usize, delay: Duration) {
+        let _ = (reason, records, delay);
+    }
+
     /// `records` rejected records cannot be written to the dead-letter file because of `problem`, and wait.
     fn waiting(&self, problem: &str, records: usize) {
         let _ = (problem, records);
     }
 
-    /// The output no longer holds: what was refused before is accepted, rejected or given up.
+    /// The output no longer holds: what was refused before is accepted, rejected, given up or
+    /// compared.
     fn released(&self) {}
 
     /// A request was too large and is sent again in two halves.

@@ -12,11 +12,15 @@
 //!   halves, which become suspects. A single record is rejected if three answers in a row were:
 //!   refused (it), accepted (another one), refused (it); or refused (two records), accepted (the one), refused (the
 //!   other).
+//! - *Refused again and again, while others were accepted in between* is the same: after each acceptance every single
+//!   record that was refused before is sent once more. One that is refused in [`INTERVALS`] of these intervals is rejected.
+//!   So a few acceptances are evidence against any number of records, and an outage does not reject a record unless it
+//!   begins anew that often, each time after an acceptance and before the same record.
 //! - *Refused without such evidence* says nothing, so the scheduler searches for something that is accepted: another
 //!   request first, and if there is none (or two were refused as well) smaller and smaller parts of the refused
-//!   ones (`hold.rs`). The search is short: after [`SEARCH`] refusals in a row, or when
+//!   ones (`hold.rs`). The search is bounded: after [`SEARCH`] refusals in a row, or when
 //!   nothing is left to try, the scheduler waits `RetryPolicy::hold` from one probe to the next, for as long as the
-//!   refusals last. So an outage costs a few small requests and rejects nothing, because nothing is accepted in it.
+//!   refusals last. So an outage costs these requests, small ones, and rejects nothing, because nothing is accepted in it.
 //!
 //! An answer that blames the configuration or the server (401, 404, 500, a web page) requires the
 //! same evidence [`STRIKES`] times, at intervals of `RetryPolicy::hold`, before its single record is rejected: a server that
@@ -41,9 +45,13 @@ use tailrace_model::backoff::Backoff;
 
 /// How often a single record must be refused on evidence if the answer blames something else.
 const STRIKES: u32 = 5;
-/// The most refusals in a row that a search may cost.
-const SEARCH: u32 = 32;
-/// The same, if the answers blame something else and nothing was ever accepted.
+/// A single record is at fault that was refused in so many intervals between two acceptances.
+const INTERVALS: u32 = 4;
+/// The most refusals in a row that a search may cost. It finds one good record among several hundred bad ones.
+const SEARCH: u32 = 1024;
+/// The same, if the answers blame something else.
+const SEARCH_OTHER: u32 = 32;
+/// The same, if moreover nothing was ever accepted.
 const SEARCH_BLIND: u32 = 3;
 /// How long a size that was too large is remembered.
 const LIMIT_MEMORY: Duration = Duration::from_secs(3600);
@@ -71,6 +79,8 @@ pub(crate) struct Delivery<R> {
     own_refusal: Option<u64>,
     /// The answer in which it was refused last; or what it was cut from, if the other half was accepted right after.
     refused_at: Option<u64>,
+    /// The number of intervals between two acceptances in which it was refused itself, and the last of them.
+    intervals: (u32, Option<u64>),
     /// If it is a half: the id of the other half, and the answer in which the whole was refused.
     half: Option<(u64, u64)>,
 }
@@ -92,8 +102,12 @@ pub(crate) enum Step<R> {
     Take,
     /// Wait for an answer, for this moment, or, if `take`, for the next request.
     Wait { until: Option<Instant>, take: bool },
-    /// A pause begins that only another request can shorten.
-    Pause(Duration),
+    /// A pause begins that only another request can shorten. `compared` is the number of single records that wait for it,
+    /// if everything else is accepted.
+    Pause {
+        delay: Duration,
+        compared: Option<usize>,
+    },
     /// Give it up: the configuration says not to wait.
     GiveUp(Delivery<R>),
 }
@@ -124,6 +138,8 @@ pub(crate) struct Scheduler<R> {
     answers: u64,
     /// The answer that accepted something last.
     last_accepted: Option<u64>,
+    /// Number of answers that accepted something. Between two of them lies an interval.
+    acceptances: u64,
     /// Refusals since then that no evidence explains.
     unexplained: u32,
     /// `unexplained` when a suspect was last cut after a search.
@@ -170,6 +186,7 @@ impl<R: Request> Scheduler<R> {
             ids: 0,
             answers: 0,
             last_accepted: None,
+            acceptances: 0,
             unexplained: 0,
             cut_at: 0,
             requests_refused: 0,
@@ -223,6 +240,7 @@ impl<R: Request> Scheduler<R> {
             strikes: 0,
             own_refusal: None,
             refused_at: None,
+            intervals: (0, None),
             half: None,
         }
     }
@@ -322,6 +340,7 @@ impl<R: Request> Scheduler<R> {
     pub(crate) fn accepted(&mut self, delivery: Delivery<R>) -> R {
         self.answer();
         self.last_accepted = Some(self.answers);
+        self.acceptances += 1;
         (self.unexplained, self.cut_at, self.requests_refused) = (0, 0, 0);
         if let Some(hold) = &mut self.hold
             && delivery.probe
@@ -405,6 +424,8 @@ impl<R: Request> Scheduler<R> {
         self.answer();
         let primed = delivery.refused_at == self.answers.checked_sub(2);
         delivery.refused_at = Some(self.answers);
+        let is_check = self.is_unchecked(&delivery);
+        let is_new = delivery.count_interval(self.acceptances);
         delivery.own_refusal = Some(self.answers);
         delivery.round = self.round.clone();
         delivery.backoff.reset();
@@ -426,10 +447,13 @@ impl<R: Request> Scheduler<R> {
                 self.cut(delivery.request, true, delivery.refused_at);
             }
             (true, true) if primed => return self.at_fault(delivery, refusal, now),
+            (_, true) if is_new && delivery.intervals.0 >= INTERVALS => {
+                return self.at_fault(delivery, refusal, now);
+            }
             // Again directly after the next evidence.
             (true, true) => self.deliveries.push_front(delivery),
             (false, _) => {
-                self.unexplained += 1;
+                self.unexplained += u32::from(!is_check);
                 self.deliveries.push_back(delivery);
             }
         }
@@ -439,6 +463,7 @@ impl<R: Request> Scheduler<R> {
     /// The single record itself is refused while others are accepted.
     fn at_fault(&mut self, mut delivery: Delivery<R>, refusal: Refusal, now: Instant) -> Effect<R> {
         delivery.strikes += 1;
+        delivery.intervals.0 = 0;
         self.single_refused = false;
         if refusal == Refusal::Request || delivery.strikes >= STRIKES {
             return Effect::Reject(delivery);
@@ -464,6 +489,15 @@ impl<R: Request> Scheduler<R> {
 impl<R: Request> Delivery<R> {
     fn is_refused_record(&self) -> bool {
         self.own_refusal.is_some() && self.request.payload().records < 2
+    }
+
+    /// Counts a refusal in this interval. Returns whether it is the first one.
+    fn count_interval(&mut self, acceptances: u64) -> bool {
+        let (count, last) = &mut self.intervals;
+        let is_new = *last != Some(acceptances);
+        *count += u32::from(is_new);
+        *last = Some(acceptances);
+        is_new
     }
 }
 

@@ -3,6 +3,7 @@
 mod model;
 mod refusals;
 mod retries;
+mod shares;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -230,6 +231,10 @@ impl Observer for Diary {
 
     fn holding(&self, reason: &str, _delay: Duration) {
         self.write(format!("hold {reason}"));
+    }
+
+    fn comparing(&self, reason: &str, _records: usize, _delay: Duration) {
+        self.write(format!("compare {reason}"));
     }
 
     fn waiting(&self, problem: &str, _records: usize) {

@@ -40,6 +40,13 @@ pub(crate) fn failed(response: &HttpResponse, said: &str, now: SystemTime) -> An
 
 fn refused(response: &HttpResponse, reason: &str, said: &str) -> Answered {
     let status = response.status;
+    if status == StatusCode::BAD_REQUEST && response.expects_tls() {
+        let reason = join(
+            reason,
+            "the server expects TLS: write https:// in the endpoint",
+        );
+        return Outcome::Hold { reason }.into();
+    }
     let hint = match status.as_u16() {
         300..=399 => match location(&response.headers) {
             Some(location) => format!("redirects are not followed; it points to {location}"),
@@ -47,6 +54,11 @@ fn refused(response: &HttpResponse, reason: &str, said: &str) -> Answered {
         },
         401 | 403 => "check the credentials in headers or tls".to_owned(),
         404 | 405 => "check the path of the endpoint".to_owned(),
+        407 => {
+            "the proxy requires credentials: write http://USER:PASSWORD@HOST:PORT where it is set"
+                .to_owned()
+        }
+        415 => "set compression to gzip or none if the server does not know this one".to_owned(),
         _ => String::new(),
     };
     let doubt = if status.as_u16() == 415 || names_compression(said) {
@@ -82,6 +94,18 @@ impl HttpResponse {
         self.overlong
             || self.content_type().contains("html")
             || self.body.trim_ascii_start().starts_with(b"<")
+    }
+
+    /// Whether the server says that it got plain HTTP where it expects TLS, as Go's and nginx do.
+    fn expects_tls(&self) -> bool {
+        let head = &self.body[..self.body.len().min(4096)];
+        let said = String::from_utf8_lossy(head).to_ascii_lowercase();
+        [
+            "http request to an https server",
+            "plain http request was sent to https port",
+        ]
+        .iter()
+        .any(|words| said.contains(words))
     }
 
     /// Describes the size and type of the body.

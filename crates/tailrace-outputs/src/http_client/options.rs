@@ -35,6 +35,8 @@ section! {
 
 section_defaults!(Retry, Tls);
 
+const BOTH: &str = "a client certificate takes both files";
+
 impl Retry {
     /// The retry policy of these options.
     pub(crate) fn policy(&self) -> RetryPolicy {
@@ -65,11 +67,12 @@ pub(crate) fn check(
         complaints.push(complaint.with_hint(hint.map(str::to_owned)));
     };
     if retry.initial > retry.max {
-        complain(&["retry", "initial"], "longer than retry.max", None);
+        let hint = "the waits grow from `initial` to `max`";
+        complain(&["retry", "initial"], "longer than retry.max", Some(hint));
     }
     match (&tls.cert_file, &tls.key_file) {
-        (Some(_), None) => complain(&["tls", "cert_file"], "`key_file` is missing", None),
-        (None, Some(_)) => complain(&["tls", "key_file"], "`cert_file` is missing", None),
+        (Some(_), None) => complain(&["tls", "cert_file"], "`key_file` is missing", Some(BOTH)),
+        (None, Some(_)) => complain(&["tls", "key_file"], "`cert_file` is missing", Some(BOTH)),
         _ => {}
     }
     let wants_tls = node.get("tls").is_some_and(|tls| !tls.is_null());

@@ -14,6 +14,7 @@ use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
 use crate::http_client::answer::{
     HttpResponse, RESPONSE_BYTES_MAX, doubted, failed, join, names_compression, names_size,
 };
+use crate::http_client::secrets::Secrets;
 use crate::text::{excerpt, percent_decode};
 
 /// The outcome of a request of `records` records over HTTP.
@@ -86,6 +87,8 @@ pub(super) struct GrpcResponse<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
     pub(super) trailers: Option<&'a HeaderMap>,
+    /// What is masked in the texts of the trailers.
+    pub(super) secrets: &'a Secrets,
 }
 
 /// The outcome of a request of `records` records over gRPC.
@@ -106,9 +109,10 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
         return grpc_success(response, records);
     }
     let details = grpc_details(trailers);
+    let masked = |text: &str| response.secrets.masked(text);
     let said = match trailers.get("grpc-message") {
-        Some(message) => excerpt(&percent_decode(message.as_bytes())),
-        None => excerpt(&details.message),
+        Some(message) => excerpt(&masked(&percent_decode(message.as_bytes()))),
+        None => excerpt(&masked(&details.message)),
     };
     let reason = join(&format!("the server answered {}", code_name(code)), &said);
     let (after, cause) = match (code, details.retry_after) {

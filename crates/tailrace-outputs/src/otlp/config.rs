@@ -37,6 +37,9 @@ section! {
         on_refused: OnRefused = OnRefused, default("hold");
         /// How long a connection is used. A new connection resolves the server's name again, so that load spreads.
         max_connection_age: Duration = Time<SECOND, { 24 * HOUR }>, default("5m");
+        /// The HTTP proxy: `none`, or a URL, perhaps with user and password. By default `HTTPS_PROXY` or `HTTP_PROXY` (by the scheme
+        /// of the endpoint), `ALL_PROXY` and `NO_PROXY` of the environment apply, but never to `localhost` and loopback addresses.
+        proxy: Option<Secret> = SecretText, unset("the environment's", "http://proxy.example.com:3128");
         /// Pauses between attempts. Retries never end: the data stays in the files.
         retry: Retry = Retry, nested();
         /// Certificates.

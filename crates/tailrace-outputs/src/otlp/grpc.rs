@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use reqwest::Url;
 use tailrace_otlp::Compression;
 use tonic::transport::{Channel, Endpoint};
@@ -24,26 +25,40 @@ use super::config::OtlpOutput;
 use crate::Error;
 use crate::delivery::{Answered, Outcome, Payload, RetryCause};
 use crate::http_client::answer::RESPONSE_BYTES_MAX;
+use crate::http_client::proxy::{self, Proxy};
 use crate::http_client::renewed::Renewed;
-use crate::http_client::{USER_AGENT, headers, tls};
-use crate::text::chain;
+use crate::http_client::target::Target;
+use crate::http_client::{USER_AGENT, check_proxy, headers, tls};
 
 const EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Addresses = std::vec::IntoIter<std::net::SocketAddr>;
 type Resolver = BoxCloneSyncService<Name, Addresses, std::io::Error>;
-type Connector = HttpsConnector<HttpConnector<Resolver>>;
+type Tcp = HttpConnector<Resolver>;
+
+/// How a connection is made.
+#[derive(Clone)]
+enum Connector {
+    Direct(HttpsConnector<Tcp>),
+    /// Through a tunnel of a proxy, also without TLS.
+    Proxied(HttpsConnector<Tunnel<Tcp>>),
+}
 
 /// One channel to one server.
 pub(super) struct Grpc {
     headers: HeaderMap,
     /// Made at an attempt, because making one needs the runtime.
     channels: Renewed<Channel>,
+    target: Target,
 }
 
 impl Grpc {
     pub(super) fn new(mut url: Url, config: &OtlpOutput) -> Result<Grpc, Error> {
+        let proxy = proxy::proxy_for(&url, config.proxy.as_ref(), proxy::environment)?;
+        check_proxy(proxy.as_ref(), &config.tls)?;
+        let address = proxy.as_ref().map(Proxy::address);
+        let target = Target::new(&url, true, &config.headers, &config.tls, address);
         let tls = tls::client_config(&config.tls, url.scheme() == "https")?;
         let host = url.host_str().unwrap_or("").to_owned();
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -61,13 +76,29 @@ impl Grpc {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         headers.insert("grpc-timeout", grpc_timeout(config.timeout));
-        let connector = connector(host, tls, config.timeout);
+        let connector = connector(host, proxy.as_ref(), tls, config.timeout);
+        let dialled = match url.port_or_known_default() {
+            // The port says where a tunnel leads.
+            Some(port) => Uri::try_from(format!(
+                "{}://{}:{port}",
+                url.scheme(),
+                url.host_str().unwrap_or_default()
+            ))
+            .map_err(|error| Error::value("endpoint", error.to_string()))?,
+            None => origin.clone(),
+        };
         Ok(Grpc {
             headers,
             channels: Renewed::new(config.max_connection_age, move || {
-                connect(&connector, &origin)
+                connect(&connector, &dialled, &origin)
             }),
+            target,
         })
+    }
+
+    /// The server, as messages name it.
+    pub(super) fn target(&self) -> &Target {
+        &self.target
     }
 
     /// The next request makes a new connection: another server may do better.
@@ -83,7 +114,7 @@ impl Grpc {
         let channel = self.channels.get();
         let response = match channel.oneshot(request).await {
             Ok(response) => response,
-            Err(error) => return failure(&error).into(),
+            Err(error) => return self.failure(&error).into(),
         };
         let (head, mut frames) = response.into_parts();
         let mut body = Vec::new();
@@ -93,7 +124,7 @@ impl Grpc {
                 Ok(frame) => frame,
                 // With its status in the headers the answer is complete without a body.
                 Err(_) if head.headers.contains_key("grpc-status") => break,
-                Err(error) => return failure(&error).into(),
+                Err(error) => return self.failure(&error).into(),
             };
             match frame.into_data() {
                 Ok(data) if body.len() + data.len() > RESPONSE_BYTES_MAX => {
@@ -104,13 +135,36 @@ impl Grpc {
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
+        self.target.secrets().mask(&mut body);
         let response = GrpcResponse {
             status: head.status,
             headers: &head.headers,
             body: &body,
             trailers: trailers.as_ref(),
+            secrets: self.target.secrets(),
         };
         classify::grpc(&response, payload.records)
+    }
+
+    fn failure(&self, error: &(dyn std::error::Error + 'static)) -> Outcome {
+        let mut cause = RetryCause::Transport;
+        let mut source = Some(error);
+        while let Some(error) = source {
+            if error.is::<tonic::ConnectError>() {
+                cause = RetryCause::Connect;
+            }
+            // The channel reads our own grpc-timeout and may be a moment ahead of the caller.
+            if error.is::<tonic::TimeoutExpired>() {
+                cause = RetryCause::Timeout;
+            }
+            source = error.source();
+        }
+        let reason = self.target.explain(error);
+        Outcome::Retry {
+            cause,
+            reason,
+            after: None,
+        }
     }
 
     fn request(&self, payload: &Payload) -> Result<Request<tonic::body::Body>, String> {
@@ -136,21 +190,35 @@ impl Grpc {
     }
 }
 
-/// A channel that connects to `origin`, the scheme and authority of requests, when it is used.
-fn connect(connector: &Connector, origin: &Uri) -> Channel {
-    let (connector, target) = (connector.clone(), origin.clone());
+/// A channel that connects to `dialled` when it is used; `origin` is the scheme and authority of requests.
+fn connect(connector: &Connector, dialled: &Uri, origin: &Uri) -> Channel {
+    let (connector, target) = (connector.clone(), dialled.clone());
     // The channel's own idea of TLS is left out: it always dials "http", the connector knows better.
     let dial = tower::service_fn(move |_: Uri| {
         let (connector, target) = (connector.clone(), target.clone());
-        async move { connector.oneshot(target).await as Result<_, BoxError> }
+        async move {
+            match connector {
+                Connector::Direct(direct) => direct.oneshot(target).await as Result<_, BoxError>,
+                Connector::Proxied(proxied) => proxied.oneshot(target).await,
+            }
+        }
     });
     Endpoint::from(Uri::from_static("http://channel"))
         .origin(origin.clone())
         .connect_with_connector_lazy(dial)
 }
 
-/// Connects over TCP, and TLS for `https`, to the addresses of `host`, whatever name is asked for.
-fn connector(host: String, tls: rustls::ClientConfig, timeout: Duration) -> Connector {
+/// Connects over TCP, and TLS for `https`, to the addresses of `host`, whatever name is asked for; or to those of the proxy,
+/// which resolves the name itself.
+fn connector(
+    host: String,
+    proxy: Option<&Proxy>,
+    tls: rustls::ClientConfig,
+    timeout: Duration,
+) -> Connector {
+    let host = proxy.map_or(host, |proxy| {
+        proxy.host().trim_matches(['[', ']']).to_owned()
+    });
     let resolver = tower::service_fn(move |_: Name| {
         let host = host.clone();
         async move {
@@ -168,11 +236,18 @@ fn connector(host: String, tls: rustls::ClientConfig, timeout: Duration) -> Conn
     tcp.set_keepalive_retries(Some(3));
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(Duration::from_secs(30)));
-    HttpsConnectorBuilder::new()
+    let https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()
-        .enable_http2()
-        .wrap_connector(tcp)
+        .enable_http2();
+    let Some(proxy) = proxy else {
+        return Connector::Direct(https.wrap_connector(tcp));
+    };
+    let mut tunnel = Tunnel::new(proxy.uri.clone(), tcp);
+    if let Some(authorization) = &proxy.authorization {
+        tunnel = tunnel.with_auth(authorization.clone());
+    }
+    Connector::Proxied(https.wrap_connector(tunnel))
 }
 
 /// `grpc-timeout` holds at most eight digits and a unit.
@@ -182,30 +257,6 @@ fn grpc_timeout(timeout: Duration) -> HeaderValue {
         milliseconds => format!("{}S", (milliseconds / 1000).min(99_999_999)),
     };
     HeaderValue::try_from(value).expect("digits and a letter are a header value")
-}
-
-fn failure(error: &(dyn std::error::Error + 'static)) -> Outcome {
-    let mut cause = RetryCause::Transport;
-    let mut source = Some(error);
-    while let Some(error) = source {
-        if error.is::<tonic::ConnectError>() {
-            cause = RetryCause::Connect;
-        }
-        // The channel reads our own grpc-timeout and may be a moment ahead of the caller.
-        if error.is::<tonic::TimeoutExpired>() {
-            cause = RetryCause::Timeout;
-        }
-        source = error.source();
-    }
-    let mut reason = chain(error);
-    if reason.contains("frame with invalid size") {
-        reason.push_str(": is the endpoint one for protocol http/protobuf (often port 4318)?");
-    }
-    Outcome::Retry {
-        cause,
-        reason,
-        after: None,
-    }
 }
 
 /// A frame's five bytes, then the message, without copying it.

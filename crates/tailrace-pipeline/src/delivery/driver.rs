@@ -172,6 +172,20 @@ impl Observer for Driver {
         );
     }
 
+    fn comparing(&self, reason: &str, records: usize, delay: Duration) {
+        let failures = &self.metrics.failures;
+        failures.failed(reason, Some(delay), SystemTime::now());
+        warn!(
+            pipeline = self.pipeline,
+            output = self.name,
+            reason,
+            records,
+            next_probe_ms = delay.as_millis() as u64,
+            "the server refuses these records and accepts others; they wait until it has accepted a few more, and are \
+             then stored in the dead-letter file"
+        );
+    }
+
     fn released(&self) {
         if self.held.swap(false, Ordering::Relaxed) {
             self.metrics.holding.dec();

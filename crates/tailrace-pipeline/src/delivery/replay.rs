@@ -1,20 +1,22 @@
 //! Sends the records of a dead-letter file again, one by one. The file is put aside first, so that a
-//! running agent can go on to add to it; what is refused again is put back. A crash in between repeats
-//! records, and loses none: the next replay finds the file that was put aside. Records that could not be processed have
-//! no request: they are kept.
+//! running agent can go on to add to it; what is refused again is put back. Each line is marked when it is done with. So a
+//! replay that is killed loses no record, and the next one finds the file that was put aside and continues
+//! behind the marks: it repeats at most one record. Records that could not be processed have no request: they are kept.
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use tailrace_config::{Config, Pipeline};
 use tailrace_otlp::Compression;
 use tailrace_outputs::delivery::{
-    DeadLetterEntry, DeadLetterFile, Outcome, Payload, Transport, read_dead_letters,
-    write_dead_letters,
+    DeadLetterEntry, DeadLetterFile, Outcome, Payload, Transport, is_at, lock,
 };
 use tokio::runtime::Runtime;
 use tracing::warn;
@@ -79,71 +81,153 @@ fn replay_file(
         ..Replayed::default()
     };
     let aside = path.with_extension("replay");
+    if !(path.exists() || aside.exists()) {
+        return Ok(replayed);
+    }
+    let _one = only_one(path).map_err(failed)?;
     // One that an interrupted replay left is finished first; then there is the file itself.
     for _ in 0..2 {
-        if !aside.exists() {
-            match fs::rename(path, &aside) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                renamed => renamed.map_err(failed)?,
-            }
+        if !put_aside(path, &aside).map_err(failed)? {
+            break;
         }
-        let _lock = lock(&aside).map_err(failed)?;
-        let mut done = 0;
-        let (mut kept, mut unreadable) = (Vec::new(), Vec::new());
-        loop {
-            // A running agent may be about to add one more.
-            let entries = read_dead_letters(&aside).map_err(failed)?;
-            if entries.len() == done {
-                break;
-            }
-            for entry in &entries[done..] {
-                match entry {
-                    Ok(entry) if entry.crashed.is_some() => {
-                        replayed.crashed += 1;
-                        kept.push(entry.clone());
-                    }
-                    Ok(entry) => match runtime.block_on(send(&outputs, entry)) {
-                        Ok(()) => replayed.accepted += 1,
-                        Err(reason) => {
-                            (replayed.refused, replayed.reason) = (replayed.refused + 1, reason);
-                            kept.push(entry.clone());
-                        }
-                    },
-                    Err(line) if is_cut_off(line) => warn!(
-                        bytes = line.len(),
-                        "a line of the dead-letter file was cut off by a crash: nothing was acknowledged by it"
-                    ),
-                    Err(line) => {
-                        let reason = "a line is not an entry of a dead-letter file";
-                        (replayed.refused, replayed.reason) =
-                            (replayed.refused + 1, reason.to_owned());
-                        unreadable.push(line.clone());
-                    }
-                }
-            }
-            done = entries.len();
-        }
+        let kept = replayed.refused + replayed.crashed;
+        let mut file = Aside::open(&aside).map_err(failed)?;
         let back = DeadLetterFile::new(path, u64::MAX);
-        for entry in &kept {
-            let added = back.add(entry);
-            added.map_err(|error| failed(io::Error::other(error)))?;
+        while let Some(line) = file.next().map_err(failed)? {
+            let answer = |entry: &DeadLetterEntry| runtime.block_on(send(&outputs, entry));
+            replay_line(line, answer, &back, &mut replayed).map_err(failed)?;
+            file.done().map_err(failed)?;
         }
-        let added = back.add_lines(&unreadable).map_err(|(_, error)| error);
-        added.map_err(|error| failed(io::Error::other(error)))?;
-        write_dead_letters(&aside, &[]).map_err(failed)?;
-        if !kept.is_empty() || !unreadable.is_empty() {
+        fs::remove_file(&aside).map_err(failed)?;
+        if replayed.refused + replayed.crashed > kept {
             break;
         }
     }
     Ok(replayed)
 }
 
+/// Sends the entry of one line; puts it back if it is not accepted.
+fn replay_line(
+    line: Vec<u8>,
+    send: impl FnOnce(&DeadLetterEntry) -> Result<(), String>,
+    back: &DeadLetterFile,
+    replayed: &mut Replayed,
+) -> io::Result<()> {
+    let refused = match DeadLetterEntry::parse(&line) {
+        Some(entry) if entry.crashed.is_some() => {
+            replayed.crashed += 1;
+            return back.add(&entry).map_err(io::Error::other);
+        }
+        Some(entry) => match send(&entry) {
+            Ok(()) => {
+                replayed.accepted += 1;
+                return Ok(());
+            }
+            Err(reason) => reason,
+        },
+        None if is_cut_off(&line) => {
+            warn!(
+                bytes = line.len(),
+                "a line of the dead-letter file was cut off by a crash: nothing was acknowledged by it"
+            );
+            return Ok(());
+        }
+        None => "a line is not an entry of a dead-letter file".to_owned(),
+    };
+    (replayed.refused, replayed.reason) = (replayed.refused + 1, refused);
+    let added = back.add_lines(&[line]).map_err(|(_, error)| error);
+    added.map_err(io::Error::other)
+}
+
 /// One replay at a time: two would send each entry twice.
-fn lock(aside: &Path) -> io::Result<fs::File> {
-    let file = tailrace_files::open(aside, fs::OpenOptions::new().read(true))?;
+fn only_one(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).read(true).append(true);
+    let file = tailrace_files::open(&path.with_extension("replay-lock"), &mut options)?;
     let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
     locked.map_err(|_| io::Error::other("another replay of this pipeline is running"))?;
     Ok(file)
+}
+
+/// Moves the file aside unless there is one aside. Returns whether there is one now. Nobody adds to it any more: whoever adds
+/// holds the lock of the file, and then looks where it is.
+fn put_aside(path: &Path, aside: &Path) -> io::Result<bool> {
+    while !aside.try_exists()? {
+        let file = match tailrace_files::open(path, fs::OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        lock(&file)?;
+        if !is_at(&file, path)? {
+            continue;
+        }
+        match renameat_with(CWD, path, CWD, aside, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            // A file system that cannot. This is the only replay, and nobody else makes a file of this name.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => fs::rename(path, aside)?,
+            renamed => renamed?,
+        }
+    }
+    Ok(true)
+}
+
+/// The first byte of a line that is done with: no JSON begins with it.
+const DONE: u8 = 0x18;
+/// So many lines are done with before the file is synced. A machine that fails repeats no more than these.
+const SYNC_EVERY: u64 = 64;
+
+/// The file that was put aside. A line is marked in it as soon as it is done with, by one byte in place: so a replay
+/// that is killed repeats at most the line that it was about to mark.
+struct Aside {
+    reader: BufReader<fs::File>,
+    marks: fs::File,
+    /// Where the current line begins, and the next one.
+    line: u64,
+    next: u64,
+    done: u64,
+}
+
+impl Aside {
+    fn open(path: &Path) -> io::Result<Aside> {
+        let file = tailrace_files::open(path, fs::OpenOptions::new().read(true))?;
+        let mut options = fs::OpenOptions::new();
+        let marks = tailrace_files::open(path, options.read(true).write(true))?;
+        Ok(Aside {
+            reader: BufReader::new(file),
+            marks,
+            line: 0,
+            next: 0,
+            done: 0,
+        })
+    }
+
+    /// The next line that is not done with, without its end; `None` at the end of the file.
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let mut line = Vec::new();
+            let read = self.reader.read_until(b'\n', &mut line)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            (self.line, self.next) = (self.next, self.next + read as u64);
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            if !line.is_empty() && line[0] != DONE {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Marks the line that was read last.
+    fn done(&mut self) -> io::Result<()> {
+        self.marks.write_all_at(&[DONE], self.line)?;
+        self.done += 1;
+        if self.done.is_multiple_of(SYNC_EVERY) {
+            self.marks.sync_data()?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether this is the beginning of an entry, which is how the agent leaves a line that it could not finish. What a person
@@ -182,5 +266,99 @@ async fn send(outputs: &HashMap<String, Target>, entry: &DeadLetterEntry) -> Res
         | Outcome::TooLarge { reason }
         | Outcome::Refused { reason }
         | Outcome::Hold { reason } => Err(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn entry(request: usize) -> DeadLetterEntry {
+        DeadLetterEntry {
+            request: request.to_string(),
+            ..DeadLetterEntry::default()
+        }
+    }
+
+    fn read(aside: &Path, most: usize) -> Vec<String> {
+        let (mut file, mut read) = (Aside::open(aside).unwrap(), Vec::new());
+        while let Some(line) = file.next().unwrap() {
+            if read.len() == most {
+                break;
+            }
+            read.push(match DeadLetterEntry::parse(&line) {
+                Some(entry) => entry.request,
+                None => String::from_utf8(line).unwrap(),
+            });
+            file.done().unwrap();
+        }
+        read
+    }
+
+    #[test]
+    fn a_replay_continues_behind_the_lines_that_are_done_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (
+            folder.path().join("a.ndjson"),
+            folder.path().join("a.replay"),
+        );
+        assert!(!put_aside(&path, &aside).unwrap());
+        let file = DeadLetterFile::new(&path, 1 << 20);
+        file.add_all(&[entry(0), entry(1)]).unwrap();
+        file.add_lines(&[b"x".to_vec(), b"".to_vec()]).unwrap();
+        file.add_all(&[entry(2)]).unwrap();
+        assert!(put_aside(&path, &aside).unwrap());
+        assert_eq!(read(&aside, 2), ["0", "1"]);
+        // What comes meanwhile waits for its turn, and replaces nothing.
+        file.add(&entry(9)).unwrap();
+        assert!(put_aside(&path, &aside).unwrap());
+        assert_eq!(read(&aside, 1), ["x"]);
+        assert_eq!(read(&aside, 9), ["2"]);
+        assert!(read(&aside, 9).is_empty());
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn what_is_added_while_the_file_is_put_aside_is_in_one_of_both() {
+        const ENTRIES: usize = 500;
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (
+            folder.path().join("a.ndjson"),
+            folder.path().join("a.replay"),
+        );
+        let is_over = AtomicBool::new(false);
+        let mut found = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let file = DeadLetterFile::new(&path, 1 << 30);
+                (0..ENTRIES).for_each(|n| file.add(&entry(n)).unwrap());
+                is_over.store(true, Ordering::Release);
+            });
+            loop {
+                let is_last = is_over.load(Ordering::Acquire);
+                if put_aside(&path, &aside).unwrap() {
+                    found.extend(read(&aside, usize::MAX));
+                    fs::remove_file(&aside).unwrap();
+                } else if is_last {
+                    break;
+                }
+            }
+        });
+        let distinct: BTreeSet<&String> = found.iter().collect();
+        assert_eq!((found.len(), distinct.len()), (ENTRIES, ENTRIES));
+    }
+
+    #[test]
+    fn two_replays_of_a_pipeline_exclude_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ndjson");
+        let first = only_one(&path).unwrap();
+        let second = only_one(&path).unwrap_err();
+        assert!(second.to_string().contains("another replay"), "{second}");
+        drop(first);
+        assert!(only_one(&path).is_ok());
     }
 }

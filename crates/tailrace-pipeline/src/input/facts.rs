@@ -90,6 +90,11 @@ impl FactsConfig {
         current
     }
 
+    /// The facts of a source with this path, of whose pod this is known.
+    pub(crate) fn described(&self, path: &Path, pod: Vec<(String, Value)>) -> Arc<Facts> {
+        Arc::new(self.build(path, pod))
+    }
+
     /// Asks again if an answer may have changed. Costs one load if not.
     pub(crate) fn refresh(&self, current: &mut CurrentFacts) {
         let (Some((node, missing)), Some(log)) = (&self.pods, &current.log) else {

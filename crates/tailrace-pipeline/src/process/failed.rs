@@ -65,7 +65,7 @@ pub(crate) fn first_record(columns: &Columns, failure: &Failure) -> Option<u32> 
 }
 
 /// Which of a branch's outputs are computed.
-fn computed_columns(branch: &Branch) -> Vec<u32> {
+pub(crate) fn computed_columns(branch: &Branch) -> Vec<u32> {
     let outputs = (0_u32..).zip(&branch.outputs);
     let computed = outputs.filter(|(_, output)| matches!(output.value, OutputValue::Computed(_)));
     computed.map(|(at, _)| at).collect()

@@ -1,14 +1,18 @@
 //! Tries a plan on a sample of log bytes: how many of its records the query passes, and which of the keys that the query
-//! names the sample does not have. Pure: takes bytes, gives counts and names.
+//! names the sample does not have. Pure: takes bytes, gives counts and names. [`trace`](super::trace) says the same of each
+//! record.
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use std::path::Path;
+
+use arrow::array::Array;
 use bytes::Bytes;
 use tailrace_frame::{Framer, Frames};
-use tailrace_scan::{Scanned, Scanner};
 
+use crate::input::facts::FactsConfig;
 use crate::input::frame_config::frame_config;
-use crate::plan::{ColumnFrom, PipelinePlan, offset_s};
-use crate::process::transform::{kept_records, scan_records};
+use crate::plan::{ColumnFrom, PipelinePlan};
+use crate::process::trace::framed;
+use crate::process::transform::Transform;
 
 /// What a sample shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,63 +43,33 @@ pub fn sample(plan: &PipelinePlan, bytes: Vec<u8>, observed_ns: i64) -> Sampled 
     let mut framer = Framer::new(&frame_config(input, plan.config.limits.replay), 0, false);
     framer.push(&bytes, 0, 0, &mut frames);
     framer.finish(&mut frames);
-    let config = tailrace_scan::Config {
-        offset_s: offset_s(input),
-        ..plan.scan.clone()
+    let nothing_known = FactsConfig {
+        resource: Vec::new(),
+        encodings: Vec::new(),
+        files: false,
+        pods: None,
     };
-    let buffers = [
-        Bytes::from(bytes),
-        Bytes::from(std::mem::take(&mut frames.side)),
-    ];
-    let mut records = Vec::new();
-    scan_records(&frames.records, &mut records);
-    let scanned = Scanner::new(config).scan(&tailrace_scan::Records {
-        buffers: &buffers,
-        records: &records,
-        times: &[],
-        streams: &[],
-        observed_ns,
-    });
+    let facts = nothing_known.described(Path::new(""), Vec::new());
+    let framed = framed(frames, Bytes::from(bytes), &facts, observed_ns);
+    let transformed = Transform::new(plan, 0).run(plan, &framed, true);
+    let columns = transformed
+        .columns
+        .expect("all columns are built for all records");
     let mut missing: Vec<String> = Vec::new();
-    for (column, from) in plan.query.columns().iter().zip(&plan.columns) {
-        let ColumnFrom::Scan(index) = from else {
-            continue;
-        };
-        let key = matches!(column.source, tailrace_sql::ColumnSource::Key(_));
-        let values = scanned.batch.column(*index);
-        if key && values.null_count() == values.len() && !missing.contains(&column.label) {
+    for (column, values) in plan.query.columns().iter().zip(columns.batch.columns()) {
+        let is_key = matches!(column.source, tailrace_sql::ColumnSource::Key(_));
+        if is_key && values.null_count() == values.len() && !missing.contains(&column.label) {
             missing.push(column.label.clone());
         }
     }
-    let malformed = scanned
-        .malformed
-        .as_ref()
-        .map_or(0, |malformed| malformed.true_count());
-    let batch = without_facts(plan, &scanned);
-    let evaluated = plan.query.evaluator().evaluate(&batch, observed_ns);
+    let malformed = columns.scanned.malformed.as_ref();
     Sampled {
-        records: records.len(),
-        malformed,
+        records: framed.frames.records.len(),
+        malformed: malformed.map_or(0, |malformed| malformed.true_count()),
         missing,
-        passed: (!asks_for_facts(plan)).then(|| kept_records(&evaluated, records.len())),
-        failed: evaluated.failed_rows,
+        passed: (!asks_for_facts(plan)).then_some(transformed.kept),
+        failed: transformed.failed_rows,
     }
-}
-
-/// The columns of the query; those of source facts are NULL.
-fn without_facts(plan: &PipelinePlan, scanned: &Scanned) -> RecordBatch {
-    let schema = plan.query.schema();
-    let rows = scanned.batch.num_rows();
-    let columns = plan.columns.iter().zip(schema.fields());
-    let columns: Vec<ArrayRef> = columns
-        .map(|(from, field)| match from {
-            ColumnFrom::Scan(index) => scanned.batch.column(*index).clone(),
-            ColumnFrom::Fact(_) => new_null_array(field.data_type(), rows),
-        })
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, columns, &options)
-        .expect("the plan's columns match its schema")
 }
 
 fn asks_for_facts(plan: &PipelinePlan) -> bool {

@@ -13,25 +13,24 @@ mod hold_stage;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
 use bytes::Bytes;
 use tailrace_frame::Frames;
-use tailrace_otlp::{Column, Envelope, Index, Part, Run};
-use tailrace_sql::{Failure, OutputValue, Rows, split_values};
+use tailrace_sql::Failure;
 
 use crate::delivery::encoding::{Compressors, EncodedRequest, EncodingState};
 use crate::fault::Faults;
-use crate::input::input_queue::{Framed, SourceRun};
+use crate::input::input_queue::Framed;
 use crate::jobs::{Job, Jobs};
 use crate::pipeline::Pipeline;
 use crate::pipeline_id::PipelineId;
 use crate::pipelines::Pipelines;
 use crate::plan::{PipelinePlan, offset_s};
+use crate::process::encode::{Beside, parts};
 use crate::process::failed::{self, FailedValues};
 use crate::process::failpoint::Failpoints;
 use crate::process::in_progress::{self, InProgress, Marks};
 use crate::process::problems;
-use crate::process::transform::{Columns, Transform, rows_of_run};
+use crate::process::transform::{Columns, Transform};
 use crate::process::uid;
 use crate::process::unfinished::Next;
 use crate::process::work::{Made, Work};
@@ -324,26 +323,20 @@ impl Worker {
         bytes_max: usize,
         compressors: &mut Compressors,
     ) -> Option<Vec<Vec<EncodedRequest>>> {
-        let scanned = &columns.scanned;
         let survivors = columns.survivors.as_deref();
         let failed = FailedValues::new(plan, columns);
         let parts = parts(plan, columns, &failed);
-        let records = u32::try_from(columns.batch.num_rows()).expect("records of a batch fit u32");
         let Transform { times, streams, .. } = &self.transform;
+        let beside = Beside {
+            framed,
+            columns,
+            times,
+            streams,
+            uids,
+        };
         let encode = |(n, encoding): (usize, &mut EncodingState)| {
-            let runs = framed.runs.iter();
-            let runs: Vec<Run<'_>> = runs.map(|run| encoded_run(run, n, survivors)).collect();
-            let envelope = Envelope {
-                observed_ns: framed.observed_ns,
-                records,
-                raw: scanned.raw.as_ref(),
-                malformed: scanned.malformed.as_ref(),
-                truncated: scanned.truncated.as_ref(),
-                times,
-                streams,
-                uids,
-                runs: &runs,
-            };
+            let runs = beside.runs(n);
+            let envelope = beside.envelope(&runs);
             encoding.encode(&envelope, &parts, survivors, bytes_max, compressors)
         };
         self.encodings.iter_mut().enumerate().map(encode).collect()
@@ -361,85 +354,6 @@ fn survivors_of(uids: Vec<u128>, survivors: Option<&[u32]>) -> Vec<u128> {
     match survivors {
         Some(rows) if !uids.is_empty() => rows.iter().map(|&row| uids[row as usize]).collect(),
         _ => uids,
-    }
-}
-
-fn encoded_run<'a>(run: &'a SourceRun, encoding: usize, survivors: Option<&[u32]>) -> Run<'a> {
-    Run {
-        records: rows_of_run(&run.records, survivors),
-        source: &run.facts.encoded[encoding],
-    }
-}
-
-/// The encoder's view: one part per branch, its columns in output order, then the star's.
-fn parts<'a>(
-    plan: &'a PipelinePlan,
-    columns: &'a Columns,
-    failed: &'a FailedValues,
-) -> Vec<Part<'a>> {
-    let Columns {
-        scanned,
-        batch,
-        evaluated,
-        ..
-    } = columns;
-    let branches = plan.query.branches().iter().zip(&evaluated.branches);
-    branches
-        .enumerate()
-        .map(|(at, (branch, selected))| {
-            let mut computed = selected.computed.iter();
-            let mut columns: Vec<Column<'a>> = Vec::with_capacity(branch.outputs.len());
-            for output in &branch.outputs {
-                columns.push(match &output.value {
-                    OutputValue::Column(index) => Column {
-                        name: &output.name,
-                        values: batch.column(*index).as_ref(),
-                        kinds: plan.kinds(scanned, *index),
-                        index: Index::Record,
-                    },
-                    OutputValue::Computed(_) => {
-                        let values = computed.next().expect("one array per computed output");
-                        computed_column(&output.name, values)
-                    }
-                });
-            }
-            if branch.star {
-                let hidden = |key: &str| branch.outputs.iter().any(|output| output.name == key);
-                let hidden = |key: &str| hidden(key) || branch.star_except.iter().any(|k| k == key);
-                let star = scanned.star.iter().filter(|column| !hidden(&column.key));
-                columns.extend(star.map(|column| Column {
-                    name: &column.key,
-                    values: &column.values,
-                    kinds: Some(&column.kinds),
-                    index: Index::Record,
-                }));
-            }
-            let rows = match &selected.rows {
-                Rows::All => None,
-                Rows::Some(rows) => Some(rows.as_slice()),
-            };
-            let overflow = scanned.overflow.as_ref().filter(|_| branch.star);
-            Part {
-                rows,
-                columns,
-                overflow,
-                failed: failed.of_branch(at),
-            }
-        })
-        .collect()
-}
-
-/// A computed column; values of any kind are an open column.
-fn computed_column<'a>(name: &'a str, values: &'a ArrayRef) -> Column<'a> {
-    let (values, kinds): (&dyn Array, _) = match split_values(values) {
-        Some((text, kinds)) => (text, Some(kinds)),
-        None => (values.as_ref(), None),
-    };
-    Column {
-        name,
-        values,
-        kinds,
-        index: Index::Row,
     }
 }
 

@@ -39,7 +39,7 @@ impl Tracker {
         let source = state.sources.get(&slot)?;
         let view = &source.views[output];
         Some(Behind {
-            offset: view.head.ackable_to(),
+            offset: view.reread_from(),
             framed_to: view.head.framed_to,
             shared_to: source.head.framed_to,
             read_to: source.read_to,
@@ -69,8 +69,10 @@ impl Tracker {
             return 0;
         };
         let view = &mut source.views[output];
-        let offset = view.head.ackable_to();
+        let offset = view.reread_from();
         let again = view.spans.split_off(&offset);
+        // They are noted again as they are framed again.
+        view.parted.retain(|of| of.start < offset);
         view.head.framed_to = offset;
         view.head.held_from = None;
         let mut sent = 0;

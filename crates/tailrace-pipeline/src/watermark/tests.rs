@@ -71,7 +71,7 @@ fn watermarks(tracker: &Tracker, slot: Slot) -> Vec<u64> {
 
 #[test]
 fn a_span_acked_out_of_order_waits_for_the_one_before() {
-    let tracker = Tracker::new(1);
+    let tracker = Tracker::new(1, u64::MAX);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 30);
     let first = Span {
@@ -104,7 +104,7 @@ fn a_span_acked_out_of_order_waits_for_the_one_before() {
 
 #[test]
 fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
-    let tracker = Tracker::new(1);
+    let tracker = Tracker::new(1, u64::MAX);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 500);
     // A partial of bytes 0..100 is held; forty lines behind it are framed and delivered.
@@ -141,7 +141,7 @@ fn a_held_partial_keeps_the_watermark_while_later_lines_are_delivered() {
 
 #[test]
 fn a_finished_source_is_kept_until_every_output_acked_it() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let slot = tracker.open(opening(0));
     let span = Span {
         slot,
@@ -161,7 +161,7 @@ fn a_finished_source_is_kept_until_every_output_acked_it() {
 
 #[test]
 fn an_output_that_was_ahead_is_not_counted_twice_and_does_not_go_back() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let ahead = Resumed {
         watermark: 20,
         counts: counts(2),
@@ -221,7 +221,7 @@ proptest! {
         start in 0..100_u64,
         steps in prop::collection::vec(step(), 1..80),
     ) {
-        let tracker = Tracker::new(OUTPUTS);
+        let tracker = Tracker::new(OUTPUTS, u64::MAX);
         let slot = tracker.open(opening(start));
         let mut framed_to = start;
         let mut held: Option<(u64, u64)> = None;
@@ -269,7 +269,7 @@ proptest! {
 
 #[test]
 fn only_files_whose_marks_changed_are_reported_and_each_with_all_its_sources() {
-    let tracker = Tracker::new(1);
+    let tracker = Tracker::new(1, u64::MAX);
     let file = |inode, offset| Opening {
         id: Some(FileId {
             inode,
@@ -317,7 +317,7 @@ const DETACHED: Reading<'static> = Reading::Shared(&[true, false]);
 
 #[test]
 fn a_detached_output_reads_what_it_missed_and_is_level_again() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 30);
     let [first, second, third] = [(0, 10), (10, 20), (20, 30)].map(|(a, b)| span(slot, a, b, 1));
@@ -356,7 +356,7 @@ fn a_detached_output_reads_what_it_missed_and_is_level_again() {
 fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {
     // Of another generation they stay.
     for (generation, marks_left) in [(1, 1), (0, 0)] {
-        let tracker = Tracker::new(1);
+        let tracker = Tracker::new(1, u64::MAX);
         let slot = tracker.open(Opening {
             id: Some(FileId::NONE),
             ..opening(0)
@@ -374,7 +374,7 @@ fn last_marks_of_a_file_that_is_gone_do_not_bring_it_back() {
 
 #[test]
 fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let slot = tracker.open(opening(0));
     tracker.read(slot, 60);
     // A partial of bytes 10..20 is held; a line behind it is framed and acknowledged.
@@ -398,7 +398,7 @@ fn catching_up_begins_before_an_unfinished_record_and_counts_what_comes_again() 
 #[test]
 fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
     for held in [None, Some(30)] {
-        let tracker = Tracker::new(2);
+        let tracker = Tracker::new(2, u64::MAX);
         let slot = tracker.open(opening(0));
         tracker.read(slot, 60);
         let first = span(slot, 0, 10, 1);
@@ -428,7 +428,7 @@ fn what_cannot_be_read_again_is_dropped_for_the_one_that_missed_it() {
 
 #[test]
 fn what_an_output_acked_in_an_earlier_run_is_not_for_it() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let resume = [30, 10].map(|watermark| Resumed {
         watermark,
         ..Resumed::default()
@@ -453,7 +453,7 @@ fn what_an_output_acked_in_an_earlier_run_is_not_for_it() {
 
 #[test]
 fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_it() {
-    let tracker = Tracker::new(2);
+    let tracker = Tracker::new(2, u64::MAX);
     let slot = tracker.open(opening(0));
     let rest = |end, is_acked| Rest {
         stream: 1,
@@ -492,7 +492,7 @@ fn the_end_of_a_record_from_the_file_before_matters_until_a_watermark_is_beyond_
 
 #[test]
 fn no_watermark_is_within_a_record_in_parts() {
-    let tracker = Tracker::new(1);
+    let tracker = Tracker::new(1, u64::MAX);
     let slot = tracker.open(opening(0));
     let span = |start, end| Span {
         slot,
@@ -523,4 +523,63 @@ fn no_watermark_is_within_a_record_in_parts() {
     tracker.ack(0, &[(between, counts(1))]);
     assert_eq!(watermarks(&tracker, slot), [40]);
     assert_eq!(tracker.totals(0), counts(4));
+}
+
+/// Two streams whose records in parts overlap without a gap, all acknowledged: the file must be read on.
+#[test]
+fn overlapping_records_in_parts_do_not_hold_a_file_back_for_ever() {
+    const RECORDS: u64 = 100;
+    let tracker = Tracker::new(1, 1000);
+    let slot = tracker.open(opening(0));
+    for n in 0..RECORDS {
+        // From n * 50 to n * 50 + 75: beyond where the next one begins.
+        let (start, end) = (n * 50, n * 50 + 75);
+        let parted = Parted { slot, start, end };
+        tracker.note_parted(Reading::Shared(&[true]), &[parted]);
+        let parts = [span(slot, start, start + 50, 1)];
+        tracker.framed_for_all(&parts, &[head(slot, start + 50, None)]);
+        tracker.ack(0, &[(parts[0], counts(1))]);
+        let unacked = start + 50 - watermarks(&tracker, slot)[0];
+        assert!(unacked <= 1050, "{unacked} bytes at record {n}");
+    }
+    assert_eq!(
+        watermarks(&tracker, slot)[0] % 50,
+        0,
+        "it is at the end of a span"
+    );
+}
+
+#[test]
+fn catching_up_does_not_begin_within_a_record_in_parts() {
+    let tracker = Tracker::new(2, u64::MAX);
+    let slot = tracker.open(opening(0));
+    tracker.read(slot, 50);
+    // Standard output has parts at 10 and 30, standard error one at 20 that is not complete.
+    let before = span(slot, 0, 10, 1);
+    tracker.framed_for_all(&[before], &[head(slot, 30, Some(10))]);
+    let parted = Parted {
+        slot,
+        start: 10,
+        end: 40,
+    };
+    let both = Reading::Shared(&[true, true]);
+    tracker.note_parted(both, &[parted]);
+    let parts = [span(slot, 10, 20, 0), span(slot, 30, 40, 1)];
+    tracker.framed_for_all(&parts, &[head(slot, 40, Some(20))]);
+    for output in 0..2 {
+        tracker.ack(output, &[(before, counts(1)), (parts[0], counts(0))]);
+        tracker.ack(output, &[(parts[1], counts(1))]);
+    }
+    assert_eq!(tracker.behind(1, slot).expect("known").offset, 10);
+    let rest = [span(slot, 20, 30, 0), span(slot, 40, 50, 1)];
+    tracker.framed(DETACHED, &rest, &[head(slot, 50, None)]);
+    assert_eq!(
+        tracker.begin_catch_up(1, slot),
+        1,
+        "the record in parts comes again"
+    );
+    let again = span(slot, 10, 50, 2);
+    tracker.framed(Reading::CatchUp(1), &[again], &[head(slot, 50, None)]);
+    tracker.ack(1, &[(again, counts(2))]);
+    assert_eq!(watermarks(&tracker, slot)[1], 50);
 }

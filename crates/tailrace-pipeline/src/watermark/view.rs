@@ -22,7 +22,8 @@ impl OutputView {
         true
     }
 
-    /// Moves the watermark as far as the acknowledged spans allow, and drops those below it.
+    /// Moves the watermark as far as the acknowledged spans allow, and drops those below it. It passes over records in
+    /// parts as a whole, unless so many overlap that it would hold the file back for ever.
     pub(super) fn advance(&mut self) {
         let head = self.head.ackable_to();
         let mut reached = self.mark.watermark;
@@ -35,7 +36,8 @@ impl OutputView {
             }
             reached = reached.max(span.end);
             let is_within = |of: &Parted| of.start < reached && reached < of.end;
-            if !self.parted.iter().any(is_within) {
+            let is_too_long = reached - to > self.parted_span_max;
+            if is_too_long || !self.parted.iter().any(is_within) {
                 to = reached;
             }
         }
@@ -53,6 +55,12 @@ impl OutputView {
             // It would keep a node, and most sources have nothing in flight most of the time.
             self.spans = BTreeMap::new();
         }
+    }
+
+    /// Where the output begins to read again what it has not framed, once nothing is in flight: no record has parts on
+    /// both sides of it.
+    pub(super) fn reread_from(&self) -> u64 {
+        self.head.ackable_to().min(self.mark.watermark)
     }
 
     /// Whether the byte before `end` is acknowledged.

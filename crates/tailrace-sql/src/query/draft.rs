@@ -9,11 +9,11 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::Expr::Literal;
 use datafusion::logical_expr_common::type_coercion::binary::type_union_coercion;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Spanned, visit_expressions};
 
 use super::list::{Item, List};
 use crate::analyse::{Analysis, arrow_cast, as_value};
-use crate::branch::{Branch, Conjunct, Output, OutputValue, Prepared, When};
+use crate::branch::{Branch, Conjunct, Output, OutputValue, Prepared, When, pairs};
 use crate::error::{Error, Position, Warning, planner_message, type_name};
 use crate::general::General;
 use crate::needles::needles;
@@ -142,48 +142,20 @@ impl Draft {
 
 /// The parts joined by AND, with the columns that the rewritten twin of each reads.
 fn conjuncts(original: &Expr, rewritten: &Expr, columns: &Columns, found: &mut Vec<Conjunct>) {
-    match (original, rewritten) {
-        (
-            Expr::BinaryOp {
-                left: a,
-                op: BinaryOperator::And,
-                right: b,
-            },
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            },
-        ) => {
-            conjuncts(a, left, columns, found);
-            conjuncts(b, right, columns, found);
-        }
-        (Expr::Nested(a), Expr::Nested(b))
-            if matches!(
-                **a,
-                Expr::BinaryOp {
-                    op: BinaryOperator::And,
-                    ..
-                }
-            ) =>
-        {
-            conjuncts(a, b, columns, found);
-        }
-        _ => {
-            let mut read = BTreeSet::new();
-            let _: ControlFlow<()> = visit_expressions(rewritten, |expr| {
-                if let Expr::Identifier(ident) = expr {
-                    read.extend(columns.position(&ident.value));
-                }
-                ControlFlow::Continue(())
-            });
-            found.push(Conjunct {
-                text: original.to_string(),
-                columns: read.into_iter().collect(),
-                when: needles(rewritten, columns).map_or(When::PushedDown, When::Prefilter),
-            });
-        }
-    }
+    pairs(original, rewritten, &mut |original, rewritten| {
+        let mut read = BTreeSet::new();
+        let _: ControlFlow<()> = visit_expressions(rewritten, |expr| {
+            if let Expr::Identifier(ident) = expr {
+                read.extend(columns.position(&ident.value));
+            }
+            ControlFlow::Continue(())
+        });
+        found.push(Conjunct {
+            text: original.to_string(),
+            columns: read.into_iter().collect(),
+            when: needles(rewritten, columns).map_or(When::PushedDown, When::Prefilter),
+        });
+    });
 }
 
 /// Plans drafts over the columns of the whole query.

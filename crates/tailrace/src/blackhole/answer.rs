@@ -15,8 +15,8 @@ use prost::Message as _;
 use tailrace_otlp::Compression;
 use tailrace_outputs::otlp::rpc;
 
+use super::State;
 use super::count::count_log_records;
-use super::{Options, State};
 
 /// What an accepted request held.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub(super) async fn answer(
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
     let received = match route(&request, grpc) {
-        Ok(()) => receive(request, grpc, &state.options).await,
+        Ok(()) => receive(request, grpc, &state).await,
         Err(refusal) => Err(refusal),
     };
     match &received {
@@ -93,8 +93,9 @@ fn route(request: &Request<Incoming>, grpc: bool) -> Result<(), Refusal> {
 async fn receive(
     request: Request<Incoming>,
     grpc: bool,
-    options: &Options,
+    state: &State,
 ) -> Result<Received, Refusal> {
+    let options = &state.options;
     let (head, mut body) = request.into_parts();
     let mut received = Received::default();
     let mut kept = Vec::new();
@@ -119,6 +120,11 @@ async fn receive(
         };
         received.message_bytes = message.len() as u64;
         received.records = count_log_records(&message).ok_or(Refusal::Undecodable)?;
+        if let (Some(print), Some(printed)) = (options.print, &state.printed) {
+            let lines = print.lines(&message).ok_or(Refusal::Undecodable)?;
+            // Nobody prints any more while the endpoint ends.
+            let _ = printed.send(lines).await;
+        }
     }
     Ok(received)
 }

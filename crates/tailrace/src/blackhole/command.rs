@@ -1,15 +1,16 @@
 //! The command `tailrace blackhole`: runs the endpoint, reports once a second
 //! on standard error, and prints the totals on standard output when it ends.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Blackhole, Counts, Options};
+use super::{Blackhole, Counts, Format, Options, Print};
 
 /// Options of `tailrace blackhole`.
 #[derive(Clone, Debug, clap::Args)]
@@ -20,8 +21,14 @@ pub struct Args {
     /// Decompress the requests and count their log records
     #[arg(long)]
     pub decode: bool,
-    /// End when so many log records have arrived
-    #[arg(long, value_name = "N", requires = "decode")]
+    /// Print each log record, or the first N of each request; implies --decode
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "18446744073709551615")]
+    pub print: Option<usize>,
+    /// How log records are printed
+    #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
+    pub format: Format,
+    /// End when so many log records have arrived; implies --decode
+    #[arg(long, value_name = "N")]
     pub exit_after_records: Option<u64>,
     /// End when, after the first request, none came for so many seconds
     #[arg(long, value_name = "SECONDS")]
@@ -29,6 +36,13 @@ pub struct Args {
     /// How the totals are printed; `json` also prints the address, on a first line
     #[arg(long, value_enum, default_value_t = Summary::Text)]
     pub summary: Summary,
+}
+
+impl Args {
+    /// Whether requests are decompressed and their records counted.
+    fn decodes(&self) -> bool {
+        self.decode || self.print.is_some() || self.exit_after_records.is_some()
+    }
 }
 
 /// How the totals are printed.
@@ -49,17 +63,30 @@ pub fn run(args: &Args, stdout: &mut dyn Write, stderr: &mut dyn Write) -> anyho
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    runtime.block_on(serve(args, stdout, stderr))
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = !no_color && std::io::stdout().is_terminal();
+    runtime.block_on(serve(args, colours, stdout, stderr))
 }
 
-async fn serve(args: &Args, stdout: &mut dyn Write, stderr: &mut dyn Write) -> anyhow::Result<()> {
+async fn serve(
+    args: &Args,
+    colours: bool,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let print = args.print.map(|records_max| Print {
+        format: args.format,
+        records_max,
+        colours,
+    });
     let options = Options {
-        decode: args.decode,
+        decode: args.decodes(),
+        print,
         ..Options::default()
     };
-    let blackhole = Blackhole::bind(args.listen, options)
+    let mut blackhole = Blackhole::bind(args.listen, options)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     match args.summary {
@@ -73,21 +100,40 @@ async fn serve(args: &Args, stdout: &mut dyn Write, stderr: &mut dyn Write) -> a
             stdout.flush()?;
         }
     }
+    let mut lines = blackhole.take_lines();
     let started = Instant::now();
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         () = blackhole.wait_for_records(args.exit_after_records.unwrap_or(u64::MAX)) => {}
         ended = report(args, &blackhole, stderr) => ended?,
+        ended = print_all(lines.as_mut(), stdout), if args.print.is_some() => ended?,
     }
     let seconds = started.elapsed().as_secs_f64();
-    let counts = blackhole.shutdown().await;
+    // Requests under way are answered when their lines are taken.
+    let (counts, printed) = tokio::join!(blackhole.shutdown(), print_all(lines.as_mut(), stdout));
+    printed?;
     let line = match args.summary {
-        Summary::Text => format!("total {}", line(&counts, seconds, args.decode)),
+        Summary::Text => format!("total {}", line(&counts, seconds, args.decodes())),
         Summary::Json => json(&counts, seconds).to_string(),
     };
     writeln!(stdout, "{line}")?;
     stdout.flush()?;
+    Ok(())
+}
+
+/// Prints lines until the endpoint has ended.
+async fn print_all(
+    lines: Option<&mut mpsc::Receiver<String>>,
+    stdout: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let Some(lines) = lines else {
+        return Ok(());
+    };
+    while let Some(text) = lines.recv().await {
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+    }
     Ok(())
 }
 
@@ -107,7 +153,7 @@ async fn report(args: &Args, blackhole: &Blackhole, stderr: &mut dyn Write) -> a
                 writeln!(
                     stderr,
                     "{}",
-                    line(&delta, second.as_secs_f64(), args.decode)
+                    line(&delta, second.as_secs_f64(), args.decodes())
                 )?;
             }
             idle_seconds = 0;
@@ -201,10 +247,12 @@ mod tests {
             decode: true,
             exit_after_records: Some(0),
             idle_exit: None,
+            print: None,
+            format: Format::Text,
             summary: Summary::Json,
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        serve(&args, &mut stdout, &mut stderr).await.unwrap();
+        serve(&args, false, &mut stdout, &mut stderr).await.unwrap();
         let text = String::from_utf8(stdout).unwrap();
         let lines: Vec<serde_json::Value> = text
             .lines()

@@ -34,6 +34,7 @@ async fn bind(decode: bool) -> Blackhole {
     let options = Options {
         decode,
         body_bytes_max: 4096,
+        ..Options::default()
     };
     Blackhole::bind((Ipv4Addr::LOCALHOST, 0).into(), options)
         .await
@@ -248,4 +249,38 @@ async fn after_shutdown_nothing_listens() {
     let _idle = TcpStream::connect(addr).await.unwrap();
     blackhole.shutdown().await;
     assert!(TcpStream::connect(addr).await.is_err());
+}
+
+/// A reader that is slow, or gone, delays requests but loses none, and the end waits for nobody.
+#[tokio::test]
+async fn records_are_printed_in_both_formats_as_they_arrive() {
+    for (format, expected) in [
+        (Format::Text, "- -     - "),
+        (Format::Json, "\"severity\":\"-\""),
+    ] {
+        let print = Print {
+            format,
+            records_max: usize::MAX,
+            colours: false,
+        };
+        let options = Options {
+            decode: true,
+            print: Some(print),
+            ..Options::default()
+        };
+        let mut to = Blackhole::bind((Ipv4Addr::LOCALHOST, 0).into(), options)
+            .await
+            .unwrap();
+        let mut lines = to.take_lines().unwrap();
+        assert!(to.take_lines().is_none());
+        let answer = send(&to, false, http_request(&to, None, message(3))).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let printed = lines.recv().await.unwrap();
+        assert_eq!(printed.lines().count(), 3, "{printed}");
+        assert!(printed.contains(expected), "{printed}");
+        drop(lines);
+        let answer = send(&to, false, http_request(&to, None, message(2))).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert_eq!(to.shutdown().await.records, 5);
+    }
 }

@@ -348,7 +348,7 @@ fn a_file_is_written_and_a_bad_path_is_named() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_goes_away_is_reported_as_that() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -358,5 +358,11 @@ fn a_reader_that_goes_away_is_no_error() {
             Ok(())
         }
     }
-    run(&args(10), &mut Closed).unwrap();
+    // Of standard output it is no failure: the end-to-end tests close it.
+    let error = run(&args(10), &mut Closed).unwrap_err();
+    let kind = error
+        .root_cause()
+        .downcast_ref::<io::Error>()
+        .map(io::Error::kind);
+    assert_eq!(kind, Some(io::ErrorKind::BrokenPipe));
 }

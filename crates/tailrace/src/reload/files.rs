@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use tailrace_config::{Config, Diagnostic};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::cli::ConfigArgs;
+use crate::cli::{ConfigArgs, Failure};
 use crate::printed;
 
 /// The files of a config and what was in them, no later than the config was read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
-    /// As on the command line: files and directories.
-    named: Vec<PathBuf>,
+    /// What the command line says.
+    args: ConfigArgs,
     config: Vec<PathBuf>,
     /// None where it cannot be read.
     contents: BTreeMap<PathBuf, Option<u64>>,
@@ -30,13 +30,14 @@ impl Files {
     pub(crate) fn load(
         args: &ConfigArgs,
         before: &Self,
-    ) -> (Self, Result<Config, Vec<Diagnostic>>) {
+    ) -> Result<(Self, Result<Config, Vec<Diagnostic>>), Failure> {
         let env = |name: &str| std::env::var(name).ok();
         let mut wanted: BTreeSet<PathBuf> = before.contents.keys().cloned().collect();
         for round in 1.. {
             // Looked at before it is read: a change in between is seen as one later.
-            let contents: BTreeMap<_, _> = wanted.iter().map(|f| (f.clone(), hash_of(f))).collect();
-            let loaded = tailrace_config::load_with_files(&args.config, &env);
+            let hashed = |file: &PathBuf| (file.clone(), hash_of(args, file));
+            let contents: BTreeMap<_, _> = wanted.iter().map(hashed).collect();
+            let loaded = args.load(&env)?;
             printed::hide(&loaded.redactor);
             let is_sound = loaded.config.is_ok();
             let mut asked = loaded.others;
@@ -50,11 +51,11 @@ impl Files {
                     .into_iter()
                     .filter(|(file, _)| asked.contains(file));
                 let files = Self {
-                    named: args.config.clone(),
+                    args: args.clone(),
                     config: loaded.files,
                     contents: contents.collect(),
                 };
-                return (files, loaded.config);
+                return Ok((files, loaded.config));
             }
             wanted = asked;
         }
@@ -64,20 +65,23 @@ impl Files {
     /// Whether a file has other bytes than when the config was read, or there is another file.
     pub(crate) fn have_changed(&self) -> bool {
         let env = |name: &str| std::env::var(name).ok();
-        let now = tailrace_config::load_with_files(&self.named, &env).files;
-        now != self.config
+        let now = self.args.load(&env).map(|loaded| loaded.files);
+        now.is_ok_and(|files| files != self.config)
             || self
                 .contents
                 .iter()
-                .any(|(file, hash)| hash_of(file) != *hash)
+                .any(|(file, hash)| hash_of(&self.args, file) != *hash)
     }
 
     /// The directories in which something happens when one of them changes: where it is, and where it
     /// leads to.
     pub(crate) fn dirs(&self) -> BTreeSet<PathBuf> {
-        let mut dirs: BTreeSet<PathBuf> =
-            self.named.iter().filter(|p| p.is_dir()).cloned().collect();
-        for file in self.contents.keys().chain(&self.named) {
+        let named = self.args.paths();
+        let mut dirs: BTreeSet<PathBuf> = named.iter().filter(|p| p.is_dir()).cloned().collect();
+        for file in self.contents.keys().chain(named) {
+            if self.args.read_once(file).is_some() {
+                continue;
+            }
             let real = fs::canonicalize(file).ok();
             for path in [Some(file), real.as_ref()].into_iter().flatten() {
                 match path.parent() {
@@ -102,7 +106,10 @@ impl Files {
     }
 }
 
-fn hash_of(path: &Path) -> Option<u64> {
+fn hash_of(args: &ConfigArgs, path: &Path) -> Option<u64> {
+    if let Some(text) = args.read_once(path) {
+        return Some(xxh3_64(text));
+    }
     // No file of a config may be larger, or anything else than a file.
     let content = tailrace_files::read_provided(path, 4 << 20).ok()?;
     Some(xxh3_64(&content))
@@ -116,7 +123,7 @@ mod tests {
     fn args(config: &Path) -> ConfigArgs {
         ConfigArgs {
             config: vec![config.to_owned()],
-            data_dir: None,
+            ..ConfigArgs::default()
         }
     }
 
@@ -136,7 +143,7 @@ mod tests {
         fs::write(&main, yaml(&secret)).unwrap();
         fs::write(&secret, "one").unwrap();
         let args = args(&dir.path().join("conf"));
-        let (files, config) = Files::load(&args, &Files::default());
+        let (files, config) = Files::load(&args, &Files::default()).unwrap();
         assert!(config.is_ok() && !files.have_changed());
         assert_eq!(files.contents.len(), 2);
         let hash = files.hash();
@@ -146,11 +153,11 @@ mod tests {
         assert!(!files.have_changed());
         fs::write(&secret, "two").unwrap();
         assert!(files.have_changed());
-        let (files, _) = Files::load(&args, &files);
+        let (files, _) = Files::load(&args, &files).unwrap();
         assert_eq!((files.have_changed(), files.hash()), (false, hash));
         fs::write(dir.path().join("conf/b.yaml"), "workers: 1").unwrap();
         assert!(files.have_changed());
-        let (files, _) = Files::load(&args, &files);
+        let (files, _) = Files::load(&args, &files).unwrap();
         assert!(!files.have_changed() && files.hash() != hash);
     }
 
@@ -160,17 +167,17 @@ mod tests {
         let (main, secret) = (dir.path().join("a.yaml"), dir.path().join("deep/token"));
         fs::write(&main, yaml(&secret)).unwrap();
         let args = args(&main);
-        let (files, config) = Files::load(&args, &Files::default());
+        let (files, config) = Files::load(&args, &Files::default()).unwrap();
         assert!(config.is_err());
         assert!(files.dirs().contains(&dir.path().join("deep")));
         fs::create_dir(dir.path().join("deep")).unwrap();
         fs::write(&secret, "one").unwrap();
         assert!(files.have_changed());
-        let (files, config) = Files::load(&args, &files);
+        let (files, config) = Files::load(&args, &files).unwrap();
         assert!(config.is_ok());
         // Not even YAML: what it was made of is still known.
         fs::write(&main, "{").unwrap();
-        let (files, config) = Files::load(&args, &files);
+        let (files, config) = Files::load(&args, &files).unwrap();
         assert!(config.is_err() && !files.have_changed());
         fs::write(&secret, "two").unwrap();
         assert!(files.have_changed());

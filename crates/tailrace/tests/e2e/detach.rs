@@ -51,6 +51,17 @@ fn each_once(count: usize) -> BTreeMap<i64, usize> {
 
 /// A config of one pipeline with two outputs; `more` stands in the second one.
 fn config(bench: &Bench, well: &Collector, ill: &Collector, more: &str) {
+    let what = ("SELECT * FROM logs", "4MiB");
+    config_with(bench, well, ill, more, what);
+}
+
+fn config_with(
+    bench: &Bench,
+    well: &Collector,
+    ill: &Collector,
+    more: &str,
+    (query, queue): (&str, &str),
+) {
     let output = |name: &str, collector: &Collector, more: &str| {
         format!(
             "\n      - {{type: otlp, name: {name}, endpoint: {}, \
@@ -61,8 +72,8 @@ fn config(bench: &Bench, well: &Collector, ill: &Collector, more: &str) {
     bench.config(&format!(
         "admin: {{listen: '127.0.0.1:0'}}\nshutdown: {{grace: 300ms}}\npipelines:\n  app:\n    \
          input: {{type: file, include: ['$DIR/logs/*.log'], format: auto}}\n    batch: \
-         {{max_wait: 50ms, max_bytes: 256KiB}}\n    queue: {{max_bytes: 4MiB}}\n    limits: \
-         {{replay: 3MiB}}\n    outputs:{}{}\n",
+         {{max_wait: 50ms, max_bytes: 256KiB}}\n    queue: {{max_bytes: {queue}}}\n    limits: \
+         {{replay: 3MiB}}\n    transform: {query}\n    outputs:{}{}\n",
         output("well", well, ""),
         output("ill", ill, more)
     ));
@@ -103,6 +114,22 @@ fn ends_well(agent: Agent) {
     let log = agent.own_log();
     assert!(!log.contains("does not balance"), "{log}");
     assert_eq!(agent.terminate().code(), Some(0));
+}
+
+/// The first output has to get everything although no new line comes that could start what was put off again.
+#[test]
+fn what_was_put_off_for_a_dead_output_goes_on_when_that_is_detached() {
+    let (bench, well, ill) = (Bench::new(), Collector::start(), sick());
+    let uncompressed = ", compression: none";
+    let query = "SELECT seq, repeat(noise, 20) AS noise FROM logs";
+    config_with(&bench, &well, &ill, uncompressed, (query, "16MiB"));
+    append(&bench.log("a.log"), &lines(0..4_000));
+    let agent = bench.start();
+    well.wait_records(4_000);
+    ill.always(Answer::ok());
+    ill.wait_records(4_000);
+    assert_eq!(arrivals(&well), each_once(4_000));
+    ends_well(agent);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
+mod support_bundle;
 
 mod admin_api;
 mod admin_socket;
@@ -10,6 +11,8 @@ mod agent;
 mod attack;
 mod bad_input;
 mod command_line;
+mod config_commands;
+mod config_tests;
 mod crash;
 mod data_dir;
 mod detach;
@@ -28,3 +31,4 @@ mod reload;
 mod safe_mode;
 mod torture;
 mod truncation;
+mod try_query;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use tailrace_testkit::{Answer, Collector, Record};
+use tailrace_testkit::{Answer, Collector, Gate, Record};
 
 use crate::support::{Bench, append, get, tailrace, until};
 
@@ -258,4 +258,45 @@ fn a_line_that_cannot_be_read_is_kept_and_one_that_a_crash_cut_off_is_not() {
     assert!(said.contains("0 accepted, 2 refused"), "{said}");
     let text = std::fs::read_to_string(folder.join("app.ndjson")).unwrap();
     assert_eq!(text, format!("{typo}\nby hand\n"));
+}
+
+/// A replay that is killed between two records: the next one continues, and repeats at most the one in flight.
+#[test]
+fn a_replay_that_is_killed_continues() {
+    const BAD: [&str; 20] = [
+        "line 1", "line 3", "line 5", "line 7", "line 9", "line 11", "line 13", "line 15",
+        "line 17", "line 19", "line 21", "line 23", "line 25", "line 27", "line 29", "line 31",
+        "line 33", "line 35", "line 37", "line 39",
+    ];
+    let (bench, collector) = (Bench::new(), Collector::start());
+    poison(&collector, &BAD);
+    let config = bench.pipeline(&collector.endpoint(), "json", "");
+    append(&bench.log("a.log"), &lines(0..100));
+    let agent = bench.start();
+    until(|| entries(&bench).len() == BAD.len(), || agent.own_log());
+    assert_eq!(agent.terminate().code(), Some(0));
+    collector.answer_all();
+    let gate = Gate::new();
+    let first = (0..10).map(|_| Answer::ok());
+    collector.script(first.chain([Answer::ok().after(&gate)]));
+    let before = collector.records().len();
+
+    let mut killed = tailrace();
+    killed.args(["replay", "-c"]).arg(&config);
+    let mut killed = killed.spawn().unwrap();
+    collector.wait_records(before + 10);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    gate.open();
+
+    let mut replay = tailrace();
+    let output = replay.args(["replay", "-c"]).arg(&config).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(entries(&bench).len(), 0);
+    let sent: Vec<String> = collector.records()[before..].iter().map(body).collect();
+    for line in BAD {
+        assert!(sent.iter().any(|sent| sent == line), "{line} is lost");
+    }
+    assert!(sent.len() <= BAD.len() + 1, "{sent:?}");
 }

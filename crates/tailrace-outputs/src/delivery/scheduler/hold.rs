@@ -3,10 +3,13 @@
 //! *On evidence* the most suspicious delivery is sent: a single record that was refused directly before the
 //! acceptance, else the largest suspect.
 //!
+//! *After it* every other single record that was refused before is sent once, and then the scheduler searches again.
+//!
 //! *Without evidence* the scheduler searches for something that is accepted: another request if there is one, else a
 //! suspect that was never refused itself, the smallest first. When all were refused, the smallest of them that has
 //! several records is cut in halves, and the search continues in these. So it descends
-//! along one path and tries everything beside the path on the way.
+//! along one path and tries everything beside the path on the way. After [`SAMPLE_FROM`] refusals in a row most records
+//! are bad, and single ones from everywhere are tried.
 //!
 //! If there is nothing else to send, an accepted delivery is spent: it cannot serve as a comparison again. So half of a
 //! suspect that is sent in search of evidence is kept back, up to [`SPARES`] deliveries and one more for each
@@ -14,9 +17,13 @@
 
 use std::cmp::Reverse;
 
-use super::{Delivery, Instant, Refusal, Request, SEARCH, SEARCH_BLIND, Scheduler, Step};
+use super::{
+    Delivery, Instant, Refusal, Request, SEARCH, SEARCH_BLIND, SEARCH_OTHER, Scheduler, Step,
+};
 use crate::delivery::policy::OnRefused;
 
+/// After so many refusals in a row, single records are tried.
+const SAMPLE_FROM: u32 = 32;
 /// How many spares are kept.
 const SPARES: usize = 4;
 /// From fewer records no half is kept back: a bad record that is left with its neighbour is found, a single one is not.
@@ -91,7 +98,7 @@ impl<R: Request> Scheduler<R> {
         let suspect = if waited {
             self.deliveries.iter().position(is_due)
         } else {
-            self.search(now, has_other)
+            self.unchecked(now).or_else(|| self.search(now, has_other))
         };
         if let Some(at) = suspect {
             return self.send(at);
@@ -104,11 +111,10 @@ impl<R: Request> Scheduler<R> {
 
     /// Waits until the next probe, or gives up a delivery if the configuration says not to wait.
     fn pause(&mut self, now: Instant) -> Step<R> {
-        let Some(at) = self
-            .deliveries
-            .iter()
-            .position(|delivery| delivery.is_due(now))
-        else {
+        let due = self.deliveries.iter().enumerate();
+        let due = due.filter(|(_, delivery)| delivery.is_due(now));
+        // What was refused itself goes first, should one be given up.
+        let Some((at, _)) = due.min_by_key(|(_, delivery)| delivery.own_refusal.is_none()) else {
             return Step::Wait {
                 until: self.next_due(now),
                 take: true,
@@ -122,16 +128,46 @@ impl<R: Request> Scheduler<R> {
             hold.until = Some(now + delay);
             hold.alone = self.requests_refused < 2;
         }
-        Step::Pause(delay)
+        let compared = self.is_comparing().then_some(self.deliveries.len());
+        Step::Pause { delay, compared }
+    }
+
+    /// Returns whether the server accepts everything but single records, which wait to be compared with more.
+    fn is_comparing(&self) -> bool {
+        let is_refused_record = |delivery: &Delivery<R>| delivery.is_refused_record();
+        self.last_accepted.is_some()
+            && self.requests_refused < 2
+            && self.deliveries.iter().all(is_refused_record)
+    }
+
+    /// Returns whether it is a single record that was refused before, but not since the last acceptance.
+    pub(super) fn is_unchecked(&self, delivery: &Delivery<R>) -> bool {
+        delivery.is_refused_record() && delivery.intervals.1 != Some(self.acceptances)
+    }
+
+    /// Finds a single record that was not sent again since the last acceptance.
+    fn unchecked(&self, now: Instant) -> Option<usize> {
+        let is_unchecked = |delivery: &Delivery<R>| {
+            delivery.suspect && delivery.is_due(now) && self.is_unchecked(delivery)
+        };
+        self.deliveries.iter().position(is_unchecked)
     }
 
     /// Finds a suspect that may be accepted; cuts larger ones until there is one.
     fn search(&mut self, now: Instant, has_other: bool) -> Option<usize> {
-        let is_blind = self.blamed == Refusal::Other && self.last_accepted.is_none();
-        let refusals_max = if is_blind { SEARCH_BLIND } else { SEARCH };
+        let refusals_max = match self.blamed {
+            Refusal::Request => SEARCH,
+            Refusal::Other if self.last_accepted.is_some() => SEARCH_OTHER,
+            Refusal::Other => SEARCH_BLIND,
+        };
         loop {
             if self.unexplained >= refusals_max {
                 return None;
+            }
+            if self.unexplained >= SAMPLE_FROM
+                && let Some(at) = self.sample(now)
+            {
+                return Some(at);
             }
             match self.comparison(now) {
                 Some(at) if !has_other && self.is_worth_sparing(at) => self.halve(at, true),
@@ -140,6 +176,22 @@ impl<R: Request> Scheduler<R> {
                 None => return None,
             }
         }
+    }
+
+    /// Cuts a single record off the largest suspect. Cutting costs no request, and the records come from everywhere: if one
+    /// in a hundred is good, or one part in a hundred, it is found with about a hundred requests.
+    fn sample(&mut self, now: Instant) -> Option<usize> {
+        let records = |delivery: &Delivery<R>| delivery.request.payload().records;
+        let suspects = self.deliveries.iter().enumerate();
+        let open = suspects.filter(|(_, delivery)| {
+            delivery.suspect && delivery.is_due(now) && !delivery.is_refused_record()
+        });
+        let (mut at, _) = open.max_by_key(|(_, delivery)| records(delivery))?;
+        while records(&self.deliveries[at]) > 1 {
+            self.halve(at, self.deliveries[at].spare);
+            at = 0;
+        }
+        Some(at)
     }
 
     /// The smallest suspect that was never refused itself. If nothing is to be compared with it, a single

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::{GrpcResponse, HttpResponse, grpc, http, names_compression};
 use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
 use crate::http_client::answer::retry_after;
+use crate::http_client::secrets::Secrets;
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let pair = |(name, value): &(&str, &str)| {
@@ -32,6 +33,7 @@ fn check_grpc(trailers: &[(&str, &str)], body: &[u8]) -> Answered {
         headers: &HeaderMap::new(),
         body,
         trailers: Some(&headers(trailers)),
+        secrets: &Secrets::default(),
     };
     grpc(&response, 10)
 }
@@ -289,6 +291,7 @@ fn a_grpc_answer_without_status_is_a_proxy_speaking() {
             headers: &HeaderMap::new(),
             body: b"",
             trailers: None,
+            secrets: &Secrets::default(),
         };
         let outcome = grpc(&response, 1).outcome;
         let is_retried = matches!(outcome, Outcome::Retry { .. });

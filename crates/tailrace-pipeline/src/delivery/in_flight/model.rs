@@ -75,7 +75,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let tracker = Arc::new(Tracker::new(1));
+        let tracker = Arc::new(Tracker::new(1, u64::MAX));
         let slot = |name: &str| {
             tracker.open(Opening {
                 id: None,

@@ -6,7 +6,7 @@ use super::*;
 use crate::watermark::{Opening, Slot, SourceHead};
 
 fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
-    let tracker = Arc::new(Tracker::new(outputs));
+    let tracker = Arc::new(Tracker::new(outputs, u64::MAX));
     let slot = tracker.open(Opening {
         id: None,
         generation: 0,

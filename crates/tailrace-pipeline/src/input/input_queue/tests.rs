@@ -46,7 +46,7 @@ fn queue_with(records_max: usize, overflow: Overflow) -> InputQueue {
     InputQueue::new(
         tailrace_frame::Config::default(),
         facts,
-        Arc::new(Tracker::new(1)),
+        Arc::new(Tracker::new(1, u64::MAX)),
         Orders::new([false].into_iter()),
         1 << 20,
         records_max,

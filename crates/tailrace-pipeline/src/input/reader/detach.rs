@@ -16,6 +16,9 @@ use crate::watermark::Slot;
 /// How often new files are looked for while nothing can be taken.
 const HOLD_EVERY: Duration = Duration::from_millis(100);
 
+/// An output that holds this part of the credit is behind, if batches wait for it that are handed over in parts.
+const PARTS_WHILE_PUT_OFF: u64 = 8;
+
 /// Bytes of a source that are read and not acknowledged by every output that takes part in the reading.
 pub(super) fn unacked_bytes(shared: &Shared, attached: &[bool], slot: Slot) -> u64 {
     let unacked = shared.tracker.unacked_by_output(slot);
@@ -73,8 +76,12 @@ impl Reader {
         let attached = shared.queues[self.input_index].attached();
         let shares = shared.credit.shares();
         let held: Vec<u64> = (0..outputs).map(|output| shares.held(output)).collect();
-        let share = shared.credit.capacity() / outputs as u64;
-        let of_credit = laggard(&held, &attached, share);
+        let parts = match shared.jobs.are_put_off(shared.id) {
+            // Batches in parts wait long before the credit is used up, however many outputs there are.
+            true => PARTS_WHILE_PUT_OFF.max(outputs as u64),
+            false => outputs as u64,
+        };
+        let of_credit = laggard(&held, &attached, shared.credit.capacity() / parts);
         let mut of_files = self.paused.iter().filter_map(|source| {
             let unacked = shared.tracker.unacked_by_output(*self.slots.get(source)?);
             laggard(&unacked, &attached, shared.replay_bytes_max)
@@ -105,6 +112,8 @@ impl Reader {
         }
         shared.queues[self.input_index].attach(output, false, || true);
         shared.credit.shares().detach(output);
+        // What it holds is not charged any more, so that batches that were put off may go on.
+        shared.waiting.note_progress();
         let in_flight = |slot: &Slot| {
             let behind = shared.tracker.behind(output, *slot);
             behind.is_some_and(|behind| !behind.drained)

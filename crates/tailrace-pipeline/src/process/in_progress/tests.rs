@@ -88,7 +88,7 @@ fn life(
 
 #[test]
 fn the_third_death_names_one_record() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let batch = batch(source(&tracker, 1), 40, 10_000);
     let life = || {
         life(dir.path(), &tracker, std::slice::from_ref(&batch), |part| {
@@ -105,7 +105,7 @@ fn the_third_death_names_one_record() {
 
 #[test]
 fn of_a_small_batch_the_same_record_dies_twice_alone() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let batch = batch(source(&tracker, 1), 0, 256);
     let batches = std::slice::from_ref(&batch);
     let life = || life(dir.path(), &tracker, batches, |part| part.contains(&9));
@@ -116,7 +116,7 @@ fn of_a_small_batch_the_same_record_dies_twice_alone() {
 
 #[test]
 fn several_records_are_found_one_after_the_other() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let batch = batch(source(&tracker, 1), 0, 1000);
     let is_deadly = |part: &Range<u32>| [3, 4, 998].iter().any(|bad| part.contains(bad));
     let batches = std::slice::from_ref(&batch);
@@ -130,7 +130,7 @@ fn several_records_are_found_one_after_the_other() {
 
 #[test]
 fn what_dies_only_in_company_goes_through() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let batch = batch(source(&tracker, 1), 0, 1000);
     let batches = std::slice::from_ref(&batch);
     let life = || life(dir.path(), &tracker, batches, |part| part.len() > 100);
@@ -140,7 +140,7 @@ fn what_dies_only_in_company_goes_through() {
 
 #[test]
 fn the_innocent_are_no_suspects_for_long() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let slot = source(&tracker, 1);
     let batches = [batch(slot, 0, 100), batch(slot, 100, 100)];
     let life = |at: u32| {
@@ -168,7 +168,7 @@ fn the_innocent_are_no_suspects_for_long() {
 
 #[test]
 fn a_record_that_stands_there_now_is_not_set_aside_for_another() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let slot = source(&tracker, 1);
     let bad = batch(slot, 5, 1);
     for _ in 0..3 {
@@ -183,7 +183,7 @@ fn a_record_that_stands_there_now_is_not_set_aside_for_another() {
 
 #[test]
 fn damaged_or_missing_files_accuse_nobody() {
-    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1));
+    let (dir, tracker) = (tempfile::tempdir().unwrap(), Tracker::new(1, u64::MAX));
     let batch = batch(source(&tracker, 1), 0, 10);
     let folder = dir.path().join("in-progress");
     for damage in 0..176 {

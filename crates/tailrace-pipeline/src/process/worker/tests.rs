@@ -8,10 +8,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use tailrace_config as config;
 use tailrace_frame::{Framer, Frames};
+use tailrace_otlp::Index;
 
 use super::*;
 use crate::input::facts::FactsConfig;
 use crate::input::frame_config::frame_config;
+use crate::input::input_queue::SourceRun;
 use crate::process::transform::Transformed;
 use crate::process::transform::harness::Way;
 use tailrace_outputs::FileAttributes;

@@ -1,0 +1,101 @@
+//! An output to a file that is read by an input, or that is the agent's own.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use tailrace_config::{Diagnostic, load};
+
+/// Loads a configuration in which `DIR` stands for a directory with `logs`, a link to it, and `data`.
+fn check(dir: &Path, include: &str, exclude: &str, path: &str) -> Vec<Diagnostic> {
+    let text = format!(
+        "data_dir: DIR/data
+pipelines:
+  a:
+    input: {{type: file, include: [{include}], exclude: [{exclude}]}}
+    outputs:
+      - {{type: file, path: {path}}}
+"
+    );
+    let config = dir.join("t.yaml");
+    fs::write(&config, text.replace("DIR", &dir.display().to_string())).unwrap();
+    load(&[config], &|_| None).err().unwrap_or_default()
+}
+
+fn directory() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["logs/deep", "data", "out"] {
+        fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    symlink(dir.path().join("logs"), dir.path().join("link")).unwrap();
+    fs::write(dir.path().join("logs/there.log"), "").unwrap();
+    symlink(
+        dir.path().join("logs/there.log"),
+        dir.path().join("out/other"),
+    )
+    .unwrap();
+    dir
+}
+
+#[test]
+fn an_output_that_an_input_reads_is_refused_whatever_its_name() {
+    let dir = directory();
+    let here = std::env::current_dir().unwrap();
+    let up = "../".repeat(here.components().count());
+    let relative = format!("{up}{}/logs/out.log", dir.path().display());
+    let refused = [
+        ("'DIR/logs/*.log'", "", "DIR/logs/out.log"),
+        ("DIR/logs/out.log", "", "DIR/logs/out.log"),
+        ("'DIR/**'", "", "DIR/logs/deep/er/out.ndjson"),
+        ("'DIR/logs/*.log'", "", "DIR/out/../logs/./out.log"),
+        ("'DIR/logs/*.log'", "", &relative),
+        ("'DIR/logs/*.log'", "", "DIR/link/out.log"),
+        ("'DIR/link/*.log'", "", "DIR/logs/out.log"),
+        ("'DIR/link/*.log'", "", "DIR/link/out.log"),
+        ("DIR/link/out.log", "", "DIR/logs/out.log"),
+        ("'DIR/logs/*.log'", "", "DIR/out/other"),
+        ("'DIR/link/*.log'", "DIR/logs/out.log", "DIR/link/out.log"),
+        ("'*.log'", "", "./out.log"),
+    ];
+    for (include, exclude, path) in refused {
+        let found = check(dir.path(), include, exclude, path);
+        let case = format!("{include} {exclude} {path}: {found:?}");
+        assert_eq!(found.len(), 1, "{case}");
+        assert!(found[0].message.contains("t.yaml:4:"), "{case}");
+        assert!(found[0].message.contains("again, for ever"), "{case}");
+        assert_eq!(found[0].line, 6, "{case}");
+        assert!(
+            found[0].hint.as_ref().unwrap().contains("exclude"),
+            "{case}"
+        );
+    }
+    let fine = [
+        ("'DIR/logs/*.log'", "", "DIR/logs/out.ndjson"),
+        ("'DIR/logs/*.log'", "", "DIR/logs/deep/out.log"),
+        ("'DIR/logs/*.log'", "DIR/logs/out.log", "DIR/logs/out.log"),
+        ("'DIR/link/*.log'", "DIR/link/out.log", "DIR/logs/out.log"),
+        ("'DIR/logs/*.log'", "", "DIR/nowhere/out.log"),
+    ];
+    for (include, exclude, path) in fine {
+        let found = check(dir.path(), include, exclude, path);
+        assert!(found.is_empty(), "{include} {exclude} {path}: {found:?}");
+    }
+}
+
+#[test]
+fn an_output_among_the_own_files_of_the_agent_is_refused() {
+    let dir = directory();
+    symlink(dir.path().join("data"), dir.path().join("state")).unwrap();
+    for path in [
+        "DIR/data/dead-letter/a.ndjson",
+        "DIR/data/out",
+        "DIR/state/out",
+        "DIR/out/../data/out",
+    ] {
+        let found = check(dir.path(), "/nowhere/x", "", path);
+        assert_eq!(found.len(), 1, "{path}: {found:?}");
+        assert!(found[0].message.contains("in data_dir"), "{found:?}");
+    }
+    assert!(check(dir.path(), "/nowhere/x", "", "DIR/data2/out").is_empty());
+}

@@ -1,0 +1,97 @@
+//! What the server of an output must not give back to us: the values of its headers and of the query of its URL. A server
+//! that quotes a request in its answer would otherwise put them into logs and into the dead-letter file. A value is
+//! replaced by as many `*`, so that a message of protobuf around it stays readable.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+use tailrace_schema::Secret;
+
+/// A shorter value is no credential, and occurs in any text.
+const BYTES_MIN: usize = 6;
+
+/// Texts that are masked in answers; longer ones first.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<Vec<u8>>);
+
+impl Secrets {
+    /// The values of these headers, their words, what a `Basic` credential encodes, and the values in the query.
+    pub(crate) fn of(headers: &BTreeMap<String, Secret>, url: &Url) -> Secrets {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for value in headers.values() {
+            let value = value.expose().trim();
+            all.push(value.into());
+            for word in value.split_ascii_whitespace() {
+                all.push(word.into());
+                let Some(pair) = STANDARD.decode(word).ok().filter(|pair| pair.is_ascii()) else {
+                    continue;
+                };
+                let password = pair.iter().position(|byte| *byte == b':');
+                all.extend(password.map(|at| pair[at + 1..].to_vec()));
+                all.push(pair);
+            }
+        }
+        for (_, value) in url.query_pairs() {
+            all.push(value.as_bytes().into());
+        }
+        let raw = url.query().unwrap_or_default().split('&');
+        all.extend(raw.filter_map(|pair| Some(pair.split_once('=')?.1.into())));
+        all.retain(|secret| secret.len() >= BYTES_MIN);
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        all.dedup();
+        Secrets(all)
+    }
+
+    /// Masks them in place.
+    pub(crate) fn mask(&self, bytes: &mut [u8]) {
+        for secret in &self.0 {
+            let mut at = 0;
+            while at + secret.len() <= bytes.len() {
+                if bytes[at..].starts_with(secret) {
+                    bytes[at..at + secret.len()].fill(b'*');
+                    at += secret.len();
+                } else {
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// The text with them masked.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        self.mask(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_words_and_passwords_are_masked_and_short_texts_are_not() {
+        let headers = [
+            ("authorization", "Bearer tok-12345"),
+            ("x-basic", "Basic dXNlcjpodW50ZXIyMg=="),
+            ("x-scope", "prod"),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), Secret::new(value)));
+        let url = Url::parse("http://h/x?key=se%2Fcret1&a=b").unwrap();
+        let secrets = Secrets::of(&headers.into(), &url);
+        let cases = [
+            ("got Bearer tok-12345!", "got ****************!"),
+            ("got tok-12345tok-12345", "got ******************"),
+            ("user:hunter22 or hunter22", "************* or ********"),
+            ("se/cret1 se%2Fcret1", "******** **********"),
+            ("prod b Bearer", "prod b ******"),
+            ("", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(secrets.masked(text), expected, "{text}");
+        }
+        assert_eq!(Secrets::default().masked("a"), "a");
+    }
+}

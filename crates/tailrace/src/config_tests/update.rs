@@ -1,0 +1,103 @@
+//! `tailrace test --update`: writes the rows that leave into the tests that expect others. Everything else in the files stays
+//! as it is.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use tailrace_config::{ExpectedRows, Test, with_rows};
+
+use super::Tested;
+use crate::printed;
+
+/// Writes the rows of all tests that have others.
+///
+/// # Errors
+///
+/// Rows that cannot be written, with the reason. Files are written one after the other: those before it are.
+pub(super) fn update(tested: &[Tested<'_>], all: &[Test]) -> anyhow::Result<()> {
+    let mut lists: Vec<(&Test, &ExpectedRows, &[String])> = Vec::new();
+    for it in tested {
+        let (Some(expected), Some(rows)) = (&it.test.expect.rows, &it.outcome.rows) else {
+            continue;
+        };
+        check(it.test, expected, rows, all)?;
+        lists.push((it.test, expected, rows));
+    }
+    while let Some((_, first, _)) = lists.first() {
+        let path = first.position.file().to_owned();
+        let (here, others): (Vec<_>, Vec<_>) = lists
+            .into_iter()
+            .partition(|(_, rows, _)| rows.position.file() == path);
+        lists = others;
+        let edits: Vec<(&ExpectedRows, &[String])> = here
+            .iter()
+            .map(|&(_, expected, rows)| (expected, rows))
+            .collect();
+        let text = with_rows(&edits).map_err(|(number, why)| refused(here[number].0, &why))?;
+        let before = fs::read_to_string(&path).ok();
+        if before.as_deref() != Some(edits[0].0.position.source().text()) {
+            let why = "the file cannot be read again, or has changed meanwhile";
+            return Err(refused(here[0].0, why));
+        }
+        write(&path, &text)
+            .with_context(|| format!("{}: cannot be written", printed::path(&path)))?;
+    }
+    Ok(())
+}
+
+/// Refuses rows that another test has, too, and those that quote a value from outside.
+fn check(
+    test: &Test,
+    expected: &ExpectedRows,
+    rows: &[String],
+    all: &[Test],
+) -> anyhow::Result<()> {
+    let is_same = |other: &&Test| {
+        let rows = other.expect.rows.as_ref();
+        other.name != test.name && rows.is_some_and(|rows| rows.position == expected.position)
+    };
+    if let Some(other) = all.iter().find(is_same) {
+        let why = format!("test `{}` has them from the same place", other.name);
+        return Err(refused(test, &why));
+    }
+    if rows.iter().any(|row| printed::redacted(row) != *row) {
+        let why = "a row has the value of a `${...}`, which must not stand in a file";
+        return Err(refused(test, why));
+    }
+    Ok(())
+}
+
+fn refused(test: &Test, why: &str) -> anyhow::Error {
+    let (name, position) = (&test.name, &test.position);
+    anyhow!("{position}: the rows of test `{name}` are not updated: {why}")
+}
+
+/// Replaces a file as a whole; a link to it stays one.
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let path = path.canonicalize()?;
+    let mode = path.metadata()?.permissions().mode();
+    let directory = path.parent().context("it is in no directory")?;
+    let name = path
+        .file_name()
+        .context("it has no name")?
+        .to_string_lossy();
+    let temporary = directory.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = || -> std::io::Result<()> {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)
+    };
+    written().inspect_err(|_| {
+        // What is left of it is of no use; that it cannot be removed is the smaller problem.
+        let _ = fs::remove_file(&temporary);
+    })?;
+    Ok(())
+}
