@@ -15,6 +15,7 @@ mod docs;
 mod image;
 mod kubernetes;
 mod oracle;
+mod page;
 mod readme;
 mod steps;
 mod test;
@@ -45,6 +46,8 @@ enum Command {
     Image(image::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
+    /// Checks the agent's page in a browser
+    Page(page::Args),
     /// Kills, rotates, refuses, and counts what is lost
     Torture(torture::Args),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Page(args) => page::run_alone(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;

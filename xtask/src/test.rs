@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deny, deploy, dist, kubernetes, oracle, readme};
+use crate::{collector, deny, deploy, dist, kubernetes, oracle, page, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     "fmt",
     "typos",
     "deny",
@@ -42,6 +42,7 @@ const STEPS: [&str; 10] = [
     "collector",
     "tests",
     "oracle",
+    "page",
     "docs",
     "readme",
     "deploy",
@@ -95,6 +96,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("oracle") {
         oracle::run(workspace, &mut steps);
+    }
+    if args.wants("page") {
+        page::run(workspace, &mut steps);
     }
     if args.wants("docs") {
         steps.run("docs", || {

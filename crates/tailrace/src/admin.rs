@@ -11,6 +11,7 @@ pub(crate) mod cpu;
 mod history;
 pub(crate) mod listen;
 mod pace;
+mod page;
 mod parameters;
 mod serve;
 mod tap;
@@ -145,6 +146,7 @@ fn routes(shared: Shared) -> axum::Router {
         .route("/-/reload", post(reload))
         .merge(api::routes())
         .merge(tap::routes())
+        .merge(page::routes())
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn_with_state(shared.token.clone(), admit))
         .with_state(shared)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use tailrace_config::AdminAddress;
@@ -46,7 +46,7 @@ pub(crate) fn ask_any(
         .enable_all()
         .build()
         .context("no runtime")?;
-    let asked = async { tokio::time::timeout(TIMEOUT, fetch_any(&admin, path)).await };
+    let asked = async { tokio::time::timeout(TIMEOUT, fetch_any(&admin, path, None)).await };
     runtime
         .block_on(asked)
         .map_err(|_| anyhow!("no answer within {} s", TIMEOUT.as_secs()))
@@ -59,7 +59,20 @@ pub(crate) fn ask_any(
 ///
 /// It cannot be reached, refuses, or answers with more than an agent would.
 pub(crate) async fn fetch(admin: impl Into<AdminAddress>, path: &str) -> anyhow::Result<Bytes> {
-    successful(fetch_any(&admin.into(), path).await?)
+    fetch_with(admin, path, None).await
+}
+
+/// Asks an admin endpoint, with the value of `Authorization`.
+///
+/// # Errors
+///
+/// As of [`fetch`].
+pub(crate) async fn fetch_with(
+    admin: impl Into<AdminAddress>,
+    path: &str,
+    token: Option<&HeaderValue>,
+) -> anyhow::Result<Bytes> {
+    successful(fetch_any(&admin.into(), path, token).await?)
 }
 
 fn successful((status, body): (StatusCode, Bytes)) -> anyhow::Result<Bytes> {
@@ -69,14 +82,19 @@ fn successful((status, body): (StatusCode, Bytes)) -> anyhow::Result<Bytes> {
     Ok(body)
 }
 
-async fn fetch_any(admin: &AdminAddress, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
+async fn fetch_any(
+    admin: &AdminAddress,
+    path: &str,
+    token: Option<&HeaderValue>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
     match admin {
         AdminAddress::Tcp(address) => {
             let stream = TcpStream::connect(address).await?;
-            converse(stream, &address.to_string(), path).await
+            converse(stream, &address.to_string(), path, token).await
         }
         AdminAddress::Unix(socket) => {
-            converse(UnixStream::connect(socket).await?, "localhost", path).await
+            let stream = UnixStream::connect(socket).await?;
+            converse(stream, "localhost", path, token).await
         }
     }
 }
@@ -86,12 +104,17 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     host: &str,
     path: &str,
+    token: Option<&HeaderValue>,
 ) -> anyhow::Result<(StatusCode, Bytes)> {
     let io = hyper_util::rt::TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
-    let request = http::Request::get(path)
+    let mut request = http::Request::get(path)
         .header(http::header::HOST, host)
         .body(Empty::<Bytes>::new())?;
+    if let Some(token) = token {
+        let headers = request.headers_mut();
+        headers.insert(http::header::AUTHORIZATION, token.clone());
+    }
     let answer = async {
         let response = sender.send_request(request).await?;
         let status = response.status();

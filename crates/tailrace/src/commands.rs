@@ -9,7 +9,7 @@ use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
     blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, queue,
-    ready, replay, run, style, support_bundle, tap, try_query, validate, variables,
+    ready, replay, run, style, support_bundle, tap, top, try_query, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -59,6 +59,8 @@ enum Command {
     Ledger(ledger::Args),
     /// Show samples of what a running agent reads, live, and what becomes of each record.
     Tap(tap::Args),
+    /// Watch a running agent in this terminal: rates, queue, sources, outputs, problems, log.
+    Top(top::Args),
     /// Ask a running agent whether it is ready; exit code 1 if it is not.
     Ready(ready::Args),
     /// Collect what somebody else needs to help: config, plans, state and limits. No secrets and no log lines.
@@ -117,6 +119,7 @@ impl Cli {
             Command::Explain(args) => explain::run(args, &mut Printer::stdout()),
             Command::Ledger(args) => ledger::run(args, &mut Printer::stdout()),
             Command::Tap(args) => tap::run(args, &mut Stdout::lock()),
+            Command::Top(args) => top::run(args),
             Command::Ready(args) => ready::run(args, &mut Printer::stdout()),
             Command::SupportBundle(args) => support_bundle::run(args, &mut Printer::stdout()),
             Command::Demo(args) => demo::run(args, &mut Printer::stdout()),

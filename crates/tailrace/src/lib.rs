@@ -20,6 +20,7 @@ mod replay;
 mod run;
 mod support_bundle;
 mod tap;
+mod top;
 mod try_query;
 mod validate;
 

@@ -2,7 +2,8 @@
 //! except for the token, which a reload may change.
 //!
 //! Probes and metrics are open to everybody who reaches the listener. Everything else requires a client on this machine, or
-//! the token. A browser on this machine does not count as local: requests of web pages have `Origin` or `Sec-Fetch-Site`,
+//! the token. The files of the agent's page hold no data: if there is a token, everybody gets them, so that the page can ask
+//! for it. A browser on this machine does not count as local: requests of web pages have `Origin` or `Sec-Fetch-Site`,
 //! and requests by DNS rebinding have a foreign name in `Host`.
 
 use std::hint::black_box;
@@ -14,6 +15,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use tailrace_config::Secret;
 
 use super::listen::Peer;
+use super::page;
 use crate::token::Token;
 
 /// Paths that are open to everybody.
@@ -44,7 +46,11 @@ pub(super) fn check(
             ))
         };
     }
-    if comes_from_a_page(headers) {
+    // A link in another page may lead to this one, which shows that page nothing.
+    let is_link = page::is_root(uri.path()) && is_navigation(headers);
+    // Browsers send `Origin` when a page loads its own modules.
+    let is_own = page::has(uri.path()) && is_same_origin(headers);
+    if comes_from_a_page(headers) && !is_link && !is_own {
         let text = "a page in a browser may not ask: leave out `Origin`, or send the token of `admin.token`";
         return Err((StatusCode::FORBIDDEN, text));
     }
@@ -54,6 +60,9 @@ pub(super) fn check(
         return Err((StatusCode::MISDIRECTED_REQUEST, text));
     }
     if PUBLIC.contains(&uri.path()) || (is_local && !is_forwarded(headers)) {
+        return Ok(());
+    }
+    if page::has(uri.path()) && token.get().is_some() {
         return Ok(());
     }
     let text =
@@ -72,6 +81,31 @@ fn is_local(peer: Peer) -> bool {
 fn comes_from_a_page(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     headers.contains_key(ORIGIN) || sites.any(|site| site != "none" && site != "same-origin")
+}
+
+/// Whether a page asks that came from here: its `Origin` is what `Host` names, and its site is none other.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else {
+        return false;
+    };
+    let (Ok(origin), Some(Ok(host))) =
+        (origin.to_str(), headers.get(HOST).map(|host| host.to_str()))
+    else {
+        return false;
+    };
+    let names_host = origin
+        .split_once("://")
+        .is_some_and(|(_, name)| name == host);
+    names_host && sites.all(|site| site == "same-origin")
+}
+
+/// A person opens it in a tab of its own: no page can do that in the background, or read the answer.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|sent| sent == value);
+    let has_origin = headers.contains_key(ORIGIN);
+    !has_origin && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }
 
 /// Whether a proxy passed it on, of which only the proxy is on this machine.

@@ -23,6 +23,7 @@ mod kubernetes;
 mod multiline;
 mod oracle;
 mod order;
+mod page;
 mod queue;
 mod real_collector;
 mod refused;

@@ -39,9 +39,11 @@ const ORDERS: [&str; 11] = [
     "/api/v1/sources",
     "/api/v1/explain",
     "/-/reload",
-    "/",
+    "/page/other.js",
     "//metrics",
 ];
+/// What the agent's page consists of.
+const PAGE: [&str; 2] = ["/", "/page/main.js"];
 
 #[test]
 fn others_get_probes_and_metrics_alone() {
@@ -71,7 +73,7 @@ fn others_get_probes_and_metrics_alone() {
 
 #[test]
 fn this_machine_gets_all_without_a_token() {
-    for path in ORDERS.into_iter().chain(PUBLIC) {
+    for path in ORDERS.into_iter().chain(PUBLIC).chain(PAGE) {
         for host in [
             "127.0.0.1:9464",
             "localhost",
@@ -198,6 +200,77 @@ fn what_a_proxy_passes_on_is_not_from_this_machine() {
         );
         assert_eq!(asked(LOCAL, "/metrics", &[(name, "10.0.0.7")]), 0, "{name}");
     }
+}
+
+#[test]
+fn the_page_is_for_everybody_who_may_have_the_token() {
+    let no_token = Token::default();
+    for path in PAGE {
+        let host = [("host", "node-7.example:9464")];
+        assert_eq!(asked(REMOTE, path, &host), 0, "{path}");
+        assert_eq!(asked_with(&no_token, REMOTE, path, &host), 403, "{path}");
+        let forwarded = [("host", "127.0.0.1"), ("x-forwarded-for", "10.0.0.7")];
+        assert_eq!(asked(LOCAL, path, &forwarded), 0, "{path}");
+        assert_eq!(asked_with(&no_token, LOCAL, path, &forwarded), 403);
+        // On this machine, a name of somebody's DNS gets not even the page.
+        assert_eq!(asked(LOCAL, path, &host), 421, "{path}");
+    }
+}
+
+#[test]
+fn a_link_leads_to_the_page_and_to_nothing_else() {
+    let link = [
+        ("host", "127.0.0.1:9464"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    assert_eq!(asked(LOCAL, "/", &link), 0);
+    assert_eq!(asked_with(&Token::default(), REMOTE, "/", &link), 403);
+    for path in ["/page/main.js", "/metrics", "/api/v1/status", "/-/reload"] {
+        assert_eq!(asked(LOCAL, path, &link), 403, "{path}");
+    }
+    // Neither a form, nor a frame, nor a script.
+    let posted = [&link[..], &[("origin", "http://evil.example")]].concat();
+    assert_eq!(asked(LOCAL, "/", &posted), 403);
+    for (at, value) in [(2, "cors"), (3, "iframe")] {
+        let mut other = link;
+        other[at].1 = value;
+        assert_eq!(asked(LOCAL, "/", &other), 403, "{value}");
+    }
+}
+
+#[test]
+fn the_page_loads_its_own_files_and_no_other_page_does() {
+    let path = "/page/main.js";
+    let from = |origin, site| {
+        let host = ("host", "127.0.0.1:9464");
+        [host, ("origin", origin), ("sec-fetch-site", site)]
+    };
+    let own = "http://127.0.0.1:9464";
+    assert_eq!(asked(LOCAL, path, &from(own, "same-origin")), 0);
+    assert_eq!(asked(REMOTE, path, &from(own, "same-origin")), 0);
+    let no_token = Token::default();
+    assert_eq!(
+        asked_with(&no_token, REMOTE, path, &from(own, "same-origin")),
+        403
+    );
+    // Browsers leave the site out where the connection is not secure.
+    assert_eq!(asked(REMOTE, path, &from(own, "same-origin")[..2]), 0);
+    for (origin, site) in [
+        ("http://127.0.0.1:8080", "same-site"),
+        ("http://127.0.0.1:8080", "same-origin"),
+        (own, "cross-site"),
+        ("null", "cross-site"),
+        ("127.0.0.1:9464", "same-origin"),
+    ] {
+        assert_eq!(asked(LOCAL, path, &from(origin, site)), 403, "{origin}");
+    }
+    // By DNS rebinding it is not this machine that is named, and data nobody gets so.
+    let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
+    assert_eq!(asked(LOCAL, path, &rebound), 421);
+    let data = from(own, "same-origin");
+    assert_eq!(asked(LOCAL, "/api/v1/overview", &data), 403);
 }
 
 #[test]
