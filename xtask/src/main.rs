@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod book;
 mod deny;
 mod deploy;
 mod dist;
@@ -15,6 +16,7 @@ mod docs;
 mod image;
 mod kubernetes;
 mod oracle;
+mod package;
 mod readme;
 mod steps;
 mod test;
@@ -43,6 +45,8 @@ enum Command {
     Dist,
     /// Makes a container image, an OCI archive, of what ships
     Image(image::Args),
+    /// Makes the packages of a release: .tar.gz, .deb and .rpm, with checksums and a bill of materials
+    Package(package::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
     /// Kills, rotates, refuses, and counts what is lost
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Package(args) => package::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;

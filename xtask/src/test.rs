@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deny, deploy, dist, kubernetes, oracle, readme};
+use crate::{book, collector, deny, deploy, dist, kubernetes, oracle, package, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 12] = [
     "fmt",
     "typos",
     "deny",
@@ -44,6 +44,8 @@ const STEPS: [&str; 10] = [
     "oracle",
     "docs",
     "readme",
+    "book",
+    "packages",
     "deploy",
 ];
 
@@ -113,6 +115,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("readme") {
         readme::run(workspace, &mut steps)?;
+    }
+    if args.wants("book") {
+        book::run(workspace, &mut steps)?;
+    }
+    if args.wants("packages") {
+        package::check(workspace, &mut steps);
     }
     if args.wants("deploy") {
         deploy::run(workspace, args.deploy, &mut steps);

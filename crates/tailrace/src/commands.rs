@@ -2,7 +2,9 @@
 //! `main`: 0 all well, 1 a failure at run time, 2 usage, 3 stopped before all was delivered, 78 a bad config.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cli::Failure;
@@ -52,7 +54,11 @@ enum Command {
     /// Write the completions of a shell: bash, elvish, fish, powershell or zsh.
     Completion { shell: clap_complete::Shell },
     /// Write the man page.
-    Man,
+    Man {
+        /// Write the pages of all commands into this directory, one file each.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 impl Cli {
@@ -91,7 +97,11 @@ impl Cli {
                 clap_complete::generate(*shell, &mut Cli::command(), "tailrace", &mut script);
                 quiet_pipe(stdout.write_all(&script).map_err(anyhow::Error::from))
             }
-            Command::Man => {
+            Command::Man { dir: Some(dir) } => {
+                let pages = clap_mangen::generate_to(Cli::command(), dir);
+                Ok(pages.with_context(|| format!("cannot write man pages into {}", dir.display()))?)
+            }
+            Command::Man { dir: None } => {
                 let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
                 quiet_pipe(page.map_err(anyhow::Error::from))
             }
