@@ -41,13 +41,13 @@ pub(crate) fn run(workspace: &Workspace, asked_for: bool, steps: &mut Steps) {
         || {
             if !promtool.is_file() && !asked_for && !is_ci() {
                 bail!(
-                    "promtool takes minutes to build, which `cargo xtask test --deploy` does once"
+                    "promtool takes minutes to build, which `cargo xtask setup` does once"
                 );
             }
             let module = checks.join("promtool");
             go_modules(workspace, &module, &["-tags", PROMTOOL_TAGS, PROMTOOL])
         },
-        || alerts(workspace, &checks, &promtool),
+        || alerts(workspace, &promtool),
     );
     if on_path("systemd-analyze") {
         steps.run("deploy: systemd unit", || unit(workspace));
@@ -134,14 +134,20 @@ fn schemas(workspace: &Workspace, python: &Path) -> Result<()> {
     execute(&mut workspace.command(python, &lint))
 }
 
-fn alerts(workspace: &Workspace, checks: &Path, promtool: &PathBuf) -> Result<()> {
-    // Built from the cache, which is quick, so that it is of the version that go.mod names.
-    let mut build = go(
-        workspace,
-        &checks.join("promtool"),
-        &["build", "-tags", PROMTOOL_TAGS],
-    );
-    execute(build.arg("-o").arg(promtool).arg(PROMTOOL))?;
+/// Builds promtool; from the cache, after the first time, so that it is of the version that go.mod names.
+pub(crate) fn build_promtool(workspace: &Workspace) -> Result<PathBuf> {
+    if !on_path("go") {
+        bail!("Go is not on the PATH");
+    }
+    let module = workspace.root.join("deploy/checks/promtool");
+    let promtool = workspace.target.join("deploy/promtool");
+    let mut build = go(workspace, &module, &["build", "-tags", PROMTOOL_TAGS]);
+    execute(build.arg("-o").arg(&promtool).arg(PROMTOOL))?;
+    Ok(promtool)
+}
+
+fn alerts(workspace: &Workspace, promtool: &Path) -> Result<()> {
+    build_promtool(workspace)?;
     let grafana = workspace.root.join("deploy/grafana");
     for arguments in [
         ["check", "rules", "alerts.yaml"],

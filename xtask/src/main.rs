@@ -18,6 +18,7 @@ mod kubernetes;
 mod oracle;
 mod package;
 mod readme;
+mod setup;
 mod steps;
 mod test;
 mod torture;
@@ -36,6 +37,8 @@ struct Cli {
 enum Command {
     /// Runs every check there is
     Test(test::Args),
+    /// Brings the programs of the checks that this machine lacks, into the cache of the user
+    Setup,
     /// Writes the generated documents anew
     Docs,
     /// Measures; results are printed as Markdown
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = Workspace::find().and_then(|workspace| match cli.command {
         Command::Test(args) => test::run(&workspace, &args),
+        Command::Setup => Ok(setup::run(&workspace)),
         Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),

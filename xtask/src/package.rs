@@ -255,7 +255,7 @@ fn debian_arch(arch: &str) -> &str {
 }
 
 /// nfpm, built once below the build directory.
-fn nfpm(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn nfpm(workspace: &Workspace) -> Result<PathBuf> {
     let dir = workspace
         .target
         .join("deploy")

@@ -196,8 +196,11 @@ fn run_tests(workspace: &Workspace, collector: Option<&Path>, steps: &mut Steps)
 fn run_static_tests(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     const STEP: &str = "tests of the input, static";
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    if !dist::has_target(workspace, &target)? {
-        steps.skip(STEP, format!("`rustup target add {target}` brings it"));
+    if !dist::can_be_static(workspace)? {
+        steps.skip(
+            STEP,
+            format!("`cargo xtask setup` brings {target}, musl-tools (Debian) musl-gcc"),
+        );
         return Ok(());
     }
     let arguments = [
