@@ -40,9 +40,7 @@ pub(crate) fn run(workspace: &Workspace, asked_for: bool, steps: &mut Steps) {
         "deploy: alert rules",
         || {
             if !promtool.is_file() && !asked_for && !is_ci() {
-                bail!(
-                    "promtool takes minutes to build, which `cargo xtask setup` does once"
-                );
+                bail!("promtool takes minutes to build, which `cargo xtask setup` does once");
             }
             let module = checks.join("promtool");
             go_modules(workspace, &module, &["-tags", PROMTOOL_TAGS, PROMTOOL])

@@ -50,6 +50,8 @@ enum Command {
     Image(image::Args),
     /// Makes the packages of a release: .tar.gz, .deb and .rpm, with checksums and a bill of materials
     Package(package::Args),
+    /// Runs the examples of the book in docs/, and makes a site of it where mdbook is there
+    Book(book::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
     /// Kills, rotates, refuses, and counts what is lost
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Package(args) => package::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Book(args) => book::command(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;

@@ -51,8 +51,9 @@ pub(crate) struct Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let nfpm = nfpm(workspace)?;
     let binary = match &args.binary {
-        Some(binary) => fs::canonicalize(binary)
-            .with_context(|| format!("cannot read {}", binary.display()))?,
+        Some(binary) => {
+            fs::canonicalize(binary).with_context(|| format!("cannot read {}", binary.display()))?
+        }
         None => image::static_binary(workspace)?,
     };
     let output = match &args.output {

@@ -39,9 +39,7 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
     steps.attempt("musl-gcc", || {
         on_system("musl-gcc", "musl-tools (Debian) or musl-gcc (Fedora)")
     });
-    steps.attempt("promtool", || {
-        deploy::build_promtool(workspace).map(drop)
-    });
+    steps.attempt("promtool", || deploy::build_promtool(workspace).map(drop));
     steps.attempt("nfpm", || package::nfpm(workspace).map(drop));
     steps.attempt("Python packages of the checks", || {
         deploy::python(workspace).map(drop)
@@ -87,7 +85,11 @@ fn cargo_install(workspace: &Workspace, program: &str, package: &[&str]) -> Resu
     }
     let mut install = workspace.cargo(&["install", "--locked"]);
     let tools = tools()?;
-    install.args(package).arg("--root").arg(&tools).current_dir(&tools);
+    install
+        .args(package)
+        .arg("--root")
+        .arg(&tools)
+        .current_dir(&tools);
     execute(install.env_remove("CARGO_TARGET_DIR"))
 }
 

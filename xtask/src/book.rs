@@ -1,0 +1,123 @@
+//! The book in `docs/`: what its pages tell people to type is run, and mdBook makes a site of it.
+//!
+//! Each page runs in a directory of its own, its blocks one after the other, in one shell (`book/page.rs` has the rules). That links
+//! lead somewhere and that quoted messages exist are unit tests of this program: `book/links.rs`, `book/messages.rs`.
+
+mod blocks;
+#[cfg(test)]
+mod links;
+#[cfg(test)]
+mod messages;
+mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::steps::Steps;
+use crate::workspace::{Workspace, on_path, run as execute};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The agent that runs the examples [default: the one that the tests left behind]
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Only these pages, such as `cookbook.md`
+    pages: Vec<String>,
+}
+
+/// Runs pages by name, or the whole step.
+pub(crate) fn command(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
+    let binary = match &args.binary {
+        Some(binary) => {
+            fs::canonicalize(binary).with_context(|| format!("cannot read {}", binary.display()))?
+        }
+        None => workspace.target.join("debug/tailrace"),
+    };
+    let mut steps = Steps::default();
+    let all = pages(workspace)?;
+    for name in &args.pages {
+        if !all.iter().any(|page| page.ends_with(name)) {
+            bail!("docs/ has no page {name}");
+        }
+    }
+    let wanted =
+        |page: &Path| args.pages.is_empty() || args.pages.iter().any(|name| page.ends_with(name));
+    for page in all.iter().filter(|page| wanted(page)) {
+        run_page(workspace, page, &binary, &mut steps)?;
+    }
+    if args.pages.is_empty() {
+        build(workspace, &mut steps);
+    }
+    Ok(steps.finish())
+}
+
+/// The step `book`: a step for each page that has something to run, and one for the site.
+pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    let binary = workspace.target.join("debug/tailrace");
+    for page in pages(workspace)? {
+        run_page(workspace, &page, &binary, steps)?;
+    }
+    build(workspace, steps);
+    Ok(())
+}
+
+fn run_page(workspace: &Workspace, path: &Path, binary: &Path, steps: &mut Steps) -> Result<()> {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let page = page::Page::read(&text).with_context(|| format!("docs/{name}"))?;
+    if page.is_idle() {
+        return Ok(());
+    }
+    steps.run(&format!("book: {name}: {}", page.summary()), || {
+        if !binary.is_file() {
+            bail!(
+                "{} is missing: the step `tests` builds it",
+                binary.display()
+            );
+        }
+        page.run(
+            workspace,
+            &workspace.target.join("book-run").join(&name),
+            binary,
+        )
+    });
+    Ok(())
+}
+
+/// The site, below the build directory.
+fn build(workspace: &Workspace, steps: &mut Steps) {
+    const STEP: &str = "book: site";
+    if !on_path("mdbook") {
+        return steps.skip(STEP, "`cargo xtask setup` brings mdbook");
+    }
+    steps.run(STEP, || {
+        let dir = workspace.target.join("book");
+        execute(
+            workspace
+                .command("mdbook", &["build", "--dest-dir"])
+                .arg(&dir),
+        )
+    });
+}
+
+/// The pages of the book, in order of their names. Decisions are no pages that run anything.
+fn pages(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let dir = workspace.root.join("docs");
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}

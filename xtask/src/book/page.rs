@@ -1,0 +1,352 @@
+//! One page of the book as a shell script, and its run.
+//!
+//! What becomes of a block is said behind its opening fence:
+//!
+//! | fence | what happens |
+//! |---|---|
+//! | `sh` | bash runs it, with `-euo pipefail`; variables and background jobs outlive it until the end of the page |
+//! | `sh needs-cluster` | it is not run, and counted; also `needs-root`, `needs-clone`, `needs-network` |
+//! | `LANGUAGE NAME.EXT` | its text is written to the file of this name |
+//! | `LANGUAGE output` | its text is what the block `sh` before it printed; a line `...` stands for any lines |
+//! | `yaml`, with `pipelines:` | it is a config, which `tailrace validate --no-environment` accepts |
+//! | any other | nothing |
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::blocks::{Block, blocks};
+use crate::workspace::{Workspace, run as execute};
+
+const NEEDS: &str = "needs-";
+const NEEDED: [&str; 4] = ["cluster", "root", "clone", "network"];
+/// No line of a page is this one.
+const END: &str = "END_OF_BLOCK_OF_THE_BOOK";
+const SECONDS_MAX: &str = "300";
+
+/// What a page does, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    actions: Vec<(usize, Action)>,
+    /// How many blocks need something that is not here.
+    needs: BTreeMap<&'static str, usize>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Action {
+    Write {
+        name: String,
+        text: String,
+    },
+    Validate {
+        config: String,
+    },
+    Run {
+        script: String,
+    },
+    /// Compares with what the block at this line printed.
+    Expect {
+        of: usize,
+        text: String,
+    },
+}
+
+impl Page {
+    /// Reads a page.
+    ///
+    /// # Errors
+    /// When the words behind a fence mean nothing, or a config, a script or a file cannot be told apart.
+    pub(super) fn read(markdown: &str) -> Result<Page> {
+        let mut page = Page::default();
+        let mut printed = None;
+        for block in blocks(markdown) {
+            let line = block.line;
+            page.take(block, &mut printed)
+                .with_context(|| format!("line {line}"))?;
+        }
+        Ok(page)
+    }
+
+    fn take(&mut self, block: Block, printed: &mut Option<usize>) -> Result<()> {
+        let Block {
+            line,
+            language,
+            words,
+            text,
+        } = block;
+        if text.lines().any(|line| line == END) {
+            bail!("{END} in a block");
+        }
+        let word = match words.as_slice() {
+            [] => "",
+            [word] => word.as_str(),
+            _ => bail!("only one word may follow `{language}`"),
+        };
+        if language == "yaml" && text.lines().any(|line| line.starts_with("pipelines:")) {
+            self.actions.push((
+                line,
+                Action::Validate {
+                    config: text.clone(),
+                },
+            ));
+        }
+        match (language.as_str(), word) {
+            ("sh", "") => {
+                *printed = Some(line);
+                self.actions.push((line, Action::Run { script: text }));
+            }
+            ("sh", word) => {
+                let need = NEEDED
+                    .into_iter()
+                    .find(|need| word.strip_prefix(NEEDS) == Some(need));
+                let Some(need) = need else {
+                    bail!(
+                        "`sh {word}`: a script is run, or needs one of {}",
+                        NEEDED.join(", ")
+                    );
+                };
+                *self.needs.entry(need).or_default() += 1;
+            }
+            (_, "") => {}
+            (_, "output") => {
+                let of = printed.context("no block `sh` printed this")?;
+                self.actions.push((line, Action::Expect { of, text }));
+            }
+            (_, name) if is_file_name(name) => {
+                let name = name.to_owned();
+                self.actions.push((line, Action::Write { name, text }));
+            }
+            (language, word) => bail!("`{language} {word}` means nothing: a file is NAME.EXT"),
+        }
+        Ok(())
+    }
+
+    /// True when nothing is run and nothing is left out.
+    pub(super) fn is_idle(&self) -> bool {
+        let acts = |action: &Action| !matches!(action, Action::Write { .. });
+        self.needs.is_empty() && !self.actions.iter().any(|(_, action)| acts(action))
+    }
+
+    /// What is run and what is not, such as `4 scripts, 2 configs, 1 output; not run: 2 need a cluster`.
+    pub(super) fn summary(&self) -> String {
+        let count =
+            |is: fn(&Action) -> bool| self.actions.iter().filter(|(_, action)| is(action)).count();
+        let mut text = format!(
+            "{} scripts, {} configs, {} outputs",
+            count(|action| matches!(action, Action::Run { .. })),
+            count(|action| matches!(action, Action::Validate { .. })),
+            count(|action| matches!(action, Action::Expect { .. })),
+        );
+        let needs: Vec<String> = self
+            .needs
+            .iter()
+            .map(|(need, count)| format!("{need} {count}"))
+            .collect();
+        if !needs.is_empty() {
+            text.push_str(&format!(
+                "; not run, for what they need: {}",
+                needs.join(", ")
+            ));
+        }
+        text
+    }
+
+    /// Runs the page in this directory, which is emptied first.
+    ///
+    /// # Errors
+    /// When a script or a config fails, or prints something else than the page says.
+    pub(super) fn run(&self, workspace: &Workspace, dir: &Path, binary: &Path) -> Result<()> {
+        if dir.exists() {
+            fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+        }
+        let (work, bin, out) = (dir.join("work"), dir.join("bin"), dir.join("out"));
+        for dir in [&work, &bin, &out] {
+            fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        }
+        std::os::unix::fs::symlink(binary, bin.join("tailrace"))?;
+        let script = dir.join("script");
+        fs::write(&script, self.script(&bin, &out)?).context("cannot write the script")?;
+        let mut command = workspace.command("timeout", &["--kill-after=10", SECONDS_MAX, "bash"]);
+        command
+            .arg(&script)
+            .current_dir(&work)
+            .env("HOME", &work)
+            .env("NO_COLOR", "1");
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("TAILRACE_") || text.starts_with("OTEL_") {
+                command.env_remove(&name);
+            }
+        }
+        let last = || fs::read_to_string(out.join("line")).unwrap_or_default();
+        execute(&mut command).with_context(|| format!("line {}", last().trim()))?;
+        for (line, action) in &self.actions {
+            if let Action::Expect { of, text } = action {
+                let path = out.join(format!("{of}.out"));
+                let printed = fs::read_to_string(&path)
+                    .with_context(|| format!("line {of} printed no text"))?;
+                if !matches(&printed, text) {
+                    bail!("line {line}: the page says\n{text}\nline {of} printed\n{printed}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn script(&self, bin: &Path, out: &Path) -> Result<String> {
+        let (bin, out) = (bin.display(), out.display());
+        let mut script = format!(
+            "set -euo pipefail\nexport PATH='{bin}':\"$PATH\"\nexec 3>&1\n\
+             end() {{ trap - EXIT; jobs=$(jobs -p); [ -z \"$jobs\" ] || kill $jobs 2>/dev/null || true; wait; }}\ntrap end EXIT\n"
+        );
+        for (line, action) in &self.actions {
+            writeln!(script, "echo {line} > '{out}/line'")?;
+            match action {
+                Action::Write { name, text } => {
+                    writeln!(
+                        script,
+                        "mkdir -p \"$(dirname '{name}')\"\ncat > '{name}' <<'{END}'\n{text}{END}"
+                    )?;
+                }
+                Action::Validate { config } => {
+                    let path = format!("{out}/{line}.yaml");
+                    writeln!(script, "cat > '{path}' <<'{END}'\n{config}{END}")?;
+                    writeln!(
+                        script,
+                        "tailrace validate --no-environment -c '{path}' > '{out}/{line}.out' 2>&1 || {{ cat '{out}/{line}.out' >&2; false; }}"
+                    )?;
+                }
+                Action::Run { script: text } => {
+                    writeln!(
+                        script,
+                        "exec > '{out}/{line}.out'\n{text}exec >&3\ncat '{out}/{line}.out'"
+                    )?;
+                }
+                Action::Expect { .. } => {}
+            }
+        }
+        Ok(script)
+    }
+}
+
+/// A relative path with an extension, without a step upwards and without characters that a shell knows.
+fn is_file_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
+    name.contains('.') && name.chars().all(plain) && !name.starts_with('/') && !name.contains("..")
+}
+
+/// Whether what was printed is what the page says. A line `...` stands for any lines.
+fn matches(printed: &str, said: &str) -> bool {
+    fn lines(printed: &[&str], said: &[&str]) -> bool {
+        match said {
+            [] => printed.is_empty(),
+            ["...", rest @ ..] => (0..=printed.len()).any(|from| lines(&printed[from..], rest)),
+            [line, rest @ ..] => printed.first() == Some(line) && lines(&printed[1..], rest),
+        }
+    }
+    let split = |text: &'_ str| -> Vec<String> {
+        text.lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
+    let (printed, said) = (split(printed), split(said));
+    let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    lines(&printed, &said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_what_its_fences_say() {
+        let page = Page::read(
+            "```yaml a.yaml\npipelines: {}\n```\n```sh\necho hi\n```\n```text output\nhi\n```\n\
+             ```sh needs-cluster\nkubectl\n```\n```json\n{}\n```\n",
+        )
+        .unwrap();
+        let expected = [
+            (
+                1,
+                Action::Validate {
+                    config: "pipelines: {}\n".to_owned(),
+                },
+            ),
+            (
+                1,
+                Action::Write {
+                    name: "a.yaml".to_owned(),
+                    text: "pipelines: {}\n".to_owned(),
+                },
+            ),
+            (
+                4,
+                Action::Run {
+                    script: "echo hi\n".to_owned(),
+                },
+            ),
+            (
+                7,
+                Action::Expect {
+                    of: 4,
+                    text: "hi\n".to_owned(),
+                },
+            ),
+        ];
+        assert_eq!(page.actions, expected);
+        assert_eq!(
+            page.summary(),
+            "1 scripts, 1 configs, 1 outputs; not run, for what they need: cluster 1"
+        );
+        assert!(Page::read("```text\nx\n```\n").unwrap().is_idle());
+    }
+
+    #[test]
+    fn fences_that_mean_nothing_are_refused() {
+        for page in [
+            "```sh later\nx\n```",
+            "```text output\nx\n```",
+            "```yaml ../a.yaml\n```",
+            "```yaml /a.yaml\n```",
+            "```yaml word\n```",
+            "```yaml a.yaml b\n```",
+            "```text\nEND_OF_BLOCK_OF_THE_BOOK\n```",
+        ] {
+            assert!(Page::read(page).is_err(), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_runs_in_one_shell_and_its_outputs_are_compared() {
+        let workspace = Workspace::find().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let run = |text: &str| {
+            Page::read(text).unwrap().run(
+                &workspace,
+                &dir.path().join("page"),
+                Path::new("/bin/true"),
+            )
+        };
+        let page = "```text d/a.txt\none\ntwo\n```\n```sh\nx=$(wc -l < d/a.txt)\nsleep 300 &\n```\n\
+                    ```sh\necho $x; cat d/a.txt; tailrace\n```\n```text output\n2\n...\ntwo\n```\n";
+        run(page).unwrap();
+        let wrong = run(&page.replace("2\n...", "3\n..."))
+            .unwrap_err()
+            .to_string();
+        assert!(wrong.contains("line 12"), "{wrong}");
+        let failed = format!("{:#}", run("a\n```sh\nfalse\n```\n").unwrap_err());
+        assert!(failed.contains("line 2"), "{failed}");
+    }
+
+    #[test]
+    fn dots_stand_for_any_lines() {
+        assert!(matches("a\nb\nc\n", "a\n...\nc\n"));
+        assert!(matches("a\nc \n", "a\n...\nc\n"));
+        assert!(!matches("a\nb\n", "a\n"));
+        assert!(!matches("a\n", "a\nb\n"));
+    }
+}
