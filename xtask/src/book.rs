@@ -16,6 +16,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
+use self::page::{Page, Programs};
+use crate::collector;
 use crate::steps::Steps;
 use crate::workspace::{Workspace, on_path, run as execute};
 
@@ -36,6 +38,7 @@ pub(crate) fn command(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         }
         None => workspace.target.join("debug/tailrace"),
     };
+    let programs = programs(workspace, binary);
     let mut steps = Steps::default();
     let all = pages(workspace)?;
     for name in &args.pages {
@@ -46,7 +49,7 @@ pub(crate) fn command(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let wanted =
         |page: &Path| args.pages.is_empty() || args.pages.iter().any(|name| page.ends_with(name));
     for page in all.iter().filter(|page| wanted(page)) {
-        run_page(workspace, page, &binary, &mut steps)?;
+        run_page(workspace, page, &programs, &mut steps)?;
     }
     if args.pages.is_empty() {
         build(workspace, &mut steps);
@@ -56,15 +59,28 @@ pub(crate) fn command(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
 
 /// The step `book`: a step for each page that has something to run, and one for the site.
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
-    let binary = workspace.target.join("debug/tailrace");
+    let programs = programs(workspace, workspace.target.join("debug/tailrace"));
     for page in pages(workspace)? {
-        run_page(workspace, &page, &binary, steps)?;
+        run_page(workspace, &page, &programs, steps)?;
     }
     build(workspace, steps);
     Ok(())
 }
 
-fn run_page(workspace: &Workspace, path: &Path, binary: &Path, steps: &mut Steps) -> Result<()> {
+/// The agent, and the Collector if it was built.
+fn programs(workspace: &Workspace, tailrace: PathBuf) -> Programs {
+    Programs {
+        tailrace,
+        collector: collector::built(workspace),
+    }
+}
+
+fn run_page(
+    workspace: &Workspace,
+    path: &Path,
+    programs: &Programs,
+    steps: &mut Steps,
+) -> Result<()> {
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -72,21 +88,22 @@ fn run_page(workspace: &Workspace, path: &Path, binary: &Path, steps: &mut Steps
         .into_owned();
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page = page::Page::read(&text).with_context(|| format!("docs/{name}"))?;
+    let page =
+        Page::read(&text, programs.collector.is_some()).with_context(|| format!("docs/{name}"))?;
     if page.is_idle() {
         return Ok(());
     }
     steps.run(&format!("book: {name}: {}", page.summary()), || {
-        if !binary.is_file() {
+        if !programs.tailrace.is_file() {
             bail!(
                 "{} is missing: the step `tests` builds it",
-                binary.display()
+                programs.tailrace.display()
             );
         }
         page.run(
             workspace,
             &workspace.target.join("book-run").join(&name),
-            binary,
+            programs,
         )
     });
     Ok(())

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `sh` | bash runs it, with `-euo pipefail`; variables and background jobs outlive it until the end of the page |
 //! | `sh needs-cluster` | it is not run, and counted; also `needs-root`, `needs-clone`, `needs-network` |
+//! | `sh needs-collector` | it is run where the OpenTelemetry Collector of the tests was built, as `otelcol` |
 //! | `LANGUAGE NAME.EXT` | its text is written to the file of this name |
 //! | `LANGUAGE output` | its text is what the block `sh` before it printed; a line `...` stands for any lines |
 //! | `yaml`, with `pipelines:` | it is a config, which `tailrace validate --no-environment` accepts |
@@ -14,7 +15,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -22,10 +24,17 @@ use super::blocks::{Block, blocks};
 use crate::workspace::{Workspace, run as execute};
 
 const NEEDS: &str = "needs-";
-const NEEDED: [&str; 4] = ["cluster", "root", "clone", "network"];
+const COLLECTOR: &str = "collector";
+const NEEDED: [&str; 5] = ["cluster", "root", "clone", "network", COLLECTOR];
 /// No line of a page is this one.
 const END: &str = "END_OF_BLOCK_OF_THE_BOOK";
 const SECONDS_MAX: &str = "300";
+
+/// What pages may call besides the programs of the machine.
+pub(super) struct Programs {
+    pub(super) tailrace: PathBuf,
+    pub(super) collector: Option<PathBuf>,
+}
 
 /// What a page does, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,23 +63,31 @@ enum Action {
     },
 }
 
+/// What the last block `sh` printed.
+enum Printed {
+    Nothing,
+    /// It is not run here.
+    LeftOut,
+    At(usize),
+}
+
 impl Page {
-    /// Reads a page.
+    /// Reads a page; with a Collector, what needs it is run.
     ///
     /// # Errors
     /// When the words behind a fence mean nothing, or a config, a script or a file cannot be told apart.
-    pub(super) fn read(markdown: &str) -> Result<Page> {
+    pub(super) fn read(markdown: &str, has_collector: bool) -> Result<Page> {
         let mut page = Page::default();
-        let mut printed = None;
+        let mut printed = Printed::Nothing;
         for block in blocks(markdown) {
             let line = block.line;
-            page.take(block, &mut printed)
+            page.take(block, has_collector, &mut printed)
                 .with_context(|| format!("line {line}"))?;
         }
         Ok(page)
     }
 
-    fn take(&mut self, block: Block, printed: &mut Option<usize>) -> Result<()> {
+    fn take(&mut self, block: Block, has_collector: bool, printed: &mut Printed) -> Result<()> {
         let Block {
             line,
             language,
@@ -93,9 +110,11 @@ impl Page {
                 },
             ));
         }
+        let is_run =
+            word.is_empty() || (has_collector && word.strip_prefix(NEEDS) == Some(COLLECTOR));
         match (language.as_str(), word) {
-            ("sh", "") => {
-                *printed = Some(line);
+            ("sh", _) if is_run => {
+                *printed = Printed::At(line);
                 self.actions.push((line, Action::Run { script: text }));
             }
             ("sh", word) => {
@@ -109,12 +128,14 @@ impl Page {
                     );
                 };
                 *self.needs.entry(need).or_default() += 1;
+                *printed = Printed::LeftOut;
             }
             (_, "") => {}
-            (_, "output") => {
-                let of = printed.context("no block `sh` printed this")?;
-                self.actions.push((line, Action::Expect { of, text }));
-            }
+            (_, "output") => match *printed {
+                Printed::Nothing => bail!("no block `sh` printed this"),
+                Printed::LeftOut => {}
+                Printed::At(of) => self.actions.push((line, Action::Expect { of, text })),
+            },
             (_, name) if is_file_name(name) => {
                 let name = name.to_owned();
                 self.actions.push((line, Action::Write { name, text }));
@@ -158,7 +179,7 @@ impl Page {
     ///
     /// # Errors
     /// When a script or a config fails, or prints something else than the page says.
-    pub(super) fn run(&self, workspace: &Workspace, dir: &Path, binary: &Path) -> Result<()> {
+    pub(super) fn run(&self, workspace: &Workspace, dir: &Path, programs: &Programs) -> Result<()> {
         if dir.exists() {
             fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
         }
@@ -166,7 +187,10 @@ impl Page {
         for dir in [&work, &bin, &out] {
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
-        std::os::unix::fs::symlink(binary, bin.join("tailrace"))?;
+        symlink(&programs.tailrace, bin.join("tailrace"))?;
+        if let Some(collector) = &programs.collector {
+            symlink(collector, bin.join("otelcol"))?;
+        }
         let script = dir.join("script");
         fs::write(&script, self.script(&bin, &out)?).context("cannot write the script")?;
         let mut command = workspace.command("timeout", &["--kill-after=10", SECONDS_MAX, "bash"]);
@@ -266,7 +290,8 @@ mod tests {
     fn a_page_is_what_its_fences_say() {
         let page = Page::read(
             "```yaml a.yaml\npipelines: {}\n```\n```sh\necho hi\n```\n```text output\nhi\n```\n\
-             ```sh needs-cluster\nkubectl\n```\n```json\n{}\n```\n",
+             ```sh needs-collector\nx\n```\n```text output\ny\n```\n```json\n{}\n```\n",
+            false,
         )
         .unwrap();
         let expected = [
@@ -300,9 +325,9 @@ mod tests {
         assert_eq!(page.actions, expected);
         assert_eq!(
             page.summary(),
-            "1 scripts, 1 configs, 1 outputs; not run, for what they need: cluster 1"
+            "1 scripts, 1 configs, 1 outputs; not run, for what they need: collector 1"
         );
-        assert!(Page::read("```text\nx\n```\n").unwrap().is_idle());
+        assert!(Page::read("```text\nx\n```\n", false).unwrap().is_idle());
     }
 
     #[test]
@@ -316,7 +341,7 @@ mod tests {
             "```yaml a.yaml b\n```",
             "```text\nEND_OF_BLOCK_OF_THE_BOOK\n```",
         ] {
-            assert!(Page::read(page).is_err(), "{page}");
+            assert!(Page::read(page, false).is_err(), "{page}");
         }
     }
 
@@ -325,19 +350,22 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let run = |text: &str| {
-            Page::read(text).unwrap().run(
+            Page::read(text, true).unwrap().run(
                 &workspace,
                 &dir.path().join("page"),
-                Path::new("/bin/true"),
+                &Programs {
+                    tailrace: PathBuf::from("/bin/true"),
+                    collector: Some(PathBuf::from("/bin/true")),
+                },
             )
         };
         let page = "```text d/a.txt\none\ntwo\n```\n```sh\nx=$(wc -l < d/a.txt)\nsleep 300 &\n```\n\
-                    ```sh\necho $x; cat d/a.txt; tailrace\n```\n```text output\n2\n...\ntwo\n```\n";
+                    ```sh\necho $x; cat d/a.txt; tailrace\n```\n```sh needs-collector\necho 2; cat d/a.txt; otelcol\n```\n```text output\n2\n...\ntwo\n```\n";
         run(page).unwrap();
         let wrong = run(&page.replace("2\n...", "3\n..."))
             .unwrap_err()
             .to_string();
-        assert!(wrong.contains("line 12"), "{wrong}");
+        assert!(wrong.contains("line 15"), "{wrong}");
         let failed = format!("{:#}", run("a\n```sh\nfalse\n```\n").unwrap_err());
         assert!(failed.contains("line 2"), "{failed}");
     }
