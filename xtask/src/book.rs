@@ -4,6 +4,7 @@
 //! lead somewhere and that quoted messages exist are unit tests of this program: `book/links.rs`, `book/messages.rs`.
 
 mod blocks;
+mod functions;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
@@ -90,6 +91,13 @@ fn run_page(
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let page =
         Page::read(&text, programs.collector.is_some()).with_context(|| format!("docs/{name}"))?;
+    if name == functions::PAGE {
+        steps.run("book: functions.md: examples", || {
+            let count = functions::run(workspace, programs, &text)?;
+            println!("{count} examples");
+            Ok(())
+        });
+    }
     if page.is_idle() {
         return Ok(());
     }
