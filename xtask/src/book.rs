@@ -1,7 +1,7 @@
 //! The book in `docs/`: what its pages tell people to type is run, and mdBook makes a site of it.
 //!
-//! Each page runs in a directory of its own, its blocks one after the other, in one shell (`book/page.rs` has the rules). That links
-//! lead somewhere and that quoted messages exist are unit tests of this program: `book/links.rs`, `book/messages.rs`.
+//! Each page runs in a directory of its own, its blocks one after the other, in one shell: `book/page.rs` has the rules, `book/run.rs`
+//! runs it. That links lead somewhere and that quoted messages exist are unit tests: `book/links.rs`, `book/messages.rs`.
 
 mod blocks;
 mod functions;
@@ -10,6 +10,7 @@ mod links;
 #[cfg(test)]
 mod messages;
 mod page;
+mod run;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::page::{Page, Programs};
+use self::page::Page;
+use self::run::Programs;
 use crate::collector;
 use crate::steps::Steps;
 use crate::workspace::{Workspace, on_path, run as execute};

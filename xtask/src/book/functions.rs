@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value};
 
 use super::blocks::blocks;
-use super::page::Programs;
+use super::run::Programs;
 use crate::workspace::{Workspace, capture};
 
 /// The page, in `docs/`.
