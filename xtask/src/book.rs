@@ -5,12 +5,12 @@
 
 mod blocks;
 mod functions;
-#[cfg(test)]
 mod links;
 #[cfg(test)]
 mod messages;
 mod page;
 mod run;
+mod site;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use self::page::Page;
 use self::run::Programs;
 use crate::collector;
 use crate::steps::Steps;
-use crate::workspace::{Workspace, on_path, run as execute};
+use crate::workspace::{Workspace, on_path};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -126,12 +126,12 @@ fn build(workspace: &Workspace, steps: &mut Steps) {
         return steps.skip(STEP, "`cargo xtask setup` brings mdbook");
     }
     steps.run(STEP, || {
-        let dir = workspace.target.join("book");
-        execute(
-            workspace
-                .command("mdbook", &["build", "--dest-dir"])
-                .arg(&dir),
-        )
+        let pages = site::build(workspace)?;
+        println!(
+            "{pages} pages in {}",
+            workspace.target.join("book").display()
+        );
+        Ok(())
     });
 }
 

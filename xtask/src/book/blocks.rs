@@ -45,7 +45,6 @@ pub(super) fn blocks(markdown: &str) -> Vec<Block> {
 }
 
 /// The page without its blocks, line for line: what is in them is empty.
-#[cfg(test)]
 pub(super) fn prose(markdown: &str) -> String {
     let mut inside = false;
     let mut text = String::new();
