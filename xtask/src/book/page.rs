@@ -2,7 +2,7 @@
 //!
 //! | fence | what happens |
 //! |---|---|
-//! | `sh` | bash runs it, with `-euo pipefail`; variables and background jobs outlive it until the end of the page |
+//! | `sh` | bash runs it, with `-euo pipefail`; variables and background jobs outlive it until the end of the page; `cargo run --release --` is the agent |
 //! | `sh needs-cluster` | it is not run, and counted; also `needs-root`, `needs-clone`, `needs-network` |
 //! | `sh needs-collector` | it is run where the OpenTelemetry Collector of the tests was built, as `otelcol` |
 //! | `LANGUAGE NAME.EXT` | its text is written to the file of this name |

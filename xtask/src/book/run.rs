@@ -90,6 +90,7 @@ impl Page {
                     )?;
                 }
                 Action::Run { script: text } => {
+                    let text = text.replace("cargo run --release --", "tailrace");
                     writeln!(
                         script,
                         "exec > '{out}/{line}.out'\n{text}exec >&3\ncat '{out}/{line}.out'"
