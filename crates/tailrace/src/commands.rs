@@ -99,7 +99,8 @@ impl Cli {
             }
             Command::Man { dir: Some(dir) } => {
                 let pages = clap_mangen::generate_to(Cli::command(), dir);
-                Ok(pages.with_context(|| format!("cannot write man pages into {}", dir.display()))?)
+                Ok(pages
+                    .with_context(|| format!("cannot write man pages into {}", dir.display()))?)
             }
             Command::Man { dir: None } => {
                 let page = clap_mangen::Man::new(Cli::command()).render(&mut stdout);
