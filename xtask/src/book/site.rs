@@ -98,9 +98,25 @@ fn copy(root: &Path, file: &Path, to: &Path) -> Result<()> {
     let target = to.join(file);
     let dir = target.parent().context("a file is in a directory")?;
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    fs::copy(root.join(file), &target)
-        .with_context(|| format!("cannot copy {}", file.display()))?;
+    let source = root.join(file);
+    let context = || format!("cannot copy {}", file.display());
+    if is_markdown(file) {
+        let text = fs::read_to_string(&source).with_context(context)?;
+        return fs::write(&target, as_index(&text)).with_context(context);
+    }
+    fs::copy(&source, &target).with_context(context)?;
     Ok(())
+}
+
+/// A page whose links to README.md lead to index.html, which mdBook makes of it.
+fn as_index(text: &str) -> String {
+    let link = |part: &str| match part.split_once(')') {
+        Some((target, rest)) => format!("{}){rest}", target.replace("README.md", "index.md")),
+        None => part.to_owned(),
+    };
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "](" + &link(part))
 }
 
 /// The contents of the copy: those of `docs/`, with README.md before and the other documents behind them.
@@ -196,6 +212,15 @@ mod tests {
         assert!(
             contents.contains("\n- [CHANGELOG](CHANGELOG.md)\n"),
             "{contents}"
+        );
+    }
+
+    #[test]
+    fn links_to_a_readme_lead_to_the_index() {
+        let text = "README.md [a](../README.md#b) (README.md) [c](d.md) [e](README.md";
+        assert_eq!(
+            as_index(text),
+            "README.md [a](../index.md#b) (README.md) [c](d.md) [e](README.md"
         );
     }
 
