@@ -57,10 +57,21 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		"pipeline without content": {endpoint + "config: {pipelines: {pods: null}}", kubeVersion, "switch the preset off"},
 		"template that is no YAML": {endpoint + "clusterName: \"a\\nb: [c\"\n" +
 			"config: {resource: {\"{{ .Values.clusterName }}\": a}}", kubeVersion, "config is no YAML"},
-		"gateway":         {endpoint + "mode: deployment", kubeVersion, "needs the OTLP input"},
-		"unknown value":   {endpoint + "presets: {podLogs: {enabeld: true}}", kubeVersion, "enabeld"},
-		"nothing to read": {endpoint + "presets: {podLogs: {enabled: false}}", kubeVersion, "nothing to read"},
-		"two configs":     {"config: {workers: 1}\nconfigOverride: {workers: 1, admin: {listen: \"0.0.0.0:9464\"}}", kubeVersion, "set one of them"},
+		"plan above the limit":     {endpoint + "config: {limits: {memory: 300MiB}}", kubeVersion, "300MiB of the config is more than resources.limits.memory: 256Mi"},
+		"plan above, other units":  {endpoint + "config: {limits: {memory: 1GB}}\nresources: {limits: {memory: 953Mi}}", kubeVersion, "lower limits.memory"},
+		"plan above, bytes":        {endpoint + "config: {limits: {memory: 268435457}}", kubeVersion, "lower limits.memory"},
+		"plan above, a template":   {endpoint + "config: {limits: {memory: \"{{ 300 }}MiB\"}}", kubeVersion, "lower limits.memory"},
+		"plan above, whole config": {"configOverride: {limits: {memory: 1GiB}, admin: {listen: \"0.0.0.0:9464\"}, pipelines: {a: {input: {type: stdin}, output: {type: stdout}}}}", kubeVersion, "lower limits.memory"},
+		"limit that is no amount":  {endpoint + "config: {limits: {memory: 1MiB}}\nresources: {limits: {memory: lots}}", kubeVersion, "lots is no amount of memory"},
+		"label of the chart":       {endpoint + "commonLabels: {app.kubernetes.io/name: x}", kubeVersion, "see nameOverride"},
+		"config by argument":       {endpoint + "extraArgs: [--config=/x.yaml]", kubeVersion, "use config"},
+		"two log levels":           {endpoint + "logLevel: debug\nextraArgs: [--log-level=info]", kubeVersion, "set one of them"},
+		"policy of the host":       {endpoint + "hostNetwork: true\nnetworkPolicy: {enabled: true}", kubeVersion, "no effect on pods with hostNetwork"},
+		"budget in percent":        {endpoint + "podDisruptionBudget: {minAvailable: 50%}", kubeVersion, "minAvailable"},
+		"gateway":                  {endpoint + "mode: deployment", kubeVersion, "needs the OTLP input"},
+		"unknown value":            {endpoint + "presets: {podLogs: {enabeld: true}}", kubeVersion, "enabeld"},
+		"nothing to read":          {endpoint + "presets: {podLogs: {enabled: false}}", kubeVersion, "nothing to read"},
+		"two configs":              {"config: {workers: 1}\nconfigOverride: {pipelines: {}, admin: {listen: \"0.0.0.0:9464\"}}", kubeVersion, "set one of them"},
 		"override without admin": {"configOverride: {pipelines: {a: {input: {type: stdin}}}}", kubeVersion,
 			"needs admin: {listen: \"0.0.0.0:9464\"}"},
 		"config beside existing": {endpoint + "configMap: {existingName: x}", kubeVersion, "leave them out"},
@@ -72,6 +83,12 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		"grace below the drain": {endpoint + "terminationGracePeriodSeconds: 30", kubeVersion, "terminationGracePeriodSeconds"},
 		"own pipeline without endpoint": {"config: {pipelines: {pods: {output: {type: otlp}}}}", kubeVersion,
 			"pipeline pods has nowhere"},
+	}
+	for limit, plan := range map[string]string{"256Mi": "256MiB", "1G": "1GB", "0.5Gi": "512MiB", "1e9": "1000MB", "128000000000m": "128MB"} {
+		values := parseValues(t, endpoint+"config: {limits: {memory: "+plan+"}}\nresources: {limits: {memory: "+limit+"}}")
+		if _, err := render(loadChart(t), values, namespace, kubeVersion); err != nil {
+			t.Errorf("%s within %s: %v", plan, limit, err)
+		}
 	}
 	loaded := loadChart(t)
 	for name, test := range cases {

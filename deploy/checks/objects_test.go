@@ -10,6 +10,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,14 +20,15 @@ import (
 // kinds are the objects that the chart may make. Decoding is strict: a field that a type lacks is a fault, which
 // for those of the Prometheus operator is the only check there is.
 var kinds = map[string]func() meta.Object{
-	"apps/v1 DaemonSet":                  func() meta.Object { return &apps.DaemonSet{} },
-	"v1 ConfigMap":                       func() meta.Object { return &core.ConfigMap{} },
-	"v1 Namespace":                       func() meta.Object { return &core.Namespace{} },
-	"v1 Pod":                             func() meta.Object { return &core.Pod{} },
-	"v1 Service":                         func() meta.Object { return &core.Service{} },
-	"v1 ServiceAccount":                  func() meta.Object { return &core.ServiceAccount{} },
-	"networking.k8s.io/v1 NetworkPolicy": func() meta.Object { return &networking.NetworkPolicy{} },
-	"rbac.authorization.k8s.io/v1 ClusterRole":        func() meta.Object { return &rbac.ClusterRole{} },
+	"apps/v1 DaemonSet":                        func() meta.Object { return &apps.DaemonSet{} },
+	"v1 ConfigMap":                             func() meta.Object { return &core.ConfigMap{} },
+	"v1 Namespace":                             func() meta.Object { return &core.Namespace{} },
+	"v1 Pod":                                   func() meta.Object { return &core.Pod{} },
+	"v1 Service":                               func() meta.Object { return &core.Service{} },
+	"v1 ServiceAccount":                        func() meta.Object { return &core.ServiceAccount{} },
+	"policy/v1 PodDisruptionBudget":            func() meta.Object { return &policy.PodDisruptionBudget{} },
+	"networking.k8s.io/v1 NetworkPolicy":       func() meta.Object { return &networking.NetworkPolicy{} },
+	"rbac.authorization.k8s.io/v1 ClusterRole": func() meta.Object { return &rbac.ClusterRole{} },
 	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() meta.Object { return &rbac.ClusterRoleBinding{} },
 	"scheduling.k8s.io/v1 PriorityClass":              func() meta.Object { return &scheduling.PriorityClass{} },
 	"monitoring.coreos.com/v1 PodMonitor":             func() meta.Object { return &monitoring.PodMonitor{} },
@@ -147,7 +149,7 @@ func podFaults(pod *core.PodSpec) []string {
 			ports[port.Name] = true
 		}
 		for _, probe := range []*core.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
-			if probe != nil && !ports[probe.HTTPGet.Port.String()] {
+			if probe != nil && probe.HTTPGet != nil && !ports[probe.HTTPGet.Port.String()] {
 				found = append(found, "probes "+probe.HTTPGet.Port.String()+", which is no port")
 			}
 		}

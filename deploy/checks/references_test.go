@@ -8,6 +8,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,6 +27,8 @@ func referenceFaults(object meta.Object, all []meta.Object, pods map[meta.Object
 		return selectionFaults(&selector, object.Spec.Ports[0].TargetPort.String(), pods)
 	case *networking.NetworkPolicy:
 		return selectionFaults(&object.Spec.PodSelector, object.Spec.Ingress[0].Ports[0].Port.String(), pods)
+	case *policy.PodDisruptionBudget:
+		return selectionFaults(object.Spec.Selector, "admin", pods)
 	case *monitoring.PodMonitor:
 		return selectionFaults(&object.Spec.Selector, *object.Spec.PodMetricsEndpoints[0].Port, pods)
 	case *monitoring.ServiceMonitor:
@@ -96,7 +99,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"default", "mountPath: /var/log/pods", "mountPath: /etc/tailrace", "relative or twice"},
 		{"default", "- name: logs\n", "- name: state\n", "two volumes state"},
 		{"default", "name: K8S_POD_UID", "name: K8S_POD_NAME", "sets K8S_POD_NAME twice"},
-		{"default", "{path: /readyz, port: admin}", "{path: /readyz, port: metrics}", "which is no port"},
+		{"default", "path: /readyz\n              port: admin", "path: /readyz\n              port: metrics", "which is no port"},
 		{"default", "matchLabels:\n      app.kubernetes.io/name: tailrace", "matchLabels:\n      app.kubernetes.io/name: x",
 			"its selector does not match"},
 		{"default", "targetPort: admin", "targetPort: http", "port http is called admin"},
@@ -106,8 +109,8 @@ func TestFaultsAreFound(t *testing.T) {
 		{"default", "serviceAccountName: tailrace", "serviceAccountName: x", "no ServiceAccount x"},
 		{"default", "kind: Service\nmetadata:\n  name: tailrace", "kind: Pod\nmetadata:\n  name: tailrace", "unknown field"},
 		{"default", "name: tailrace-test-ready", "name: tailrace-test-config", "is there twice"},
-		{"service-monitor", "port: admin, path", "port: x, path", "finds no Service and port"},
-		{"monitoring", "port: admin, path", "port: x, path", "port x is called admin"},
+		{"service-monitor", "port: admin\n      path", "port: x\n      path", "finds no Service and port"},
+		{"monitoring", "port: admin\n      path", "port: x\n      path", "port x is called admin"},
 		{"monitoring", "podMetricsEndpoints", "podMetricEndpoints", "unknown field"},
 		{"network-policy", "podSelector:\n    matchLabels:\n      app.kubernetes.io/name: tailrace",
 			"podSelector:\n    matchLabels:\n      app.kubernetes.io/name: x", "does not select the agent"},

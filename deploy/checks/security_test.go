@@ -27,7 +27,8 @@ var levels = map[string][2]string{
 	"selinux":          {byBaseline + ", seLinuxOptions", byRestricted + ", seLinuxOptions"},
 	"nonroot-prepared": {byBaseline, "restricted volume types"},
 	// The init container is root's.
-	"nonroot": {byBaseline, byRestricted + ", unrestricted capabilities"},
+	"nonroot":      {byBaseline, byRestricted + ", unrestricted capabilities"},
+	"host-network": {"host namespaces, " + byBaseline, "host namespaces, " + byRestricted},
 	"security-custom": {byBaseline + ", privileged", "allowPrivilegeEscalation != false, privileged, " + byRestricted +
 		", seccompProfile, unrestricted capabilities"},
 }

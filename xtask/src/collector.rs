@@ -15,6 +15,15 @@ const VERSION: &str = "v0.145.0";
 /// The components, as the builder reads them.
 const COMPONENTS: &str = include_str!("../../benches/peers/otelcol-builder.yaml");
 
+/// The collector, if it was built here.
+pub fn built(workspace: &Workspace) -> Option<PathBuf> {
+    let binary = workspace
+        .target
+        .join("collector")
+        .join(format!("otelcol-{VERSION}"));
+    binary.is_file().then_some(binary)
+}
+
 /// Builds the collector unless it is there already; gives its path.
 ///
 /// # Errors

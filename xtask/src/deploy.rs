@@ -28,12 +28,11 @@ pub(crate) fn run(workspace: &Workspace, asked_for: bool, steps: &mut Steps) {
         || go_modules(workspace, &checks, &["-test", "./..."]),
         || execute(&mut go(workspace, &checks, &["test", "-count=1", "./..."])),
     );
-    let python = workspace.target.join("deploy/venv/bin/python");
     step(
         steps,
         "deploy: schemas of Kubernetes",
-        || python_packages(workspace, &checks, &python),
-        || schemas(workspace, &python),
+        || python(workspace).map(drop),
+        || schemas(workspace, &python(workspace)?),
     );
     let promtool = workspace.target.join("deploy/promtool");
     step(
@@ -41,14 +40,12 @@ pub(crate) fn run(workspace: &Workspace, asked_for: bool, steps: &mut Steps) {
         "deploy: alert rules",
         || {
             if !promtool.is_file() && !asked_for && !is_ci() {
-                bail!(
-                    "promtool takes minutes to build, which `cargo xtask test --deploy` does once"
-                );
+                bail!("promtool takes minutes to build, which `cargo xtask setup` does once");
             }
             let module = checks.join("promtool");
             go_modules(workspace, &module, &["-tags", PROMTOOL_TAGS, PROMTOOL])
         },
-        || alerts(workspace, &checks, &promtool),
+        || alerts(workspace, &promtool),
     );
     if on_path("systemd-analyze") {
         steps.run("deploy: systemd unit", || unit(workspace));
@@ -89,15 +86,16 @@ fn go_modules(workspace: &Workspace, dir: &Path, packages: &[&str]) -> Result<()
     Ok(())
 }
 
-/// An environment with the packages of `requirements.txt`, made anew when that changes.
-fn python_packages(workspace: &Workspace, checks: &Path, python: &Path) -> Result<()> {
-    let requirements = checks.join("requirements.txt");
+/// The Python of an environment with the packages of `requirements.txt`, which is made anew when they change.
+pub(crate) fn python(workspace: &Workspace) -> Result<PathBuf> {
+    let requirements = workspace.root.join("deploy/checks/requirements.txt");
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
     let dir = workspace.target.join("deploy/venv");
+    let python = dir.join("bin/python");
     let stamp = dir.join("requirements.txt");
     if python.is_file() && fs::read_to_string(&stamp).is_ok_and(|text| text == wanted) {
-        return Ok(());
+        return Ok(python);
     }
     if !on_path("python3") {
         bail!("python3 is not on the PATH");
@@ -105,9 +103,10 @@ fn python_packages(workspace: &Workspace, checks: &Path, python: &Path) -> Resul
     let mut venv = workspace.command("python3", &["-m", "venv", "--clear"]);
     execute(venv.arg(&dir)).context("no environment for Python can be made")?;
     let install = ["-m", "pip", "install", "--quiet", "--requirement"];
-    let mut pip = workspace.command(python, &install);
+    let mut pip = workspace.command(&python, &install);
     execute(pip.arg(&requirements)).context("its Python packages cannot be had")?;
-    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(python)
 }
 
 fn schemas(workspace: &Workspace, python: &Path) -> Result<()> {
@@ -133,14 +132,20 @@ fn schemas(workspace: &Workspace, python: &Path) -> Result<()> {
     execute(&mut workspace.command(python, &lint))
 }
 
-fn alerts(workspace: &Workspace, checks: &Path, promtool: &PathBuf) -> Result<()> {
-    // Built from the cache, which is quick, so that it is of the version that go.mod names.
-    let mut build = go(
-        workspace,
-        &checks.join("promtool"),
-        &["build", "-tags", PROMTOOL_TAGS],
-    );
-    execute(build.arg("-o").arg(promtool).arg(PROMTOOL))?;
+/// Builds promtool; from the cache, after the first time, so that it is of the version that go.mod names.
+pub(crate) fn build_promtool(workspace: &Workspace) -> Result<PathBuf> {
+    if !on_path("go") {
+        bail!("Go is not on the PATH");
+    }
+    let module = workspace.root.join("deploy/checks/promtool");
+    let promtool = workspace.target.join("deploy/promtool");
+    let mut build = go(workspace, &module, &["build", "-tags", PROMTOOL_TAGS]);
+    execute(build.arg("-o").arg(&promtool).arg(PROMTOOL))?;
+    Ok(promtool)
+}
+
+fn alerts(workspace: &Workspace, promtool: &Path) -> Result<()> {
+    build_promtool(workspace)?;
     let grafana = workspace.root.join("deploy/grafana");
     for arguments in [
         ["check", "rules", "alerts.yaml"],
@@ -171,7 +176,7 @@ fn unit(workspace: &Workspace) -> Result<()> {
         command
     };
     // It exits with 0 for keys that it does not know, and says so on standard error; it also speaks of other units.
-    let output = analyze(&["verify"])
+    let output = analyze(&["verify", "--man=no"])
         .output()
         .context("cannot start systemd-analyze")?;
     let complaints = String::from_utf8_lossy(&output.stderr);

@@ -112,7 +112,7 @@ pub(crate) fn has_target(workspace: &Workspace, target: &str) -> Result<bool> {
 }
 
 /// The last word of `tailrace --version`.
-fn version(binary: &Path, workspace: &Workspace) -> Result<String> {
+pub(crate) fn version(binary: &Path, workspace: &Workspace) -> Result<String> {
     let text = capture(&mut workspace.command(binary, &["--version"]))?;
     let word = text
         .split_whitespace()

@@ -55,11 +55,11 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// Builds what ships, unless there would be nothing in the image that could load it.
-fn static_binary(workspace: &Workspace) -> Result<PathBuf> {
+/// Builds what ships, which must be static: an image has nothing that could load it, and packages go to any distribution.
+pub(crate) fn static_binary(workspace: &Workspace) -> Result<PathBuf> {
     if !dist::can_be_static(workspace)? {
         bail!(
-            "an image holds nothing but a static binary: `rustup target add {}-unknown-linux-musl` and install \
+            "what ships is a static binary: `rustup target add {}-unknown-linux-musl` and install \
              musl-gcc (Debian: musl-tools), or give a binary with --binary",
             std::env::consts::ARCH
         );

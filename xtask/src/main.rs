@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod book;
 mod deny;
 mod deploy;
 mod dist;
@@ -15,8 +16,10 @@ mod docs;
 mod image;
 mod kubernetes;
 mod oracle;
+mod package;
 mod page;
 mod readme;
+mod setup;
 mod steps;
 mod test;
 mod torture;
@@ -35,6 +38,8 @@ struct Cli {
 enum Command {
     /// Runs every check there is
     Test(test::Args),
+    /// Brings the programs of the checks that this machine lacks, into the cache of the user
+    Setup,
     /// Writes the generated documents anew
     Docs,
     /// Measures; results are printed as Markdown
@@ -44,6 +49,10 @@ enum Command {
     Dist,
     /// Makes a container image, an OCI archive, of what ships
     Image(image::Args),
+    /// Makes the packages of a release: .tar.gz, .deb and .rpm, with checksums and a bill of materials
+    Package(package::Args),
+    /// Runs the examples of the book in docs/, and makes a site of it where mdbook is there
+    Book(book::Args),
     /// Builds the OpenTelemetry Collector of the tests, and prints its path
     Collector,
     /// Checks the agent's page in a browser
@@ -56,11 +65,14 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = Workspace::find().and_then(|workspace| match cli.command {
         Command::Test(args) => test::run(&workspace, &args),
+        Command::Setup => Ok(setup::run(&workspace)),
         Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Page(args) => page::run_alone(&workspace, &args),
+        Command::Package(args) => package::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Book(args) => book::command(&workspace, &args),
         Command::Torture(args) => torture::run(&workspace, &args),
         Command::Collector => {
             let path = collector::build(&workspace)?;

@@ -27,13 +27,27 @@ enum State {
 impl Steps {
     /// Runs a step and keeps its outcome; true when it succeeded.
     pub(crate) fn run(&mut self, name: &str, body: impl FnOnce() -> Result<()>) -> bool {
+        self.perform(name, body, State::Failed)
+    }
+
+    /// Runs a step that may well be impossible here: it then counts as skipped.
+    pub(crate) fn attempt(&mut self, name: &str, body: impl FnOnce() -> Result<()>) -> bool {
+        self.perform(name, body, State::Skipped)
+    }
+
+    fn perform(
+        &mut self,
+        name: &str,
+        body: impl FnOnce() -> Result<()>,
+        otherwise: fn(String) -> State,
+    ) -> bool {
         println!("\n=== {name}");
         let started = Instant::now();
         let state = match body() {
             Ok(()) => State::Ok,
             Err(error) => {
                 println!("{name} failed: {error:#}");
-                State::Failed(format!("{error:#}"))
+                otherwise(format!("{error:#}"))
             }
         };
         let ok = matches!(state, State::Ok);
@@ -143,6 +157,10 @@ mod tests {
     fn skips_alone_are_no_failure() {
         let mut steps = Steps::default();
         steps.skip("only", "why");
+        assert!(!steps.attempt("tried", || Err(anyhow::anyhow!("no network"))));
+        let table = steps.table();
+        assert!(table.contains("skipped: no network"), "{table}");
+        assert!(table.ends_with("2 skipped: only; tried\n"), "{table}");
         assert_eq!(steps.finish(), ExitCode::SUCCESS);
     }
 }

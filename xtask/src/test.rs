@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{collector, deny, deploy, dist, kubernetes, oracle, page, readme};
+use crate::{book, collector, deny, deploy, dist, kubernetes, oracle, package, page, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 13] = [
     "fmt",
     "typos",
     "deny",
@@ -45,6 +45,8 @@ const STEPS: [&str; 11] = [
     "page",
     "docs",
     "readme",
+    "book",
+    "packages",
     "deploy",
 ];
 
@@ -117,6 +119,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     if args.wants("readme") {
         readme::run(workspace, &mut steps)?;
+    }
+    if args.wants("book") {
+        book::run(workspace, &mut steps)?;
+    }
+    if args.wants("packages") {
+        package::check(workspace, &mut steps);
     }
     if args.wants("deploy") {
         deploy::run(workspace, args.deploy, &mut steps);
@@ -192,8 +200,11 @@ fn run_tests(workspace: &Workspace, collector: Option<&Path>, steps: &mut Steps)
 fn run_static_tests(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     const STEP: &str = "tests of the input, static";
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    if !dist::has_target(workspace, &target)? {
-        steps.skip(STEP, format!("`rustup target add {target}` brings it"));
+    if !dist::can_be_static(workspace)? {
+        steps.skip(
+            STEP,
+            format!("`cargo xtask setup` brings {target}, musl-tools (Debian) musl-gcc"),
+        );
         return Ok(());
     }
     let arguments = [

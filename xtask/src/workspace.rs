@@ -45,6 +45,9 @@ impl Workspace {
     pub fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.root);
+        if let Ok(path) = env::join_paths(search_path()) {
+            command.env("PATH", path);
+        }
         // What cargo told this program about itself would make build scripts run again.
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy();
@@ -56,10 +59,23 @@ impl Workspace {
     }
 }
 
-/// True when a program of this name is on the PATH.
+/// True when a program of this name is on the PATH, or was brought by `cargo xtask setup`.
 pub fn on_path(program: &str) -> bool {
+    search_path().any(|dir| dir.join(program).is_file())
+}
+
+/// Where `cargo xtask setup` puts programs, outside of the clone; its `bin` is searched after the PATH.
+pub fn tools() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
+    Some(cache?.join("tailrace/tools"))
+}
+
+/// The directories in which programs are looked for.
+fn search_path() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|dir| dir.join(program).is_file())
+    let dirs: Vec<PathBuf> = env::split_paths(&path).collect();
+    dirs.into_iter().chain(tools().map(|dir| dir.join("bin")))
 }
 
 /// True in continuous integration, where a check that cannot run is a failure.

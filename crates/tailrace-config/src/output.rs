@@ -52,7 +52,7 @@ static COMMON: [Field; 2] = [
     Field::common::<Boolean>(
         "required",
         &[
-            " Whether deleted files stay on the disk until this output has delivered them, within `limits.held_bytes`. Records that an output which is not required misses are dropped for it and counted.",
+            " Whether deleted files stay on the disk until this output has delivered them, within `limits.held_bytes`. If not, what this output misses is dropped for it and counted.",
         ],
         Presence::Default {
             text: "true",

@@ -19,11 +19,12 @@ use tailrace_schema::secret::Secret;
 use tailrace_schema::section::{Info, Section, Shape};
 
 section! {
-    /// A checked configuration: every value in it is valid.
+    /// A configuration. Only `pipelines` is required.
     pub struct Config {
         /// The version of the configuration's format.
         version: u64 = Version, default("1");
-        /// The directory in which progress is kept. Nothing else is written.
+        /// The directory in which the agent keeps its progress, dead letters and queues. It writes nowhere else, except for outputs of
+        /// `type: file`.
         data_dir: PathBuf = FilePath, default("/var/lib/tailrace");
         /// The pipelines, by name. They are independent of each other.
         pipelines: BTreeMap<String, Pipeline> = Map<Name, Pipeline>, required("{app: {input: {type: stdin}, output: {type: stdout}}}");

@@ -34,7 +34,7 @@ pub(crate) const TYPE: InputType = InputType {
 const COALESCE: Duration = Duration::from_millis(100);
 
 section! {
-    /// Follows the logs of the containers of this Kubernetes node, with what is known of their pods.
+    /// Follows the logs of the containers on this Kubernetes node, and adds the metadata of their pods.
     pub struct KubernetesInput {
         /// Where the kubelet keeps the logs: `NAMESPACE_POD_UID/CONTAINER/N.log` below it.
         logs_dir: PathBuf = FilePath, default("/var/log/pods");
@@ -87,7 +87,7 @@ section! {
 }
 
 section! {
-    /// Containers by name: names or globs (`*`, `?`, `[a-z]`, `{a,b}`). An empty list is about nothing.
+    /// Containers by name: names or globs (`*`, `?`, `[a-z]`, `{a,b}`). An empty list has no effect.
     pub struct ContainerNames {
         /// Namespaces.
         namespaces: Vec<String> = List<NameGlob, 0>, default("[]", "[shop, 'team-*']");

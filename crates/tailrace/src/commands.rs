@@ -1,6 +1,7 @@
 //! The command line: the commands, and the functions that run them.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -77,7 +78,11 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Write the man page.
-    Man,
+    Man {
+        /// Write the pages of all commands into this directory, one file each.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 impl Cli {
@@ -135,7 +140,12 @@ impl Cli {
                 let written = Stdout::lock().write_all(&script);
                 Ok(written.context("standard output")?)
             }
-            Command::Man => {
+            Command::Man { dir: Some(dir) } => {
+                let pages = clap_mangen::generate_to(command_line(), dir);
+                Ok(pages
+                    .with_context(|| format!("cannot write man pages into {}", dir.display()))?)
+            }
+            Command::Man { dir: None } => {
                 let page = clap_mangen::Man::new(command_line());
                 let written = page.render(&mut Stdout::lock());
                 Ok(written.context("standard output")?)

@@ -2,7 +2,9 @@
 {{- define "tailrace.config" -}}
 {{- include "tailrace.refusals" . -}}
 {{- if .Values.configOverride -}}
-{{- tpl (toYaml .Values.configOverride) . -}}
+{{- $text := tpl (toYaml .Values.configOverride) . -}}
+{{- include "tailrace.memoryRefusals" (dict "root" . "config" (fromYaml $text)) -}}
+{{- $text -}}
 {{- else -}}
 {{- $preset := include "tailrace.presetConfig" . | fromYaml -}}
 {{- $given := tpl (toYaml .Values.config) . | fromYaml -}}
@@ -36,6 +38,7 @@
 {{- $_ := set $pipeline "output" (include "tailrace.output" (dict "root" $ "pipeline" $name "given" $pipeline.output) | fromYaml) -}}
 {{- end -}}
 {{- end -}}
+{{- include "tailrace.memoryRefusals" (dict "root" . "config" $config) -}}
 {{- toYaml $config -}}
 {{- end -}}
 {{- end -}}

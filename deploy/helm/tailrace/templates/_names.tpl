@@ -22,6 +22,19 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{/* The labels and annotations of an object: the chart's, the release's common ones and `extra`, which wins. */}}
+{{- define "tailrace.metadata" -}}
+labels:
+  {{- include "tailrace.labels" .root | nindent 2 }}
+  {{- with merge (dict) (default dict .labels) .root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{/* Never to be changed: a DaemonSet's selector is immutable, so that an upgrade would fail. */}}
 {{- define "tailrace.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "tailrace.name" . }}

@@ -59,7 +59,7 @@
 
 {{- define "tailrace.volumes" -}}
 - name: state
-  hostPath: {path: {{ .Values.state.hostPath }}, type: DirectoryOrCreate}
+  hostPath: {path: {{ include "tailrace.stateHostPath" . }}, type: DirectoryOrCreate}
 {{- if .Values.presets.hostLogs.enabled }}
 - name: logs
   hostPath: {path: /var/log, type: Directory}
@@ -74,6 +74,33 @@
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The node's directory for progress. An installation keeps its own, because an agent with an empty one sends everything
+again that is still on the node: the directory of the DaemonSet that is installed wins over the default. */}}
+{{- define "tailrace.stateHostPath" -}}
+{{- if .Values.state.hostPath -}}
+{{- .Values.state.hostPath -}}
+{{- else -}}
+{{- $path := printf "/var/lib/tailrace-kubernetes/%s/%s" .Release.Namespace (include "tailrace.fullname" .) -}}
+{{- $installed := lookup "apps/v1" "DaemonSet" .Release.Namespace (include "tailrace.fullname" .) -}}
+{{- range dig "spec" "template" "spec" "volumes" list $installed -}}
+{{- if and (eq .name "state") .hostPath }}{{ $path = .hostPath.path }}{{ end -}}
+{{- end -}}
+{{- $path -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A probe: the chart's request, unless the values bring one, and what the values say of it. */}}
+{{- define "tailrace.probe" -}}
+{{- with .given -}}
+{{- $probe := deepCopy . -}}
+{{- if not (or .exec .tcpSocket .grpc) -}}
+{{- $_ := set $probe "httpGet" (mustMergeOverwrite (dict "path" $.path "port" "admin") (default dict $probe.httpGet)) -}}
+{{- end -}}
+{{ $.name }}:
+  {{- toYaml $probe | nindent 2 }}
+{{- end -}}
 {{- end -}}
 
 {{/* Makes the state directory writable for group 0, whatever wrote there before. */}}
