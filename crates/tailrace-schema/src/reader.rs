@@ -1,6 +1,8 @@
 //! Reads typed values from a [`Node`] tree and collects diagnostics. A value that is wrong is reported and read as `None`.
 //! One bad value never hides the next: all fields of a section are read before the section is refused.
 
+use std::borrow::Cow;
+
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::effective::{Effective, Show, Step};
 use crate::interpolate::{Asked, Environment, Resolved, resolve};
@@ -510,13 +512,29 @@ fn got(node: &Node, resolved: Option<&Resolved>) -> String {
     }
 }
 
-/// A text between backticks, cut where it is long.
+/// A text between backticks, cut where it is long. Of a URL neither the credentials nor what follows `?` is shown.
 fn quoted(text: &str) -> String {
     const CHARS_MAX: usize = 60;
+    let text = &without_credentials(text);
     if text.chars().count() <= CHARS_MAX {
         return format!("`{text}`");
     }
     format!("`{}...`", text.chars().take(CHARS_MAX).collect::<String>())
+}
+
+fn without_credentials(text: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Cow::Borrowed(text);
+    };
+    let (path, query) = match rest.split_once('?') {
+        Some((path, _)) => (path, "?..."),
+        None => (rest, ""),
+    };
+    let authority_end = path.find('/').unwrap_or(path.len());
+    match path[..authority_end].rfind('@') {
+        Some(at) => Cow::Owned(format!("{scheme}://...@{}{query}", &path[at + 1..])),
+        None => Cow::Owned(format!("{scheme}://{path}{query}")),
+    }
 }
 
 /// `a`, `b` or `c`.
@@ -548,4 +566,25 @@ pub fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
         .min_by_key(|&(_, far)| far)?;
     let longest = name.chars().count().max(text.chars().count());
     (far <= longest / 3 || far == 0).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_url_no_credentials_are_quoted() {
+        for (text, expected) in [
+            (
+                "http://u:secret@h:1/p?key=secret&k=${S}",
+                "`http://...@h:1/p?...`",
+            ),
+            ("${URL:-https://h/x?key=secret}", "`${URL:-https://h/x?...`"),
+            ("https://h/a@b", "`https://h/a@b`"),
+            ("https://?", "`https://?...`"),
+            ("what?", "`what?`"),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
 }

@@ -117,6 +117,42 @@ impl Positions {
             .map(|token| self.of(token.span))
     }
 
+    /// Where a text gets so long without a comma that its tree may be too deep to be walked: operators nest without
+    /// parentheses, one level for each. `max` counts tokens, those around parentheses too.
+    pub(crate) fn too_long(&self, max: usize) -> Option<Position> {
+        let mut open = vec![0];
+        let mut total = 0;
+        for token in &self.tokens {
+            let last = open.len() - 1;
+            match &token.token {
+                Token::Whitespace(_) => continue,
+                Token::Comma | Token::SemiColon => total -= std::mem::take(&mut open[last]),
+                Token::RParen | Token::RBracket | Token::RBrace => {
+                    if last > 0 {
+                        total -= open.pop().unwrap_or(0);
+                    }
+                }
+                token => {
+                    open[last] += 1;
+                    total += 1;
+                    if matches!(token, Token::LParen | Token::LBracket | Token::LBrace) {
+                        open.push(0);
+                    }
+                }
+            }
+            if total > max {
+                return Some(self.of(token.span));
+            }
+        }
+        None
+    }
+
+    /// How often a keyword stands in the text.
+    pub(crate) fn count(&self, keyword: Keyword) -> usize {
+        let is = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
+        self.tokens.iter().filter(is).count()
+    }
+
     /// What the parser says, with the place taken out of its message.
     pub(crate) fn parser_error(&self, error: &ParserError) -> Error {
         let text = match error {

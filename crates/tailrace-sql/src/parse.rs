@@ -21,6 +21,13 @@ const NESTING_MAX: usize = 100;
 /// The longest text that is parsed.
 const SQL_BYTES_MAX: usize = 256 * 1024;
 
+/// The most tokens between two commas. A chain of operators is parsed into as many levels, which are walked by recursion:
+/// half as many levels fit the planning stack in a debug build, with room.
+const TOKENS_MAX: usize = 4000;
+
+/// The most SELECTs that are joined.
+const SELECTS_MAX: usize = 1000;
+
 /// One SELECT of the query.
 pub(crate) struct SelectPart {
     pub(crate) select: Select,
@@ -33,6 +40,16 @@ pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Er
     if sql.len() > SQL_BYTES_MAX {
         let error =
             Position::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));
+        return Err(error.with_hint("split it into several pipelines"));
+    }
+    if let Some(place) = places.too_long(TOKENS_MAX) {
+        let error = place.error(format!(
+            "the expression is longer than {TOKENS_MAX} words and signs"
+        ));
+        return Err(error.with_hint("write long lists of alternatives as `x IN (...)`"));
+    }
+    if places.count(Keyword::SELECT) > SELECTS_MAX {
+        let error = Position::START.error(format!("the query has more than {SELECTS_MAX} SELECTs"));
         return Err(error.with_hint("split it into several pipelines"));
     }
     let parser = Parser::new(&LogsDialect).with_recursion_limit(NESTING_MAX);

@@ -272,6 +272,11 @@ impl Target {
                 "{}; renew the server's certificate, and check the clock of this machine",
                 shown(error)
             ),
+            _ if shown(error).contains("CaUsedAsEndEntity") => format!(
+                "{}: the server shows the certificate of an authority as its own, as many that signed themselves are; give \
+                 it one for a server (basicConstraints CA:FALSE)",
+                shown(error)
+            ),
             _ => shown(error),
         }
     }

@@ -149,3 +149,50 @@ fn text_that_is_no_sql_never_panics() {
         let _ = Query::compile(&format!("SELECT a FROM logs WHERE {text}"), &Options::default());
     });
 }
+
+/// Each is a chain of one level for each link, without parentheses: walking it must not end the process.
+#[test]
+fn long_chains_are_refused_or_planned() {
+    let chain = |first: &str, link: &str, tokens: usize, times: usize| {
+        // Just below the bound, and as long as a text may be.
+        let below = 3_900 / tokens;
+        for count in [below, times] {
+            let chain = link.repeat(count);
+            let sql = format!("SELECT * FROM logs WHERE {first}{chain} IS NULL");
+            let _ = Query::compile(&sql, &Options::default());
+            let sql = format!("SELECT f(1, 2) AS x, {first}{chain} AS y FROM logs");
+            let _ = Query::compile(&sql, &Options::default());
+        }
+    };
+    for (first, link, tokens) in [
+        ("a", "+a", 2),
+        ("a", "||a", 2),
+        ("a", "->'b'", 2),
+        ("a", "::text", 2),
+        ("a = 1", " OR a = 1", 4),
+        ("a = 1", " AND a = 1", 4),
+        ("a", " IS NULL", 2),
+        ("a", "[1]", 3),
+        ("a", ".a", 2),
+        ("a", "+f(a, a)", 7),
+        ("", "- ", 1),
+        ("", "NOT ", 1),
+        ("a", " BETWEEN 1 AND 2", 4),
+        ("a", " LIKE a", 2),
+        ("a", " AT TIME ZONE 'UTC'", 4),
+    ] {
+        chain(first, link, tokens, 250_000 / link.len());
+    }
+    for link in ["UNION ALL", "EXCEPT", "INTERSECT"] {
+        for count in [900, 6_000] {
+            let sql =
+                format!("SELECT a, b FROM logs {link} ").repeat(count) + "SELECT a, b FROM logs";
+            let _ = Query::compile(&sql, &Options::default());
+        }
+    }
+    let sql = format!(
+        "SELECT * FROM logs WHERE a = 1{}",
+        " OR a = 1".repeat(10_000)
+    );
+    assert!(refusal(&sql).contains("longer than 4000 words and signs"));
+}

@@ -138,6 +138,12 @@ fn certificates_that_are_old_or_of_an_unknown_authority() {
         (CertificateError::Expired, "renew the server's certificate"),
         (CertificateError::NotValidYet, "the clock of this machine"),
         (CertificateError::Revoked, "invalid peer certificate"),
+        (
+            CertificateError::Other(rustls::OtherError(std::sync::Arc::new(
+                std::io::Error::other("CaUsedAsEndEntity"),
+            ))),
+            "give it one for a server",
+        ),
     ];
     for (error, expected) in cases {
         let said = said(error);
