@@ -135,6 +135,8 @@ fn no_secret_is_printed() {
          \x20     - {{type: otlp, name: x, headers: {{authorization: Bearer planted-literal, b: '${{file:{}}}', c: \
          'planted-${{NAME}}', d: '${{NOT_SET:-planted-default}}'}}}}\n\
          \x20     - {{type: http, name: y, endpoint: 'http://h/logs?token=planted-query'}}\n\
+         \x20     - {{type: http, name: z, endpoint: 'https://${{NAME}}/ingest?key=planted-beside'}}\n\
+         \x20     - {{type: http, name: w, endpoint: '${{NOT_SET:-https://h/x?key=planted-within}}'}}\n\
          resource: {{host: '${{HOST_SECRET}}'}}\nadmin: {{listen: 127.0.0.1:1, token: planted-admin-token}}\n",
         token.display()
     );
@@ -144,6 +146,8 @@ fn no_secret_is_printed() {
         "authorization: \"[redacted]\"",
         "b: \"${file:",
         "logs?[redacted]",
+        "https://${NAME}/ingest?[redacted]",
+        "${NOT_SET:-https://h/x?[redacted]}",
         "${HOST_SECRET}",
     ] {
         assert!(yaml.contains(part), "{part} in\n{yaml}");

@@ -2,6 +2,7 @@
 //! [`Reader`](crate::reader::Reader) records it while it reads, so that no list of options is kept by hand. Values of
 //! `${...}` and secrets are never in it. Pure.
 
+mod url;
 mod yaml;
 
 use std::fmt::Write as _;
@@ -81,7 +82,7 @@ pub(crate) enum Show {
     Whole,
     /// Not at all, unless it is a `${...}` and nothing else.
     Secret,
-    /// Without what follows a `?`.
+    /// Without user, password and what follows a `?`.
     Url,
 }
 
@@ -109,6 +110,12 @@ impl Effective {
             Some(found) => *found = option,
             None => self.options.push(option),
         }
+    }
+
+    /// Leaves out an option at the top, with all below it.
+    pub fn leave_out(&mut self, key: &str) {
+        let top = Step::Key(key.to_owned());
+        self.options.retain(|it| it.path.first() != Some(&top));
     }
 
     /// Notes that a variable sets a key below an option at the top, which the files do not set. Its value is not shown.
@@ -247,12 +254,7 @@ fn written(scalar: &Scalar, show: Show) -> Written {
     let text = scalar.text.as_str();
     let text = match show {
         Show::Secret if !is_one_reference(text) => REDACTED.to_owned(),
-        Show::Url => match text.split_once('?') {
-            Some((before, after)) if !after.is_empty() && !before.contains("${") => {
-                format!("{before}?{REDACTED}")
-            }
-            _ => text.to_owned(),
-        },
+        Show::Url => url::shown(text),
         _ => text.to_owned(),
     };
     Written::Scalar {

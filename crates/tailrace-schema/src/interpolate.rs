@@ -180,7 +180,7 @@ fn too_long() -> Complaint {
 
 const ESCAPE_HINT: &str = "write `$$` for a dollar sign that is meant as such";
 /// `${A:-${B:-${C}}}`: more levels than anyone needs.
-const DEPTH_MAX: usize = 8;
+pub(crate) const DEPTH_MAX: usize = 8;
 /// Largest file for `${file:...}`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -199,7 +199,7 @@ fn copy(resolved: &mut Resolved, scalar: &Scalar, start: usize, end: usize) {
 }
 
 /// Byte length of what stands before the `}` that closes a `${`.
-fn closing(inner: &str) -> Option<usize> {
+pub(crate) fn closing(inner: &str) -> Option<usize> {
     let mut depth = 0;
     let mut after_dollar = false;
     for (at, c) in inner.char_indices() {

@@ -1,5 +1,7 @@
 //! The client side of the admin endpoint, for the commands that ask a running agent.
 
+pub(crate) mod peer;
+
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -94,6 +96,7 @@ async fn fetch_any(
         }
         AdminAddress::Unix(socket) => {
             let stream = UnixStream::connect(socket).await?;
+            peer::check(&stream, socket)?;
             converse(stream, "localhost", path, token).await
         }
     }

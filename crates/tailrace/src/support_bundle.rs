@@ -1,16 +1,18 @@
 //! `tailrace support-bundle`: collects what somebody else needs to help, in one archive. Each part is bounded, and a part that
-//! cannot be had is named in the manifest. Lines of logs, secrets and values of variables are never in it.
+//! cannot be had is named in the manifest. Lines of logs, `tests`, secrets and values of variables are never in it.
 
 mod agent;
 mod archive;
 mod data_dir;
 mod machine;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde_json::{Value, json};
 use tailrace_config::{AdminAddress, Config};
 
 use archive::Bundle;
@@ -112,9 +114,17 @@ fn add_config(args: &Args, bundle: &mut Bundle) -> Option<Config> {
     };
     printed::hide(&loaded.redactor);
     let yaml = config::effective(&args.config, &env);
-    let yaml = yaml.map(|effective| tailrace_config::to_yaml(&effective));
-    bundle.add("config.yaml", "the effective config", yaml.map_err(reason));
-    let verdict = validate::report(&args.config).map(|json| json.to_string());
+    let yaml = yaml.map(|mut effective| {
+        // People paste lines of their logs there.
+        effective.leave_out("tests");
+        tailrace_config::to_yaml(&effective)
+    });
+    let what = "the effective config without `tests`";
+    bundle.add("config.yaml", what, yaml.map_err(reason));
+    let verdict = validate::report(&args.config).map(|mut json| {
+        leave_out_quotes(&mut json);
+        json.to_string()
+    });
     let what = "what `tailrace validate` finds";
     bundle.add_json("validate.json", what, verdict.map_err(reason));
     let plans = explain::report(&args.config).map(|json| json.to_string());
@@ -130,13 +140,38 @@ fn reason(failure: Failure) -> String {
             let first = found.first();
             let first = first.map(|it| diagnostics::to_json(it, diagnostics::Severity::Error));
             let message = first.map(|it| it["message"].as_str().unwrap_or_default().to_owned());
-            format!("the config is refused: {}", message.unwrap_or_default())
+            let message = message.unwrap_or_default();
+            format!("the config is refused: {}", without_quote(&message))
         }
         Failure::Usage(text) => text,
         Failure::Runtime(error) => format!("{error:#}"),
         Failure::Refused | Failure::OutputClosed | Failure::Undelivered { .. } => {
             "it cannot be made".to_owned()
         }
+    }
+}
+
+/// Leaves out of what is wrong with a config what may quote its tests.
+fn leave_out_quotes(verdict: &mut Value) {
+    let found = verdict["diagnostics"].as_array_mut();
+    for it in found.into_iter().flatten() {
+        let message = it["message"].as_str().unwrap_or_default();
+        if let Cow::Owned(shown) = without_quote(message) {
+            it["message"] = json!(shown);
+            it["hint"] = Value::Null;
+        }
+    }
+}
+
+/// A message, of those about `tests` only where: it may quote a line that somebody pasted there.
+fn without_quote(message: &str) -> Cow<'_, str> {
+    let is_of_tests = message
+        .strip_prefix("tests")
+        .is_some_and(|rest| rest.starts_with(['.', ':']));
+    match message.split_once(": ") {
+        Some((place, _)) if is_of_tests => format!("{place}: [left out]").into(),
+        _ if is_of_tests => "tests: [left out]".into(),
+        _ => message.into(),
     }
 }
 

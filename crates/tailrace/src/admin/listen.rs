@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tailrace_config::AdminAddress;
 use tailrace_files::Access;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -49,6 +50,7 @@ impl Listener {
         match address {
             AdminAddress::Tcp(address) => Ok(Self::Tcp(bind_tcp(*address)?)),
             AdminAddress::Unix(path) => {
+                check_mount(path)?;
                 let (listener, file) = bind_unix(path)?;
                 Ok(Self::Unix(listener, file))
             }
@@ -124,9 +126,9 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
 ///
 /// # Errors
 ///
-/// Those of the system, and those of [`can_bind`].
+/// Those of the system, and those of [`can_bind`], except that the root of a mount may be open to everybody.
 pub(crate) fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    if can_bind(path)? == Found::Stale {
+    if look(path)? == Found::Stale {
         fs::remove_file(path)?;
     }
     let socket = UnixSocket::new_stream()?;
@@ -155,7 +157,12 @@ pub(crate) enum Found {
 /// Something else is there, or the directory is missing or open to everybody. [`ErrorKind::AddrInUse`]: a process listens
 /// there.
 pub(crate) fn can_bind(path: &Path) -> io::Result<Found> {
-    check_directory(path.parent().unwrap_or(Path::new("/")))?;
+    check_mount(path)?;
+    look(path)
+}
+
+fn look(path: &Path) -> io::Result<Found> {
+    check_directory(directory_of(path))?;
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -172,16 +179,29 @@ pub(crate) fn can_bind(path: &Path) -> io::Result<Found> {
             meta.uid()
         )));
     }
-    match std::os::unix::net::UnixStream::connect(path) {
+    match try_connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(Found::Stale),
         // A full backlog is a listener, too.
-        Ok(_) => Err(in_use()),
+        Ok(()) => Err(in_use()),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(in_use()),
         Err(error) => Err(error),
     }
 }
 
-/// Whoever may write to the directory of a socket can put another one in its place.
+/// Connects and closes. Does not wait where the backlog is full, as that of a process that hangs: that is
+/// [`ErrorKind::WouldBlock`].
+fn try_connect(path: &Path) -> io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(connect(&socket, &SocketAddrUnix::new(path)?)?)
+}
+
+fn directory_of(socket: &Path) -> &Path {
+    socket.parent().unwrap_or(Path::new("/"))
+}
+
+/// Whoever may write to the directory of a socket can put another one in its place, or take it while nobody listens:
+/// that it is sticky, as /tmp is, does not help.
 fn check_directory(directory: &Path) -> io::Result<()> {
     let access = tailrace_files::access(directory).map_err(|error| {
         let text = format!(
@@ -190,18 +210,31 @@ fn check_directory(directory: &Path) -> io::Result<()> {
         );
         io::Error::new(error.kind(), text)
     })?;
-    let is_sticky = || {
-        const STICKY: u32 = 0o1000;
-        fs::metadata(directory).is_ok_and(|meta| meta.mode() & STICKY != 0)
-    };
-    // Where it is sticky, as /tmp is, others cannot replace it.
-    if access == Access::Everybody && !is_sticky() {
-        return Err(refused(format_args!(
-            "everybody may write to its directory {}: take that permission away with `chmod o-w`",
-            directory.display()
-        )));
+    match access {
+        Access::Everybody => Err(is_open(directory)),
+        Access::Limited | Access::EverybodyByMount => Ok(()),
     }
-    Ok(())
+}
+
+/// The root of a mount may be open because its user cannot choose, as in a pod. If it is sticky, it is made for many
+/// users, as /tmp is.
+fn check_mount(socket: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let directory = directory_of(socket);
+    let is_sticky = fs::metadata(directory).is_ok_and(|meta| meta.mode() & STICKY != 0);
+    match tailrace_files::access(directory) {
+        Ok(Access::EverybodyByMount) if is_sticky => Err(is_open(directory)),
+        // What else is wrong with it is found next.
+        _ => Ok(()),
+    }
+}
+
+fn is_open(directory: &Path) -> io::Error {
+    refused(format_args!(
+        "everybody may write to its directory {}, so that another user can take this path: choose a directory that only \
+         the agent's user may write to, such as `data_dir`",
+        directory.display()
+    ))
 }
 
 fn in_use() -> io::Error {
@@ -270,7 +303,34 @@ mod tests {
         assert!(why("missing/a.sock").contains("its directory"));
         fs::set_permissions(at("dir"), PermissionsExt::from_mode(0o777)).unwrap();
         assert!(why("dir/a.sock").contains("everybody may write"));
+        // That it is sticky keeps nobody from taking the path first.
         fs::set_permissions(at("dir"), PermissionsExt::from_mode(0o1777)).unwrap();
+        assert!(why("dir/a.sock").contains("such as `data_dir`"));
+        assert!(can_bind(&at("dir/a.sock")).is_err());
+        fs::set_permissions(at("dir"), PermissionsExt::from_mode(0o770)).unwrap();
         assert!(bind(&at("dir/a.sock")).is_ok());
+        // Where they are, whether they are mounts or not.
+        for shared in ["/tmp", "/dev/shm"] {
+            if fs::metadata(shared).is_ok_and(|meta| meta.mode() & 0o1002 == 0o1002) {
+                let error = can_bind(&Path::new(shared).join("tailrace-none.sock")).unwrap_err();
+                assert!(error.to_string().contains("everybody may write"), "{error}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_hangs_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("admin.sock");
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind(&path).unwrap();
+        let _never_accepts = socket.listen(1).unwrap();
+        while try_connect(&path).is_ok() {}
+        assert_eq!(
+            try_connect(&path).unwrap_err().kind(),
+            ErrorKind::WouldBlock
+        );
+        assert_eq!(can_bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        assert_eq!(bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
     }
 }

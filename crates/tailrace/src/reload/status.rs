@@ -101,9 +101,12 @@ impl Status {
     /// For the status page.
     pub(crate) fn report(&self) -> Value {
         let state = self.state();
+        let since_unix_s = self.0.at.get();
         json!({
             "hash": self.0.hash.get(),
-            "in_use_since_seconds": self.0.at.get(),
+            "in_use_since_unix_s": since_unix_s,
+            // Deprecated: the former name of the same time. The next version is without it.
+            "in_use_since_seconds": since_unix_s,
             "reloads": {"succeeded": state.succeeded, "failed": state.failed},
             "error": state.error,
             "needs_restart": state.needs_restart,

@@ -102,7 +102,7 @@ impl Bundle {
     }
 }
 
-const NEVER: &str = "  always: lines of logs and records; secrets; values of ${...} and of environment variables; \
+const NEVER: &str = "  always: lines of logs and records; `tests` of the config, which quote them; secrets; values of ${...} and of environment variables; \
                      contents of files below the data directory
   unless --with-errors is given: texts of errors of the running agent, in which servers may quote records
 

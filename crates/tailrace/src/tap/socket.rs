@@ -1,15 +1,14 @@
 //! The socket in the data directory: made for the agent's user alone, and trusted by a client only if the user of that
 //! directory listens there.
 
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::admin::listen::{SocketFile, bind_unix};
+use crate::admin_client::peer;
 
 /// Its name in the data directory.
 const NAME: &str = "tap.sock";
@@ -53,18 +52,10 @@ pub(super) fn is_trusted(client: &UnixStream) -> bool {
 /// None listens there, or it may not be asked; what to do next is said.
 pub(super) async fn connect(data_dir: &Path) -> anyhow::Result<UnixStream> {
     let path = path(data_dir)?;
-    let shown = path.display();
     let stream = UnixStream::connect(&path).await;
     let stream = stream.map_err(|error| explained(&path, data_dir, &error))?;
     // Others may have made the socket if they may write to the directory.
-    let peer = stream.peer_cred().with_context(|| shown.to_string())?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    let owner = fs::metadata(data_dir)
-        .with_context(|| shown.to_string())?
-        .uid();
-    if ![own, owner, 0].contains(&peer) {
-        bail!("user {peer} listens on {shown}, which belongs to another one: find out who that is");
-    }
+    peer::check(&stream, &path)?;
     Ok(stream)
 }
 
@@ -98,6 +89,7 @@ fn path(data_dir: &Path) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -1,9 +1,11 @@
 //! `tailrace test`: what it says of tests that pass and fail, and what it writes.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::process::Output;
 
+use crate::health::{NOBODY, make_open, unprivileged};
 use crate::support::{Bench, tailrace};
 
 /// Runs `tailrace test` in the directory of a bench.
@@ -212,6 +214,42 @@ fn update_writes_the_rows_and_nothing_else() {
     );
     let names: Vec<_> = fs::read_dir(bench.path(".")).unwrap().collect();
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn update_keeps_owner_group_and_mode_or_says_so() {
+    const OWNER: u32 = 12_345;
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else may give a file away.
+        return;
+    }
+    let bench = bench("");
+    let path = bench.path("tailrace.yaml");
+    let mut denied = unprivileged(&bench, &["test", "--update"]);
+    let access = || {
+        let meta = fs::metadata(&path).unwrap();
+        (meta.uid(), meta.gid(), meta.mode() & 0o7777)
+    };
+    let write = |mode: u32| {
+        let tests = "tests: [{name: a, lines: '{\"status\":500}', expect: {rows: []}}]\n";
+        fs::write(&path, format!("{PIPELINES}{tests}")).unwrap();
+        chown(&path, Some(OWNER), Some(OWNER)).unwrap();
+        make_open(&path, mode);
+    };
+    let is_updated = || !fs::read_to_string(&path).unwrap().contains("rows: []");
+    write(0o600);
+    let kept = test(&bench, &["-c", "tailrace.yaml", "--update"]);
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    assert!(is_updated() && !stderr(&kept).contains("could not be kept"));
+    assert_eq!(access(), (OWNER, OWNER, 0o600));
+    // A user who may not give it back; the group that it has now is another one.
+    write(0o664);
+    let lost = denied.output().unwrap();
+    let said = stderr(&lost);
+    assert_eq!(lost.status.code(), Some(0), "{said}");
+    let why = "its group 12345 and its owner 12345 could not be kept";
+    assert!(is_updated() && said.contains(why), "{said}");
+    assert_eq!(access(), (NOBODY, NOBODY, 0o644));
 }
 
 #[test]

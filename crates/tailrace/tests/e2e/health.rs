@@ -65,9 +65,11 @@ fn an_outage_fails_health_with_its_stage_and_neither_liveness_nor_readiness() {
     assert_eq!(agent.terminate().code(), Some(0));
 }
 
+/// A user without rights.
+pub(crate) const NOBODY: u32 = 65534;
+
 /// Starts the binary as a user without rights: as root from a copy, for what is beneath /root is root's alone.
 pub(crate) fn unprivileged(bench: &Bench, args: &[&str]) -> Command {
-    const NOBODY: u32 = 65534;
     let mut command = tailrace();
     if rustix::process::geteuid().is_root() {
         let copy = bench.path("tailrace");

@@ -227,6 +227,14 @@ fn a_config_that_is_wrong_changes_nothing_and_is_shown() {
     let status = json(&agent, "/api/v1/status")["config"].clone();
     assert_eq!(status["needs_restart"], serde_json::json!(["workers"]));
     assert_eq!(status["error"], Json::Null);
+    assert!(
+        status["in_use_since_unix_s"].as_f64() > Some(1.7e9),
+        "{status}"
+    );
+    assert_eq!(
+        status["in_use_since_seconds"],
+        status["in_use_since_unix_s"]
+    );
     append(&bench.log("app.log"), &lines(20..30));
     collector.wait_records(25);
     balances(&agent, "app");

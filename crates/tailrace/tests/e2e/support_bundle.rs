@@ -117,6 +117,60 @@ fn a_running_agent_is_described_without_secrets_or_log_lines() {
 }
 
 #[test]
+fn what_was_pasted_into_a_config_stays_out() {
+    let bench = Bench::new();
+    let output =
+        |name: &str, url: &str| format!("- {{type: http, name: {name}, endpoint: '{url}'}}");
+    let config = |tests: &str| {
+        let outputs = [
+            output("x", "https://${HOST}/ingest?key=planted-beside"),
+            output("y", "${URL:-https://127.0.0.1/x?key=planted-within}"),
+        ];
+        bench.config(&format!(
+            "pipelines:\n  app:\n    input: {{type: stdin}}\n    outputs: [{}, {}]\ntests: [{tests}]\n",
+            &outputs[0][2..],
+            &outputs[1][2..],
+        ))
+    };
+    let parts = |path: &std::path::Path| {
+        let mut command = tailrace();
+        command.env("HOST", "127.0.0.1").env_remove("URL");
+        command.args(["support-bundle", "--output", "-", "-c"]);
+        let (_, parts) = bundle(command.arg(path));
+        for (name, text) in &parts {
+            assert!(!text.contains("planted-"), "{name}: {text}");
+        }
+        parts
+    };
+    let sound = "{name: a, lines: '{\"m\":\"planted-line\"}', expect: {rows: [{m: planted-row}]}}";
+    let all = parts(&config(sound));
+    let yaml = &all["config.yaml"];
+    for shown in [
+        "https://${HOST}/ingest?[redacted]",
+        "${URL:-https://127.0.0.1/x?[redacted]}",
+    ] {
+        assert!(yaml.contains(shown), "{shown} in {yaml}");
+    }
+    assert!(!yaml.contains("tests"), "{yaml}");
+    let manifest = &all["MANIFEST.txt"];
+    for said in [
+        "the effective config without `tests`",
+        "`tests` of the config, which quote them",
+    ] {
+        assert!(manifest.contains(said), "{said} in {manifest}");
+    }
+    // Nor is it quoted where it is wrong.
+    let all = parts(&config(
+        "{name: a, lines: x, expect: {rows: [planted-row]}}",
+    ));
+    let verdict = &all["validate.json"];
+    assert!(
+        verdict.contains("tests.0.expect.rows: [left out]"),
+        "{verdict}"
+    );
+}
+
+#[test]
 fn half_of_it_may_be_missing() {
     let bench = Bench::new();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -200,7 +200,7 @@ function showState() {
 function configText(config) {
   if (!config) return '–';
   if (config.error) return 'refused';
-  return `in use since ${clock(config.in_use_since_seconds * 1000)}`;
+  return `in use since ${clock(config.in_use_since_unix_s * 1000)}`;
 }
 
 const banners = new Map();
