@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use tailrace_config::{Config, Diagnostic, Sql, Test};
-use tailrace_pipeline::{PipelinePlan, Row, RowBounds, TraceOptions, TraceSource, Traced, Verdict, trace};
+use tailrace_pipeline::{
+    PipelinePlan, Row, RowBounds, TraceOptions, TraceSource, Traced, Verdict, trace,
+};
 
 use super::compare::{self, Line};
 use super::otlp;

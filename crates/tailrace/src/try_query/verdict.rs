@@ -66,7 +66,10 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
             }
             if traced.more_rows > 0 {
                 let more = traced.more_rows;
-                say(Look::Warn, &format_args!("{more} more rows are too large to show"))?;
+                say(
+                    Look::Warn,
+                    &format_args!("{more} more rows are too large to show"),
+                )?;
             }
         }
         Verdict::Filtered(_) => {
