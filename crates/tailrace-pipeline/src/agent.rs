@@ -506,7 +506,7 @@ impl View {
     }
 
     /// The recent reasons why something did not go the usual way, the newest first.
-    pub fn reasons(&self) -> Vec<Reason> {
+    pub fn reasons(&self) -> Vec<Arc<Reason>> {
         self.reasons.all()
     }
 

@@ -54,8 +54,8 @@ pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
 pub use process::tap::{Sample, Subscription, TapError, TapRequest, TapTracer, Tapped};
 pub use process::trace::{
-    FailedExpression, ReadValue, Row, Trace, TraceOptions, TraceSource, Traced, Tracer, Unmet,
-    Verdict, trace,
+    FailedExpression, ReadValue, Row, RowBounds, Trace, TraceOptions, TraceSource, Traced, Tracer,
+    Unmet, Verdict, trace,
 };
 pub use reasons::{Reason, ReasonKind};
 pub use sizes::Sizes;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::health::Stage;
@@ -87,14 +87,25 @@ pub struct Reason {
     pub stage: Stage,
     /// What became of what it concerns.
     pub kind: ReasonKind,
-    /// What it is about: the path of a file, the name of an output, a column or a condition of the query.
+    /// What it is about: the path of a file, the name of an output, a column or a condition of the query. It may have
+    /// [`Self::TEXT_BYTES_MAX`] and [`Self::BEYOND_BYTES`].
     pub subject: String,
-    /// What happened.
+    /// What happened, as long as the subject.
     pub reason: String,
     /// How many records, or files, or attempts, while it was in the list.
     pub count: u64,
-    /// One of the records, cut at 1 KiB; only where examples are kept.
+    /// One of the records; only where examples are kept. It may have [`Self::EXAMPLE_BYTES_MAX`] and
+    /// [`Self::BEYOND_BYTES`].
     pub example: Option<String>,
+}
+
+impl Reason {
+    /// A longer subject or reason is cut by whoever shows it.
+    pub const TEXT_BYTES_MAX: usize = 512;
+    /// What is shown of an example is shorter than this.
+    pub const EXAMPLE_BYTES_MAX: usize = 1024;
+    /// So much more is kept: who shows a text redacts it before it is cut, as half a secret would not be recognised.
+    pub const BEYOND_BYTES: usize = 4096;
 }
 
 /// A reason that is met now.
@@ -112,16 +123,15 @@ pub(crate) struct Met<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Reasons {
     /// By kind, the newest first.
-    kinds: Mutex<[VecDeque<Reason>; ReasonKind::ALL.len()]>,
+    kinds: Mutex<[VecDeque<Arc<Reason>>; ReasonKind::ALL.len()]>,
     keeps_examples: AtomicBool,
 }
 
 /// So many of each kind.
 const KEPT: usize = 10;
-/// A longer subject or reason is cut.
-const TEXT_BYTES_MAX: usize = 512;
-/// A longer example is cut.
-const EXAMPLE_BYTES_MAX: usize = 1024;
+/// A longer subject, reason or example is cut.
+const TEXT_BYTES_KEPT: usize = Reason::TEXT_BYTES_MAX + Reason::BEYOND_BYTES;
+const EXAMPLE_BYTES_KEPT: usize = Reason::EXAMPLE_BYTES_MAX + Reason::BEYOND_BYTES;
 
 impl Reasons {
     /// Adds a reason, or counts it again; it is the newest of its kind then.
@@ -132,38 +142,42 @@ impl Reasons {
     /// Like [`Self::note`], with one of the records it is about, which is asked for only where examples are kept.
     pub(crate) fn note_with(&self, met: Met<'_>, example: impl FnOnce() -> Option<String>) {
         let (subject, reason) = (
-            cut(met.subject, TEXT_BYTES_MAX),
-            cut(met.reason, TEXT_BYTES_MAX),
+            cut(met.subject, TEXT_BYTES_KEPT),
+            cut(met.reason, TEXT_BYTES_KEPT),
         );
         let example = self
             .keeps_examples
             .load(Ordering::Relaxed)
             .then(example)
             .flatten();
-        let example = example.map(|line| cut(&line, EXAMPLE_BYTES_MAX).to_owned());
+        let example = example.map(|line| cut(&line, EXAMPLE_BYTES_KEPT).to_owned());
         let mut kinds = self.lock();
         let list = &mut kinds[met.kind as usize];
-        let is_same = |known: &Reason| {
+        let is_same = |known: &Arc<Reason>| {
             known.subject == subject
                 && known.reason == reason
                 && known.pipeline == met.pipeline
                 && known.stage == met.stage
         };
         let known = list.iter().position(is_same).and_then(|at| list.remove(at));
-        let mut newest = known.unwrap_or_else(|| Reason {
-            at: SystemTime::UNIX_EPOCH,
-            pipeline: met.pipeline.to_owned(),
-            stage: met.stage,
-            kind: met.kind,
-            subject: subject.to_owned(),
-            reason: reason.to_owned(),
-            count: 0,
-            example: None,
+        let mut of_list = known.unwrap_or_else(|| {
+            Arc::new(Reason {
+                at: SystemTime::UNIX_EPOCH,
+                pipeline: met.pipeline.to_owned(),
+                stage: met.stage,
+                kind: met.kind,
+                subject: subject.to_owned(),
+                reason: reason.to_owned(),
+                count: 0,
+                example: None,
+            })
         });
+        // Copied only while somebody reads it.
+        let newest = Arc::make_mut(&mut of_list);
         newest.at = SystemTime::now();
         newest.count = newest.count.saturating_add(met.count);
-        newest.example = example.or(newest.example);
-        list.push_front(newest);
+        newest.example = example.or_else(|| newest.example.take());
+        list.push_front(of_list);
         list.truncate(KEPT);
     }
 
@@ -178,19 +192,20 @@ impl Reasons {
         if !is_wanted {
             let mut kinds = self.lock();
             for reason in kinds.iter_mut().flatten() {
-                reason.example = None;
+                Arc::make_mut(reason).example = None;
             }
         }
     }
 
     /// All of them, the newest first.
-    pub(crate) fn all(&self) -> Vec<Reason> {
-        let mut all: Vec<Reason> = self.lock().iter().flatten().cloned().collect();
+    pub(crate) fn all(&self) -> Vec<Arc<Reason>> {
+        // Workers take the lock: the texts are not copied.
+        let mut all: Vec<Arc<Reason>> = self.lock().iter().flatten().cloned().collect();
         all.sort_by_key(|reason| std::cmp::Reverse(reason.at));
         all
     }
 
-    fn lock(&self) -> MutexGuard<'_, [VecDeque<Reason>; ReasonKind::ALL.len()]> {
+    fn lock(&self) -> MutexGuard<'_, [VecDeque<Arc<Reason>>; ReasonKind::ALL.len()]> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -266,9 +281,19 @@ mod tests {
         let [reason] = &reasons.all()[..] else {
             panic!("not one reason");
         };
-        assert_eq!((reason.subject.len(), reason.reason.len()), (512, 512));
+        assert_eq!((reason.subject.len(), reason.reason.len()), (4608, 4608));
         assert_eq!(reason.count, 4, "a cut text is still the same");
-        assert_eq!(reason.example.as_ref().map(String::len), Some(1023));
+        assert_eq!(reason.example.as_ref().map(String::len), Some(5119));
+    }
+
+    #[test]
+    fn what_a_reader_has_does_not_change_and_is_not_copied() {
+        let reasons = Reasons::default();
+        reasons.note(met(ReasonKind::Lost, "/a"));
+        let (read, again) = (reasons.all(), reasons.all());
+        assert!(Arc::ptr_eq(&read[0], &again[0]));
+        reasons.note(met(ReasonKind::Lost, "/a"));
+        assert_eq!((read[0].count, reasons.all()[0].count), (2, 4));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub use evaluate::{Evaluated, Evaluator, Selection};
 pub use failures::{Failure, NOT_EXACT};
 pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
+pub use plan::planning_time;
 pub use pushdown::Pushdown;
 pub use query::Query;
 pub use selected::{FailedOutput, Rows, Selected};

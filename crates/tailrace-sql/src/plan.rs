@@ -3,7 +3,9 @@
 //! Turns rewritten clauses into a checked plan: only projections, filters and unnests over one scan, and scalar
 //! expressions only (D7). A projection of a filter of the scan is row-wise and comes apart into expressions.
 
+use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -227,18 +229,65 @@ impl PartitionStream for NoRows {
     }
 }
 
+thread_local! {
+    static PLANNING_TIME: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// The time of a processor that planning took so far, on behalf of the calling thread: it has threads of its own, whose time
+/// the system does not count for the caller. Zero where the system does not count by thread.
+pub fn planning_time() -> Duration {
+    PLANNING_TIME.get()
+}
+
+/// The time that the calling thread was on a processor.
+fn thread_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
 /// Runs `work` on a thread with a stack for planning, and gives what it gives.
 pub(crate) fn on_planning_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
+    let timed = move || {
+        let result = work();
+        // What it planned for, it planned on other threads.
+        (result, thread_time() + planning_time())
+    };
+    let (result, taken) = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("plan".to_owned())
             .stack_size(PLANNING_STACK_BYTES);
         let handle = thread
-            .spawn_scoped(scope, work)
+            .spawn_scoped(scope, timed)
             .expect("the system has a thread to plan with");
         match handle.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-    })
+    });
+    PLANNING_TIME.set(PLANNING_TIME.get() + taken);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planning_is_counted_for_the_thread_that_asked() {
+        let before = planning_time();
+        on_planning_stack(|| {
+            let start = thread_time();
+            let mut sum = 0_u64;
+            // Until the kernel has counted it, if it counts at all.
+            while !start.is_zero() && thread_time() == start {
+                sum = std::hint::black_box(sum + 1);
+            }
+        });
+        let counts = !thread_time().is_zero();
+        assert_eq!(planning_time() > before, counts);
+        std::thread::spawn(|| assert_eq!(planning_time(), Duration::ZERO))
+            .join()
+            .expect("no panic");
+    }
 }

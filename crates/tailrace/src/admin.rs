@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod aside;
 pub(crate) mod budget;
 pub(crate) mod cpu;
 mod history;
@@ -19,8 +20,7 @@ mod tap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use axum::Extension;
@@ -35,21 +35,26 @@ use tailrace_pipeline::{Phase, Stage, Trouble, View};
 use tokio::sync::oneshot;
 use tracing::info;
 
+use aside::Aside;
 use history::History;
 use listen::{Listener, Peer};
 use pace::Pace;
 
 use crate::admin_client::{LEDGER_PATH, STATUS_PATH};
+use crate::ending::Ending;
 use crate::ledger;
 use crate::printed::{plain_json, redacted};
 use crate::reload::{Status, Trigger, pull};
 use crate::token::Token;
 
+/// How long a shutdown waits for the thread, besides for the answers that were asked for.
+const END_TIME: Duration = serve::FINISH_TIME.saturating_add(Duration::from_secs(1));
+
 /// A running endpoint. Dropping it ends the endpoint, after the answers that are being sent.
 #[derive(Debug)]
 pub(crate) struct Admin {
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Ending>,
 }
 
 /// The state that requests are answered from.
@@ -58,6 +63,8 @@ pub(crate) struct Shared {
     /// Separate from `reports`, so that a client that requests reports all the time delays no probe.
     probes: Arc<Pace>,
     reports: Arc<Pace>,
+    /// What may cost seconds.
+    aside: Arc<Aside>,
     token: Token,
     view: View,
     registry: Arc<Registry>,
@@ -80,6 +87,7 @@ impl Shared {
         Self {
             probes: Arc::default(),
             reports: Arc::default(),
+            aside: Arc::default(),
             token,
             view,
             registry: Arc::new(registry),
@@ -120,13 +128,12 @@ pub(crate) fn start(address: &AdminAddress, shared: Shared) -> anyhow::Result<Ad
             _ = stopped => serve::finish(&connections).await,
         }
     };
-    let thread = std::thread::Builder::new()
-        .name("tailrace-admin".to_owned())
-        .spawn(move || {
-            cpu::give_way();
-            runtime.block_on(served);
-        })
-        .context("no thread for the admin endpoint")?;
+    let run = move || {
+        cpu::give_way();
+        runtime.block_on(served);
+    };
+    let thread =
+        Ending::start("tailrace-admin", run).context("no thread for the admin endpoint")?;
     info!(%address, "admin endpoint: /metrics /livez /readyz /healthz /api/v1/ledger /api/v1/status");
     Ok(Admin {
         stop: Some(stop),
@@ -155,8 +162,7 @@ fn routes(shared: Shared) -> axum::Router {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.stop = None;
-        // A thread that panicked has said so.
-        self.thread.take().map(JoinHandle::join);
+        self.thread.take().map(|thread| thread.wait(END_TIME));
     }
 }
 

@@ -28,6 +28,7 @@ mod admin;
 mod admin_client;
 pub mod cli;
 mod diagnostics;
+mod ending;
 mod help;
 mod inferred;
 mod load;

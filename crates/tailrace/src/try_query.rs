@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use tailrace_config::{Diagnostic, Sql};
 use tailrace_inputs::options::{Format, MultilinePreset};
-use tailrace_pipeline::{ColumnFrom, PipelinePlan, TraceOptions, TraceSource, Tracer};
+use tailrace_pipeline::{ColumnFrom, PipelinePlan, RowBounds, TraceOptions, TraceSource, Tracer};
 
 use self::config_text::ConfigText;
 use self::print::Print;
@@ -118,6 +118,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let options = TraceOptions {
         otlp: args.otlp,
         reasons: args.verdict,
+        rows: RowBounds::MOST,
     };
     let mut tracer = Tracer::new(&plan, 0, &source, options);
     let is_jsonl = match args.output {

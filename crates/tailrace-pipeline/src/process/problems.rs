@@ -12,12 +12,12 @@ use crate::input::input_queue::Framed;
 use crate::pipeline::Pipeline;
 use crate::process::minute::Minute;
 use crate::process::transform::Columns;
-use crate::reasons::{Met, ReasonKind};
+use crate::reasons::{Met, Reason, ReasonKind};
 
 /// So many files of a batch are named; the others are counted together.
 const FILES_MAX: usize = 16;
-/// An example is cut here before anybody looks at it.
-const EXAMPLE_BYTES_MAX: usize = 1024;
+/// An example is cut here before anybody looks at it; who shows it cuts it further.
+const EXAMPLE_BYTES_KEPT: usize = Reason::EXAMPLE_BYTES_MAX + Reason::BEYOND_BYTES;
 
 const BROKEN: &str = "a line without the envelope of its format";
 const NO_JSON: &str = "not JSON as far as the query reads it";
@@ -192,6 +192,6 @@ pub(crate) fn text_of(framed: &Framed, record: u32) -> String {
     };
     let bytes = buffer.and_then(|bytes| bytes.get(record.start as usize..record.end as usize));
     let bytes = bytes.unwrap_or_default();
-    let bytes = &bytes[..bytes.len().min(EXAMPLE_BYTES_MAX)];
+    let bytes = &bytes[..bytes.len().min(EXAMPLE_BYTES_KEPT)];
     String::from_utf8_lossy(bytes).into_owned()
 }

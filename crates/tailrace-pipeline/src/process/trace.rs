@@ -12,6 +12,7 @@ mod lines;
 mod malformed;
 mod piece;
 mod reasons;
+mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,35 @@ pub struct TraceOptions {
     pub otlp: bool,
     /// Also say which conditions a record does not meet, and which expressions fail for it.
     pub reasons: bool,
+    /// How many rows of one record are kept.
+    pub rows: RowBounds,
+}
+
+/// How much of the rows of one record is kept: the others are only counted. One row is kept in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowBounds {
+    /// So many rows.
+    pub rows: usize,
+    /// So many bytes, of all encodings together, but for the last row.
+    pub bytes: usize,
+}
+
+impl RowBounds {
+    /// As many as fit memory, for a command that shows all of them.
+    pub const MOST: Self = Self {
+        rows: usize::MAX,
+        bytes: 64 * 1024 * 1024,
+    };
+}
+
+/// A few, for an agent that has other things to do.
+impl Default for RowBounds {
+    fn default() -> Self {
+        Self {
+            rows: 100,
+            bytes: 1024 * 1024,
+        }
+    }
 }
 
 /// What is known of the source of traced bytes.
@@ -59,6 +89,8 @@ pub struct Traced {
     pub raw: Bytes,
     /// Whether it is kept.
     pub verdict: Verdict,
+    /// How many further rows there are, that [`RowBounds`] left out.
+    pub more_rows: u64,
     /// Why it is malformed; `None` if it is not, as far as the query reads it.
     pub malformed: Option<String>,
     /// It was longer than `max_record_bytes`, or its beginning or end is missing.

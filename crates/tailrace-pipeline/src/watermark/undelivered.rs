@@ -1,5 +1,6 @@
 //! What is not delivered yet, for people. Changes nothing.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use tailrace_inputs::FileId;
@@ -7,6 +8,9 @@ use tailrace_inputs::FileId;
 use super::{OutputView, TrackedSource, Tracker};
 use crate::source_lag::SourceLag;
 use crate::sources::SourceState;
+
+/// Sources that are looked at while the lock is held.
+const SLICE: usize = 1000;
 
 impl Tracker {
     /// Framed bytes with a record or skip that is not acknowledged by the output that is furthest behind: of
@@ -42,7 +46,7 @@ impl Tracker {
         bytes.sum()
     }
 
-    /// All sources as they are now.
+    /// All sources as they are now, some at a time: workers take the lock.
     pub(crate) fn source_states(&self) -> Vec<SourceState> {
         let state = |source: &TrackedSource| SourceState {
             path: Arc::clone(&source.opening.path),
@@ -54,12 +58,18 @@ impl Tracker {
                 .saturating_sub(source.lowest()),
             unread_since: None,
         };
-        let sources = self.lock();
-        sources
-            .sources
-            .values()
-            .map(|source| state(source))
-            .collect()
+        let (mut states, mut from) = (Vec::new(), Bound::Unbounded);
+        loop {
+            let before = states.len();
+            let tracked = self.lock();
+            for (slot, source) in tracked.sources.range((from, Bound::Unbounded)).take(SLICE) {
+                states.push(state(source));
+                from = Bound::Excluded(*slot);
+            }
+            if states.len() - before < SLICE {
+                return states;
+            }
+        }
     }
 
     /// The sources that are furthest behind, at most `max`, the furthest first; none that is level.

@@ -142,7 +142,7 @@ async fn history(State(shared): State<Shared>) -> Response {
 async fn reasons(State(shared): State<Shared>) -> Response {
     let all = || shared.view.reasons();
     report(&shared, || {
-        Ok(json!({"reasons": all().iter().map(reason).collect::<Vec<_>>()}))
+        Ok(json!({"reasons": all().iter().map(|it| reason(it)).collect::<Vec<_>>()}))
     })
     .await
 }
@@ -156,11 +156,18 @@ fn reason(reason: &Reason) -> Value {
         "pipeline": reason.pipeline,
         "stage": reason.stage.as_str(),
         "kind": reason.kind.as_str(),
-        "subject": reason.subject,
-        "reason": reason.reason,
+        "subject": short(&reason.subject, Reason::TEXT_BYTES_MAX),
+        "reason": short(&reason.reason, Reason::TEXT_BYTES_MAX),
         "count": reason.count,
         "example": example,
     })
+}
+
+/// The beginning of a text, redacted first: half a secret would not be recognised.
+fn short(text: &str, bytes_max: usize) -> String {
+    let mut text = redacted(text);
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
 }
 
 async fn log(State(shared): State<Shared>, uri: Uri) -> Response {
@@ -236,7 +243,22 @@ fn unix_s(at: SystemTime) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_reason_is_cut_after_its_secrets_are_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tailrace.yaml");
+        let text = "pipelines: {a: {input: {type: stdin}, output: {type: console}, transform: \"SELECT '${REASON_SECRET}' AS a FROM logs\"}}";
+        std::fs::write(&path, text).unwrap();
+        let env = |name: &str| (name == "REASON_SECRET").then(|| "reason-secret-value".to_owned());
+        crate::printed::hide(&tailrace_config::load_with_files(&[path], &env).redactor);
+        let text = format!("{}reason-secret-value and more", "x".repeat(500));
+        let shown = short(&text, Reason::TEXT_BYTES_MAX);
+        assert!(!shown.contains("reason-sec"), "{shown}");
+        assert_eq!(shown.len(), Reason::TEXT_BYTES_MAX);
+    }
 
     #[test]
     fn an_endpoint_is_shown_without_what_may_be_a_credential() {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// The time that a thread was on a processor, as the kernel counts it.
+/// The time that a thread was on a processor, as the kernel counts it, and that planning took for it.
 #[derive(Debug)]
 pub(crate) struct ThreadClock {
     /// None where the kernel does not count: the thread then seems to take nothing.
@@ -19,7 +19,7 @@ impl ThreadClock {
         }
     }
 
-    /// The time so far.
+    /// The time so far. Called on that thread.
     pub(crate) fn now(&self) -> Duration {
         let mut text = [0; 64];
         let read = self.file.as_ref().map(|file| file.read_at(&mut text, 0));
@@ -28,7 +28,14 @@ impl ThreadClock {
             _ => "",
         };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
-        Duration::from_nanos(nanoseconds.unwrap_or(0))
+        Duration::from_nanos(nanoseconds.unwrap_or(0)) + self.planning_time()
+    }
+
+    fn planning_time(&self) -> Duration {
+        match self.file {
+            Some(_) => tailrace_sql::planning_time(),
+            None => Duration::ZERO,
+        }
     }
 }
 

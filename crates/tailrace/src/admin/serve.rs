@@ -40,7 +40,7 @@ const CPU_BURST: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// How long the end of the process waits for answers that are being sent.
-const FINISH_TIME: Duration = Duration::from_secs(1);
+pub(super) const FINISH_TIME: Duration = Duration::from_secs(1);
 /// After the kernel had no connection to give.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 /// A connection has at least this long to send its request, and no other one is accepted where all are younger.

@@ -1,6 +1,7 @@
 //! `/api/v1/tap`: what is sampled within a second, and what becomes of each record. It shows contents of logs, so that it
 //! asks for more than the reports of counts do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -8,18 +9,24 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tailrace_pipeline::{TapError, TapRequest, TraceOptions};
-use tokio::time::{Instant, timeout_at};
+use tailrace_pipeline::{Sample, TapError, TapRequest, TapTracer, TraceOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::listen::Peer;
 use super::parameters::Parameters;
-use super::{Shared, busy, paced, refused};
+use super::{Shared, busy, refused};
 use crate::printed::redacted;
 use crate::tap::entry;
 use crate::tap::request::Stage;
 
 /// How long samples are waited for.
 const TIME: Duration = Duration::from_secs(1);
+/// How long the condition is prepared, and then records are traced.
+const WORK_TIME: Duration = Duration::from_secs(2);
+/// The last line where that was not enough.
+const UNFINISHED: &str =
+    "{\"note\":\"further records took too long to trace: use a simpler condition in `where`\"}\n";
 /// Records, where nobody says how many, and at most.
 const RECORDS: usize = 50;
 const RECORDS_MAX: usize = 1000;
@@ -47,11 +54,22 @@ async fn tap(
         Err(text) => return refused(StatusCode::BAD_REQUEST, &redacted(&text)),
     };
     let has_condition = request.condition.is_some();
-    let opened = shared.reports.run(|| shared.view.tap(request)).await;
-    let (mut samples, mut tracer) = match opened {
-        Some(Ok(opened)) => opened,
-        Some(Err(error)) => return wrong(&error),
-        None => return busy(),
+    let Some(place) = shared.aside.enter().await else {
+        return busy();
+    };
+    // Planning the condition for every pipeline may take long.
+    let view = shared.view.clone();
+    let Ok(opened) = place.run(move || view.tap(request)) else {
+        return busy();
+    };
+    let (mut samples, tracer) = match timeout(WORK_TIME, opened).await {
+        Ok(Ok(Ok(opened))) => opened,
+        Ok(Ok(Err(error))) => return wrong(&error),
+        Ok(Err(_)) => return refused(StatusCode::INTERNAL_SERVER_ERROR, "the condition failed"),
+        Err(_) => {
+            let text = "the condition takes too long to prepare: use a simpler one in `where`";
+            return refused(StatusCode::SERVICE_UNAVAILABLE, text);
+        }
     };
     let (mut taken, mut records) = (Vec::new(), 0);
     let until = Instant::now() + TIME;
@@ -63,24 +81,59 @@ async fn tap(
         taken.push(sample);
     }
     drop(samples);
-    paced(&shared.reports, || {
-        let mut body = String::new();
-        let mut left = max;
-        for sample in taken {
-            let tapped = match tracer.trace(&sample) {
-                Ok(tapped) => tapped,
-                Err(error) => return wrong(&error),
-            };
-            for tapped in tapped.iter().take(left) {
-                body += &entry::json(tapped, stage);
-                body.push('\n');
-            }
-            left = left.saturating_sub(tapped.len());
+    let (give, given) = unbounded_channel();
+    let until = Instant::now() + WORK_TIME;
+    let work = move || trace(taken, tracer, (stage, max), until, &give);
+    if place.run(work).is_err() {
+        return busy();
+    }
+    let body = match collected(given, until).await {
+        Ok(body) => body,
+        Err(error) => return wrong(&error),
+    };
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    (StatusCode::OK, kind, body).into_response()
+}
+
+/// Traces samples, and gives the lines of each; ends early when nobody waits for them any more.
+fn trace(
+    samples: Vec<Arc<Sample>>,
+    mut tracer: TapTracer,
+    (stage, max): (Stage, usize),
+    until: Instant,
+    give: &UnboundedSender<Result<String, TapError>>,
+) {
+    let mut left = max;
+    for sample in samples {
+        if left == 0 || give.is_closed() || Instant::now() >= until {
+            return;
         }
-        let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
-        (StatusCode::OK, kind, body).into_response()
-    })
-    .await
+        let lines = tracer.trace(&sample).map(|tapped| {
+            let lines = tapped.iter().take(left);
+            let lines: String = lines.map(|it| entry::json(it, stage) + "\n").collect();
+            left = left.saturating_sub(tapped.len());
+            lines
+        });
+        let has_failed = lines.is_err();
+        if give.send(lines).is_err() || has_failed {
+            return;
+        }
+    }
+}
+
+/// The lines that come until then, and a note if that is not all.
+async fn collected(
+    mut given: UnboundedReceiver<Result<String, TapError>>,
+    until: Instant,
+) -> Result<String, TapError> {
+    let mut body = String::new();
+    loop {
+        match timeout_at(until, given.recv()).await {
+            Ok(Some(lines)) => body += &lines?,
+            Ok(None) if Instant::now() < until => return Ok(body),
+            Ok(None) | Err(_) => return Ok(body + UNFINISHED),
+        }
+    }
 }
 
 /// What a request asks for: of which records, which stage, and how many.
@@ -94,6 +147,7 @@ fn asked(uri: &Uri) -> Result<(TapRequest, Stage, usize), String> {
         trace: Some(TraceOptions {
             otlp: stage == Stage::Output,
             reasons: true,
+            ..TraceOptions::default()
         }),
     };
     let records = parameters.number("n", RECORDS, RECORDS_MAX)?;
@@ -123,6 +177,22 @@ fn wrong(error: &TapError) -> Response {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_left_out_and_said() {
+        let (give, given) = unbounded_channel();
+        give.send(Ok("{}\n".to_owned())).unwrap();
+        // The thread is still at work: it holds `give`.
+        let body = collected(given, Instant::now()).await.unwrap();
+        assert!(body.ends_with(UNFINISHED), "{body}");
+        assert!(give.is_closed());
+        let _: serde_json::Value = serde_json::from_str(UNFINISHED).unwrap();
+        let (give, given) = unbounded_channel();
+        give.send(Ok("{}\n".to_owned())).unwrap();
+        drop(give);
+        let body = collected(given, Instant::now() + WORK_TIME).await;
+        assert_eq!(body.unwrap(), "{}\n");
+    }
 
     #[test]
     fn parameters_are_checked() {

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use tailrace_config::{Config, Diagnostic, Sql, Test};
-use tailrace_pipeline::{PipelinePlan, Row, TraceOptions, TraceSource, Traced, Verdict, trace};
+use tailrace_pipeline::{
+    PipelinePlan, Row, RowBounds, TraceOptions, TraceSource, Traced, Verdict, trace,
+};
 
 use super::compare::{self, Line};
 use super::otlp;
@@ -83,6 +85,7 @@ pub(super) fn run(test: &Test, plan: &PipelinePlan, condition: Option<&PipelineP
     let options = TraceOptions {
         otlp: test.expect.otlp.is_some(),
         reasons: true,
+        rows: RowBounds::MOST,
     };
     let lines = test.lines.as_bytes();
     let traced = trace(plan, test.input - 1, lines, &source, test.now_ns, options).records;
@@ -92,6 +95,13 @@ pub(super) fn run(test: &Test, plan: &PipelinePlan, condition: Option<&PipelineP
             let what = format!(
                 "the record in line {} cannot be processed: {reason}",
                 record.line
+            );
+            outcome.fail(what, Vec::new());
+        }
+        if record.more_rows > 0 {
+            let what = format!(
+                "the record in line {} becomes so many rows that {} of them are not compared: use a smaller record",
+                record.line, record.more_rows
             );
             outcome.fail(what, Vec::new());
         }
@@ -189,6 +199,7 @@ fn check_condition(condition: &PipelinePlan, rows: &[&Row], now_ns: i64, outcome
     let options = TraceOptions {
         otlp: false,
         reasons: true,
+        rows: RowBounds::MOST,
     };
     let source = TraceSource::default();
     let traced = trace(condition, 0, text.as_bytes(), &source, now_ns, options).records;

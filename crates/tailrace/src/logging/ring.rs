@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ static RING: Ring = Ring::new();
 
 /// The last lines.
 #[derive(Debug)]
-pub(super) struct Ring(Mutex<VecDeque<Line>>);
+pub(super) struct Ring(Mutex<VecDeque<Arc<Line>>>);
 
 /// A line of the own log.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,13 +54,12 @@ impl Ring {
         if lines.len() >= LINES_MAX {
             lines.pop_front();
         }
-        lines.push_back(line);
+        lines.push_back(Arc::new(line));
     }
 
     pub(super) fn last(&self, max: usize) -> Value {
-        let lines = self.lock();
-        let skipped = lines.len().saturating_sub(max);
-        let line = |line: &Line| {
+        let lines = self.lines(max);
+        let line = |line: &Arc<Line>| {
             let at = line.at.duration_since(UNIX_EPOCH).unwrap_or_default();
             json!({
                 "unix_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
@@ -69,10 +68,17 @@ impl Ring {
                 "fields": line.fields,
             })
         };
-        lines.iter().skip(skipped).map(line).collect()
+        lines.iter().map(line).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Line>> {
+    /// Whoever logs takes the lock: the texts are not copied.
+    fn lines(&self, max: usize) -> Vec<Arc<Line>> {
+        let lines = self.lock();
+        let skipped = lines.len().saturating_sub(max);
+        lines.iter().skip(skipped).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Line>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -180,8 +186,6 @@ impl Visit for Values {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use tracing::{info, warn};
     use tracing_subscriber::layer::SubscriberExt as _;
 

@@ -46,7 +46,9 @@ pub(crate) fn json(tapped: &Tapped, stage: Stage) -> String {
     if tapped.is_truncated {
         members.push(("truncated", "true".to_owned()));
     }
-    if let Some(Verdict::Kept(rows)) = tapped.traced.as_ref().map(|it| &it.verdict) {
+    if let Some(traced) = &tapped.traced
+        && let Verdict::Kept(rows) = &traced.verdict
+    {
         let (mut shown, mut bytes) = (Vec::new(), 0);
         for row in rows.iter().take(ROWS_MAX) {
             let row = match (stage, &row.otlp) {
@@ -61,7 +63,7 @@ pub(crate) fn json(tapped: &Tapped, stage: Stage) -> String {
                 break;
             }
         }
-        let more = rows.len() - shown.len();
+        let more = (rows.len() - shown.len()) as u64 + traced.more_rows;
         if stage != Stage::Input {
             members.push(("rows", format!("[{}]", shown.join(","))));
             members.extend((more > 0).then(|| ("more_rows", more.to_string())));
@@ -169,6 +171,7 @@ mod tests {
             lines: 0,
             raw: Vec::new().into(),
             verdict,
+            more_rows: 0,
             malformed: None,
             is_truncated: false,
             is_repaired: false,
@@ -216,11 +219,14 @@ mod tests {
         assert_eq!(found["rows"][0]["bytes"], long.len());
         assert!(long.starts_with(found["rows"][0]["shortened"].as_str().unwrap_or("?")));
         assert_eq!(found["rows"][1], Value::Object(serde_json::Map::new()));
-        let many = Verdict::Kept(vec![row("{}"); 1000]);
-        let found = parsed(&tapped(b"", Some(traced(many))));
+        let many = Traced {
+            more_rows: 5,
+            ..traced(Verdict::Kept(vec![row("{}"); 1000]))
+        };
+        let found = parsed(&tapped(b"", Some(many)));
         assert_eq!(
             (found["rows"].as_array().map(Vec::len), &found["more_rows"]),
-            (Some(100), &Value::from(900))
+            (Some(100), &Value::from(905))
         );
         let large = Verdict::Kept(vec![row(&long); 50]);
         assert!(

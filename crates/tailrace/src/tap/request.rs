@@ -91,6 +91,7 @@ impl Request {
             trace: is_traced.then_some(TraceOptions {
                 otlp: self.stage == Stage::Output,
                 reasons: self.verdict,
+                ..TraceOptions::default()
             }),
         }
     }

@@ -9,7 +9,6 @@ mod conversation;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -23,6 +22,7 @@ use tracing::{info, warn};
 use super::socket::{self, Socket};
 use crate::admin::budget::Budget;
 use crate::admin::cpu::{ThreadClock, give_way};
+use crate::ending::Ending;
 
 /// Clients at a time.
 const CLIENTS_MAX: usize = 4;
@@ -31,6 +31,8 @@ const STALLED_MAX: Duration = Duration::from_secs(1);
 /// The share of one core for all clients, and what may be saved up of it.
 const CPU_PART: u32 = 20;
 const CPU_BURST: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for a record that is being traced.
+const END_TIME: Duration = Duration::from_secs(1);
 /// After the kernel had no connection to give.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 
@@ -38,7 +40,7 @@ const ERROR_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Server {
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Ending>,
 }
 
 /// Listens in the data directory, which the agent holds, and serves.
@@ -66,10 +68,7 @@ pub(crate) fn start(data_dir: &Path, view: View) -> anyhow::Result<Server> {
             }
         });
     };
-    let thread = std::thread::Builder::new()
-        .name("tailrace-tap".to_owned())
-        .spawn(run)
-        .context("no thread")?;
+    let thread = Ending::start("tailrace-tap", run).context("no thread")?;
     Ok(Server {
         stop: Some(stop),
         thread: Some(thread),
@@ -79,8 +78,7 @@ pub(crate) fn start(data_dir: &Path, view: View) -> anyhow::Result<Server> {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop = None;
-        // A thread that panicked has said so.
-        self.thread.take().map(JoinHandle::join);
+        self.thread.take().map(|thread| thread.wait(END_TIME));
     }
 }
 

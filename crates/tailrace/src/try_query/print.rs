@@ -43,6 +43,8 @@ pub(super) struct Counts {
     repaired: u64,
     failed: u64,
     crashed: u64,
+    /// Rows that are too large together to be kept.
+    left_out: u64,
     /// Rows that the table has no space for.
     not_shown: u64,
 }
@@ -173,7 +175,8 @@ impl Counts {
         match &traced.verdict {
             Verdict::Kept(rows) => {
                 self.kept += 1;
-                self.rows += rows.len() as u64;
+                self.rows += rows.len() as u64 + traced.more_rows;
+                self.left_out += traced.more_rows;
             }
             Verdict::Filtered(_) => self.filtered += 1,
             Verdict::Crashed(_) => self.crashed += 1,
@@ -206,6 +209,7 @@ impl Counts {
             (self.truncated, "truncated"),
             (self.repaired, "with invalid UTF-8"),
             (self.failed, "for which an expression failed"),
+            (self.left_out, "rows not shown: one record makes too many"),
             (self.crashed, "that cannot be processed"),
             (
                 blank_lines,

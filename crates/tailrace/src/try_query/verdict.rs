@@ -64,6 +64,13 @@ pub(super) fn print(traced: &Traced, plan: &PipelinePlan, out: &mut dyn Write) -
             for row in rows {
                 say(Look::Plain, &format_args!("=> {}", row.json))?;
             }
+            if traced.more_rows > 0 {
+                let more = traced.more_rows;
+                say(
+                    Look::Warn,
+                    &format_args!("{more} more rows are too large to show"),
+                )?;
+            }
         }
         Verdict::Filtered(_) => {
             for reason in reasons(traced, plan) {
@@ -134,6 +141,8 @@ pub(super) fn json(traced: &Traced) -> String {
         Verdict::Kept(rows) => {
             members.push(("verdict", text("kept")));
             members.push(("rows", list(rows.iter().map(|row| row.json.clone()))));
+            let more = (traced.more_rows > 0).then(|| traced.more_rows.to_string());
+            members.extend(more.map(|more| ("more_rows", more)));
         }
         Verdict::Filtered(reasons) => {
             members.push(("verdict", text("filtered")));

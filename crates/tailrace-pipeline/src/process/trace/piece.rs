@@ -3,14 +3,12 @@
 use arrow::array::Array;
 use bytes::Bytes;
 use tailrace_frame::{Flags, SIDE};
-use tailrace_otlp::{Encoder, Encoding, NdjsonEncoding, Request};
 use tailrace_sql::Evaluator;
 
 use super::failures::failures;
 use super::reasons::Reasons;
-use super::{
-    FailedExpression, Row, TraceOptions, Traced, Unmet, Verdict, malformed, otlp_encoding,
-};
+use super::rows::{Kept, RowEncoder};
+use super::{FailedExpression, TraceOptions, Traced, Unmet, Verdict, malformed};
 use crate::input::input_queue::Framed;
 use crate::plan::{PipelinePlan, offset_s};
 use crate::process::encode::{Beside, parts};
@@ -20,32 +18,17 @@ use crate::process::transform::{Columns, Transform, Transformed};
 /// What a tracer keeps between batches.
 pub(super) struct Maker {
     transform: Transform,
-    json: Box<dyn Encoder>,
-    otlp: Option<Otlp>,
+    rows: RowEncoder,
     reasons: Option<(Reasons, Evaluator)>,
 }
-
-struct Otlp {
-    encoding: std::sync::Arc<dyn Encoding>,
-    encoder: Box<dyn Encoder>,
-}
-
-/// What the rows of a batch may take, each encoding by itself; a single record may take more.
-const ROWS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Maker {
     pub(super) fn new(plan: &PipelinePlan, input: usize, options: TraceOptions) -> Self {
         let offset_s = offset_s(&plan.config.inputs[input]);
-        let otlp = options.otlp.then(|| {
-            let (encoding, _) = otlp_encoding(plan);
-            let encoder = encoding.encoder(offset_s);
-            Otlp { encoding, encoder }
-        });
         let reasons = || (Reasons::new(plan, offset_s), plan.query.evaluator());
         Self {
             transform: Transform::new(plan, input),
-            json: NdjsonEncoding::default().encoder(offset_s),
-            otlp,
+            rows: RowEncoder::new(plan, offset_s, options),
             reasons: options.reasons.then(reasons),
         }
     }
@@ -68,7 +51,7 @@ impl Maker {
         let rows = self.rows(plan, framed, &columns)?;
         let filtered: Vec<u32> = (0..)
             .zip(&rows)
-            .filter_map(|(at, rows)| rows.is_empty().then_some(at))
+            .filter_map(|(at, kept)| kept.rows.is_empty().then_some(at))
             .collect();
         let mut unmet = vec![
             Vec::new();
@@ -95,8 +78,7 @@ impl Maker {
         plan: &PipelinePlan,
         framed: &Framed,
         columns: &Columns,
-    ) -> Option<Vec<Vec<Row>>> {
-        let count = framed.frames.records.len();
+    ) -> Option<Vec<Kept>> {
         let failed = FailedValues::new(plan, columns);
         let parts = parts(plan, columns, &failed);
         let Transform { times, streams, .. } = &self.transform;
@@ -109,44 +91,7 @@ impl Maker {
         };
         let runs = beside.runs(0);
         let envelope = beside.envelope(&runs);
-        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); count];
-        let mut left = if count > 1 {
-            ROWS_BYTES_MAX
-        } else {
-            usize::MAX
-        };
-        let mut fits = |request: &Request| {
-            left = left.saturating_sub(request.bytes.len());
-            left > 0
-        };
-        let mut all_fit = true;
-        self.json.encode(&envelope, &parts, &mut |request| {
-            all_fit = all_fit && fits(request);
-            let mut start = 0;
-            for (&end, &record) in request
-                .ends
-                .iter()
-                .zip(&request.records)
-                .filter(|_| all_fit)
-            {
-                let line = &request.bytes[start..end as usize];
-                let json = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
-                rows[record as usize].push(Row { json, otlp: None });
-                start = end as usize;
-            }
-        });
-        if let Some(Otlp { encoding, encoder }) = self.otlp.as_mut().filter(|_| all_fit) {
-            let mut given = vec![0; count];
-            encoder.encode(&envelope, &parts, &mut |request| {
-                for (at, &record) in request.records.iter().enumerate() {
-                    let cut = encoding.cut(&request.bytes, &request.ends, at..at + 1);
-                    let row = &mut given[record as usize];
-                    rows[record as usize][*row].otlp = Some(cut.bytes);
-                    *row += 1;
-                }
-            });
-        }
-        all_fit.then_some(rows)
+        self.rows.rows(framed, &envelope, &parts)
     }
 }
 
@@ -155,23 +100,24 @@ impl Maker {
 fn traced(
     framed: &Framed,
     columns: &Columns,
-    rows: Vec<Vec<Row>>,
+    rows: Vec<Kept>,
     unmet: Vec<Vec<Unmet>>,
     failed: Vec<Vec<FailedExpression>>,
 ) -> Vec<Traced> {
     let mut unmet = unmet.into_iter();
     let mut failed = failed.into_iter();
     let malformed = columns.scanned.malformed.as_ref();
-    let of_record = |(at, rows): (usize, Vec<Row>)| {
+    let of_record = |(at, kept): (usize, Kept)| {
         let raw = raw(framed, at);
         let is_malformed = malformed.is_some_and(|it| it.is_valid(at) && it.value(at));
         let record = &framed.frames.records[at];
         Traced {
             malformed: is_malformed.then(|| malformed::reason(record, &raw)),
             failed: failed.next().unwrap_or_default(),
-            verdict: match rows.is_empty() {
+            more_rows: kept.more,
+            verdict: match kept.rows.is_empty() {
                 true => Verdict::Filtered(unmet.next().unwrap_or_default()),
-                false => Verdict::Kept(rows),
+                false => Verdict::Kept(kept.rows),
             },
             ..of_framed(framed, at, raw)
         }
@@ -196,6 +142,7 @@ fn of_framed(framed: &Framed, record: usize, raw: Bytes) -> Traced {
         is_repaired: std::str::from_utf8(&raw).is_err(),
         raw,
         verdict: Verdict::Filtered(Vec::new()),
+        more_rows: 0,
         malformed: None,
         is_truncated: flags.contains(Flags::TRUNCATED),
         failed: Vec::new(),

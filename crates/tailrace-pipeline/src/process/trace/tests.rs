@@ -11,6 +11,7 @@ const OBSERVED_NS: i64 = 1_767_323_045_000_000_000;
 const ALL: TraceOptions = TraceOptions {
     otlp: true,
     reasons: true,
+    rows: RowBounds::MOST,
 };
 
 fn plan(input: &str, sql: &str) -> PipelinePlan {
@@ -224,6 +225,60 @@ fn a_query_that_makes_much_of_a_record() {
         assert!(rows[0].json.len() > 160_000 && rows[0].otlp.as_ref().unwrap().len() > 160_000);
     }
     assert_eq!(found.len(), 300);
+}
+
+/// Each row repeats the record: all of them would be 125 GB.
+#[test]
+fn a_record_that_becomes_very_many_rows() {
+    let sql = "SELECT *, unnest(string_to_array(tags, ',')) AS tag FROM logs";
+    let plan = plan("format: json", sql);
+    let count = 250_000;
+    let text = format!("{{\"tags\":\"{}x\"}}\n", "x,".repeat(count - 1));
+    let few = TraceOptions {
+        rows: RowBounds::default(),
+        ..ALL
+    };
+    let twice = format!("{text}{text}");
+    for (options, bytes_max) in [(few, 4 << 20), (ALL, 80 << 20)] {
+        let source = TraceSource::default();
+        let found = trace(&plan, 0, twice.as_bytes(), &source, OBSERVED_NS, options).records;
+        assert_eq!(found.len(), 2);
+        for record in &found {
+            let Verdict::Kept(rows) = &record.verdict else {
+                panic!("not kept");
+            };
+            assert_eq!(rows.len() as u64 + record.more_rows, count as u64);
+            let otlp = rows.iter().map(|row| row.otlp.as_ref().unwrap().len());
+            let bytes = otlp.sum::<usize>() + rows.iter().map(|row| row.json.len()).sum::<usize>();
+            assert!(bytes <= bytes_max, "{} rows, {bytes} bytes", rows.len());
+        }
+    }
+}
+
+/// All rows of it are kept, in their order, and each has its own LogRecord.
+#[test]
+fn rows_of_a_record_are_encoded_some_at_a_time() {
+    let sql = "SELECT 1 / (n - n) AS f, unnest(string_to_array(tags, ',')) AS tag FROM logs \
+               UNION ALL SELECT n AS f, tags AS tag FROM logs";
+    let plan = plan("format: json", sql);
+    let tags: Vec<String> = (0..5000).map(|n| format!("tag-{n}-")).collect();
+    let all = tags.join(",");
+    let text = format!("{{\"n\":7,\"tags\":\"{all}\"}}\n");
+    let last = all.clone();
+    let expect: Vec<&String> = tags.iter().chain([&last]).collect();
+    for text in [text.clone(), text.repeat(3)] {
+        for record in traced(&plan, text) {
+            let Verdict::Kept(rows) = &record.verdict else {
+                panic!("not kept");
+            };
+            assert_eq!((rows.len(), record.more_rows), (5001, 0));
+            for (row, tag) in rows.iter().zip(&expect) {
+                assert!(row.json.ends_with(&format!("\"tag\":\"{tag}\"}}")), "{tag}");
+                let otlp = String::from_utf8_lossy(row.otlp.as_ref().unwrap());
+                assert!(otlp.contains(tag.as_str()), "{tag}");
+            }
+        }
+    }
 }
 
 const PIECES: &[&[u8]] = &[

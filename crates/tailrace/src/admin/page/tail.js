@@ -58,8 +58,11 @@ export class Tail {
 
   #show(text) {
     const fresh = [];
+    let note = null;
     for (const line of text.split('\n')) {
       const entry = parsed(line);
+      note = entry?.note ?? note;
+      if (entry?.note) continue;
       if (entry === null || this.#seen.has(line)) continue;
       this.#seen.add(line);
       fresh.push(entry);
@@ -69,7 +72,8 @@ export class Tail {
     list.prepend(...fresh.map(row));
     while (list.children.length > SHOWN_MAX) list.lastElementChild.remove();
     if (this.#seen.size > 4 * SHOWN_MAX) this.#seen = new Set([...this.#seen].slice(-SHOWN_MAX));
-    if (list.children.length > 0) this.#say('Newest first. A sample, not every record.');
+    if (note !== null) this.#say(visible(note));
+    else if (list.children.length > 0) this.#say('Newest first. A sample, not every record.');
   }
 }
 

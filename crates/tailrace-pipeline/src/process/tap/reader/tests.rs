@@ -49,6 +49,7 @@ fn tracer(condition: Option<&str>) -> TapTracer {
         options: Some(TraceOptions {
             otlp: true,
             reasons: true,
+            ..TraceOptions::default()
         }),
         known: HashMap::new(),
     }
