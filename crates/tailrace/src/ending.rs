@@ -1,6 +1,6 @@
 //! A thread that is waited for when it ends, but not for ever: a shutdown must not hang on one long computation.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
@@ -26,9 +26,9 @@ impl Ending {
         name: &'static str,
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
-        let (end, ended) = channel();
+        let (end, ended) = sync_channel(0);
         let run = move || {
-            let _end: Sender<()> = end;
+            let _end: SyncSender<()> = end;
             run();
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_goes_on_is_left_and_one_that_ends_is_joined() {
-        let (go, gone) = channel::<()>();
+        let (go, gone) = sync_channel::<()>(0);
         let ending = Ending::start("test", move || {
             let _ = gone.recv();
         });

@@ -105,7 +105,7 @@ mod tests {
     async fn work_that_nobody_waits_for_keeps_its_place_until_it_is_done() {
         let aside = Aside::default();
         let place = aside.enter().await.unwrap();
-        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
         let given = place.run(move || gone.recv().is_err()).unwrap();
         drop(place);
         let others: Vec<Place> = {

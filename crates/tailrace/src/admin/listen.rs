@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, fchmod};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tailrace_config::AdminAddress;
 use tailrace_files::Access;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -191,9 +191,9 @@ fn look(path: &Path) -> io::Result<Found> {
 /// Connects and closes. Does not wait where the backlog is full, as that of a process that hangs: that is
 /// [`ErrorKind::WouldBlock`].
 fn try_connect(path: &Path) -> io::Result<()> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    Ok(connect(&socket, &SocketAddrUnix::new(path)?)?)
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&SockAddr::unix(path)?)
 }
 
 fn directory_of(socket: &Path) -> &Path {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tailrace_pipeline::{Sample, TapError, TapRequest, TapTracer, TraceOptions};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::listen::Peer;
@@ -81,7 +81,8 @@ async fn tap(
         taken.push(sample);
     }
     drop(samples);
-    let (give, given) = unbounded_channel();
+    // There is a place for the lines of each sample.
+    let (give, given) = channel(taken.len().max(1));
     let until = Instant::now() + WORK_TIME;
     let work = move || trace(taken, tracer, (stage, max), until, &give);
     if place.run(work).is_err() {
@@ -101,7 +102,7 @@ fn trace(
     mut tracer: TapTracer,
     (stage, max): (Stage, usize),
     until: Instant,
-    give: &UnboundedSender<Result<String, TapError>>,
+    give: &Sender<Result<String, TapError>>,
 ) {
     let mut left = max;
     for sample in samples {
@@ -115,7 +116,7 @@ fn trace(
             lines
         });
         let has_failed = lines.is_err();
-        if give.send(lines).is_err() || has_failed {
+        if give.try_send(lines).is_err() || has_failed {
             return;
         }
     }
@@ -123,7 +124,7 @@ fn trace(
 
 /// The lines that come until then, and a note if that is not all.
 async fn collected(
-    mut given: UnboundedReceiver<Result<String, TapError>>,
+    mut given: Receiver<Result<String, TapError>>,
     until: Instant,
 ) -> Result<String, TapError> {
     let mut body = String::new();
@@ -180,15 +181,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_takes_too_long_is_left_out_and_said() {
-        let (give, given) = unbounded_channel();
-        give.send(Ok("{}\n".to_owned())).unwrap();
+        let (give, given) = channel(1);
+        give.try_send(Ok("{}\n".to_owned())).unwrap();
         // The thread is still at work: it holds `give`.
         let body = collected(given, Instant::now()).await.unwrap();
         assert!(body.ends_with(UNFINISHED), "{body}");
         assert!(give.is_closed());
         let _: serde_json::Value = serde_json::from_str(UNFINISHED).unwrap();
-        let (give, given) = unbounded_channel();
-        give.send(Ok("{}\n".to_owned())).unwrap();
+        let (give, given) = channel(1);
+        give.try_send(Ok("{}\n".to_owned())).unwrap();
         drop(give);
         let body = collected(given, Instant::now() + WORK_TIME).await;
         assert_eq!(body.unwrap(), "{}\n");

@@ -157,7 +157,10 @@ mod tests {
             };
             print.line(line, &message).unwrap();
         }
-        print.summary(&mut end).unwrap();
+        let mut stderr = Printer::new(&mut end);
+        print.summary(&mut stderr).unwrap();
+        stderr.flush().unwrap();
+        drop(stderr);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (text(out), text(end))
     }
