@@ -62,8 +62,7 @@ impl HttpClient {
         let mut url = options.url;
         let proxy = proxy::proxy_for(&url, options.proxy, proxy::environment)?;
         check_proxy(proxy.as_ref(), options.tls)?;
-        let address = proxy.as_ref().map(proxy::Proxy::address);
-        let target = Target::new(&url, false, options.headers, options.tls, address);
+        let target = Target::new(&url, false, options.headers, options.tls, proxy.as_ref());
         let mut tls = tls::client_config(options.tls, url.scheme() == "https")?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let mut resolver = None;

@@ -3,6 +3,7 @@
 //!
 //! As in Go, the environment's proxy is never used for this machine itself: `localhost` and loopback addresses.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use base64::Engine;
@@ -16,10 +17,21 @@ use crate::Error;
 use crate::text::percent_decode;
 
 /// A proxy over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Proxy {
     pub(crate) uri: Uri,
     pub(crate) authorization: Option<HeaderValue>,
+    /// The password as the URL has it, and the name and the password.
+    pub(super) written: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Proxy {
+    /// Without the credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy")
+            .field("uri", &self.uri)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Proxy {
@@ -112,7 +124,19 @@ fn read(proxy: &str) -> Result<Proxy, String> {
         value.set_sensitive(true);
         value
     });
-    Ok(Proxy { uri, authorization })
+    let password = url.password().unwrap_or_default();
+    let written = match password {
+        "" => Vec::new(),
+        password => vec![
+            password.into(),
+            format!("{}:{password}", url.username()).into(),
+        ],
+    };
+    Ok(Proxy {
+        uri,
+        authorization,
+        written,
+    })
 }
 
 fn is_this_machine(url: &Url) -> bool {

@@ -1,4 +1,5 @@
-//! What the server of an output must not give back to us: the values of its headers and of the query of its URL. A server
+//! What the server of an output must not give back to us: the values of its headers and of the query of its URL, and the
+//! credentials of its proxy. A server
 //! that quotes a request in its answer would otherwise put them into logs and into the dead-letter file. A value is
 //! replaced by as many `*`, so that a message of protobuf around it stays readable.
 
@@ -9,6 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use tailrace_schema::Secret;
 
+use super::proxy::Proxy;
+
 /// A shorter value is no credential, and occurs in any text.
 const BYTES_MIN: usize = 6;
 
@@ -17,15 +20,22 @@ const BYTES_MIN: usize = 6;
 pub(crate) struct Secrets(Vec<Vec<u8>>);
 
 impl Secrets {
-    /// The values of these headers, their words, what a `Basic` credential encodes, and the values in the query.
-    pub(crate) fn of(headers: &BTreeMap<String, Secret>, url: &Url) -> Secrets {
-        let mut all: Vec<Vec<u8>> = Vec::new();
-        for value in headers.values() {
-            let value = value.expose().trim();
+    /// The values of these headers and the credentials of the proxy, their words, what a `Basic` credential encodes, and
+    /// the values in the query.
+    pub(crate) fn of(
+        headers: &BTreeMap<String, Secret>,
+        url: &Url,
+        proxy: Option<&Proxy>,
+    ) -> Secrets {
+        let mut all: Vec<Vec<u8>> = proxy.map(|proxy| proxy.written.clone()).unwrap_or_default();
+        let authorization = proxy.and_then(|proxy| proxy.authorization.as_ref());
+        let authorization = authorization.and_then(|value| value.to_str().ok());
+        for value in headers.values().map(Secret::expose).chain(authorization) {
+            let value = value.trim();
             all.push(value.into());
             for word in value.split_ascii_whitespace() {
                 all.push(word.into());
-                let Some(pair) = STANDARD.decode(word).ok().filter(|pair| pair.is_ascii()) else {
+                let Some(pair) = STANDARD.decode(word).ok().filter(|pair| is_text(pair)) else {
                     continue;
                 };
                 let password = pair.iter().position(|byte| *byte == b':');
@@ -67,9 +77,41 @@ impl Secrets {
     }
 }
 
+fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::proxy::proxy_for;
     use super::*;
+
+    #[test]
+    fn the_credentials_of_a_proxy_are_masked_from_the_option_and_the_environment() {
+        let url = Url::parse("http://h/").unwrap();
+        let address = "http://some%40user:pass%20w\u{f6}rd@p:3128";
+        let option = Secret::new(address);
+        for (option, variable) in [(Some(&option), None), (None, Some(address.to_owned()))] {
+            let proxy = proxy_for(&url, option, |_| variable.clone()).unwrap();
+            let encoded = proxy.as_ref().unwrap().authorization.clone().unwrap();
+            let encoded = encoded
+                .to_str()
+                .unwrap()
+                .trim_start_matches("Basic ")
+                .to_owned();
+            let secrets = Secrets::of(&BTreeMap::new(), &url, proxy.as_ref());
+            for text in [
+                "pass w\u{f6}rd",
+                "pass%20w%C3%B6rd",
+                "some@user:pass w\u{f6}rd",
+                &encoded,
+            ] {
+                let masked = secrets.masked(&format!("[{text}]"));
+                assert_eq!(masked, format!("[{}]", "*".repeat(text.len())), "{text}");
+            }
+            assert_eq!(secrets.masked("p:3128"), "p:3128");
+        }
+    }
 
     #[test]
     fn values_words_and_passwords_are_masked_and_short_texts_are_not() {
@@ -80,7 +122,7 @@ mod tests {
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), Secret::new(value)));
         let url = Url::parse("http://h/x?key=se%2Fcret1&a=b").unwrap();
-        let secrets = Secrets::of(&headers.into(), &url);
+        let secrets = Secrets::of(&headers.into(), &url, None);
         let cases = [
             ("got Bearer tok-12345!", "got ****************!"),
             ("got tok-12345tok-12345", "got ******************"),

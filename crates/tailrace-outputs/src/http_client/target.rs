@@ -10,6 +10,7 @@ use rustls::CertificateError;
 use tailrace_schema::Secret;
 
 use super::options::Tls;
+use super::proxy::Proxy;
 use super::secrets::Secrets;
 use crate::delivery::{Answered, Outcome};
 use crate::http_client::answer::join;
@@ -35,13 +36,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The server at `url`, reached through `proxy` (its host and port).
+    /// The server at `url`, reached through `proxy`.
     pub(crate) fn new(
         url: &Url,
         is_grpc: bool,
         headers: &BTreeMap<String, Secret>,
         tls: &Tls,
-        proxy: Option<String>,
+        proxy: Option<&Proxy>,
     ) -> Target {
         let mut shown = url.clone();
         shown.set_query(None);
@@ -58,8 +59,8 @@ impl Target {
             has_ca_file: tls.ca_file.is_some(),
             has_client_certificate: tls.cert_file.is_some(),
             has_authorization: headers.contains_key("authorization"),
-            proxy,
-            secrets: Secrets::of(headers, url),
+            proxy: proxy.map(Proxy::address),
+            secrets: Secrets::of(headers, url, proxy),
         }
     }
 

@@ -57,8 +57,7 @@ impl Grpc {
     pub(super) fn new(mut url: Url, config: &OtlpOutput) -> Result<Grpc, Error> {
         let proxy = proxy::proxy_for(&url, config.proxy.as_ref(), proxy::environment)?;
         check_proxy(proxy.as_ref(), &config.tls)?;
-        let address = proxy.as_ref().map(Proxy::address);
-        let target = Target::new(&url, true, &config.headers, &config.tls, address);
+        let target = Target::new(&url, true, &config.headers, &config.tls, proxy.as_ref());
         let tls = tls::client_config(&config.tls, url.scheme() == "https")?;
         let host = url.host_str().unwrap_or("").to_owned();
         let host = host.trim_matches(['[', ']']).to_owned();
