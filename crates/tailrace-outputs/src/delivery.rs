@@ -24,7 +24,8 @@ use tailrace_otlp::Compression;
 
 pub use compression::CompressionSearch;
 pub use dead_letter::{
-    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, is_at, lock, read_dead_letters,
+    CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, Owner, is_at, lock,
+    open_or_create, read_dead_letters,
 };
 pub use observer::Observer;
 pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
@@ -198,7 +199,7 @@ impl<R: Request> Drive<'_, R> {
                     encoded_bytes: delivery.request.payload().uncompressed_bytes,
                 };
                 self.observer.delivered(&delivered);
-                self.scheduler.accepted(delivery).deliver(&delivered);
+                self.scheduler.accepted(delivery, now).deliver(&delivered);
                 return;
             }
             Outcome::Retry {

@@ -10,13 +10,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 /// One dead-lettered record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +108,12 @@ pub enum DeadLetterError {
 pub struct DeadLetterFile {
     path: PathBuf,
     bytes_max: u64,
+    owner: Option<Owner>,
     lock: Mutex<()>,
 }
+
+/// Whom a file belongs to: the ids of a user and a group.
+pub type Owner = (u32, u32);
 
 impl DeadLetterFile {
     /// The file at `path`, of at most `bytes_max` bytes. It is created, with its directory, when the first record is added.
@@ -115,8 +121,14 @@ impl DeadLetterFile {
         DeadLetterFile {
             path: path.into(),
             bytes_max,
+            owner: None,
             lock: Mutex::new(()),
         }
+    }
+
+    /// The same; if this process creates the file, it gives it to this owner, which only root can.
+    pub fn owned_by(self, owner: Option<Owner>) -> DeadLetterFile {
+        DeadLetterFile { owner, ..self }
     }
 
     /// Adds a record; it is on disk when this returns.
@@ -168,9 +180,7 @@ impl DeadLetterFile {
     /// just done so, the file that was opened is not the one to add to.
     fn open_locked(&self) -> io::Result<File> {
         loop {
-            let mut options = OpenOptions::new();
-            options.create(true).read(true).append(true);
-            let file = tailrace_files::open(&self.path, &mut options)?;
+            let file = open_or_create(&self.path, self.owner)?;
             lock(&file)?;
             if is_at(&file, &self.path)? {
                 return Ok(file);
@@ -182,9 +192,12 @@ impl DeadLetterFile {
     fn append(&self, added_lines: &[Vec<u8>]) -> io::Result<usize> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         tailrace_files::create_dir(folder)?;
-        let is_new = !self.path.exists();
         let mut file = self.open_locked()?;
         let before = file.metadata()?.len();
+        // Only now: until the lock was taken, a replay may have moved the file that was here.
+        if before == 0 {
+            File::open(folder)?.sync_all()?;
+        }
         let mut lines = Vec::new();
         if before > 0 {
             let mut last = [0];
@@ -213,25 +226,59 @@ impl DeadLetterFile {
             // Half a line is useless. If truncation fails as well, readers skip it.
             let _ = file.set_len(before);
         }
-        written?;
-        if is_new {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(added)
+        written.map(|()| added)
     }
 }
 
-/// Locks a dead-letter file against others that add to it or move it, until it is closed. A file system without locks has
-/// none.
+/// Opens a file of the agent to read it and to append to it. If this creates it, it belongs to `owner`.
+///
+/// # Errors
+///
+/// It cannot be opened, or not be given to the owner.
+pub fn open_or_create(path: &Path, owner: Option<Owner>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    if let Some((user, group)) = owner {
+        // Only what was just made: a file that is there may be another one's, by a link.
+        match tailrace_files::open(path, options.clone().create_new(true)) {
+            Ok(file) => {
+                fchown(&file, Some(user), Some(group))?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    tailrace_files::open(path, options.create(true))
+}
+
+/// Locks a dead-letter file against others that add to it or move it, until it is closed. The file must be open for
+/// writing: NFS demands it. On a file system without locks there is none, and one warning says so.
 ///
 /// # Errors
 ///
 /// The lock cannot be taken.
 pub fn lock(file: &File) -> io::Result<()> {
     match file.lock() {
-        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-        _ => Ok(()),
+        Err(error) if is_without_locks(&error) => {
+            static WARNED: Once = Once::new();
+            WARNED.call_once(|| {
+                warn!(
+                    %error,
+                    "the file system of data_dir has no locks: do not run `tailrace replay` while the agent runs"
+                );
+            });
+            Ok(())
+        }
+        locked => locked,
     }
+}
+
+/// Returns whether an error says that this file system has no locks.
+fn is_without_locks(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    error.kind() == io::ErrorKind::Unsupported
+        || errno.is_some_and(|errno| matches!(errno, Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS))
 }
 
 /// Whether this file is still at the path.
@@ -292,8 +339,8 @@ mod tests {
     use std::io::Write;
 
     use super::{
-        CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, OpenOptions,
-        read_dead_letters,
+        CrashedRecord, DeadLetterEntry, DeadLetterError, DeadLetterFile, Errno, OpenOptions,
+        is_without_locks, read_dead_letters,
     };
 
     fn entry(reason: &str) -> DeadLetterEntry {
@@ -323,6 +370,16 @@ mod tests {
             Ok(entry("b")),
         ];
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_file_system_without_locks_is_no_error_and_other_failures_are() {
+        for errno in [Errno::NOLCK, Errno::NOTSUP, Errno::NOSYS] {
+            assert!(is_without_locks(&errno.into()), "{errno}");
+        }
+        for errno in [Errno::BADF, Errno::IO, Errno::INTR] {
+            assert!(!is_without_locks(&errno.into()), "{errno}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use tailrace_config::{Config, Pipeline};
 use tailrace_otlp::Compression;
 use tailrace_outputs::delivery::{
-    DeadLetterEntry, DeadLetterFile, Outcome, Payload, Transport, is_at, lock,
+    DeadLetterEntry, DeadLetterFile, Outcome, Owner, Payload, Transport, is_at, lock,
+    open_or_create,
 };
 use tokio::runtime::Runtime;
 use tracing::warn;
@@ -84,7 +85,8 @@ fn replay_file(
     if !(path.exists() || aside.exists()) {
         return Ok(replayed);
     }
-    let _one = only_one(path).map_err(failed)?;
+    let owner = owner_for(path, &aside);
+    let _one = only_one(path, owner).map_err(failed)?;
     // One that an interrupted replay left is finished first; then there is the file itself.
     for _ in 0..2 {
         if !put_aside(path, &aside).map_err(failed)? {
@@ -92,7 +94,7 @@ fn replay_file(
         }
         let kept = replayed.refused + replayed.crashed;
         let mut file = Aside::open(&aside).map_err(failed)?;
-        let back = DeadLetterFile::new(path, u64::MAX);
+        let back = DeadLetterFile::new(path, u64::MAX).owned_by(owner);
         while let Some(line) = file.next().map_err(failed)? {
             let answer = |entry: &DeadLetterEntry| runtime.block_on(send(&outputs, entry));
             replay_line(line, answer, &back, &mut replayed).map_err(failed)?;
@@ -139,11 +141,19 @@ fn replay_line(
     added.map_err(io::Error::other)
 }
 
+/// The user of the agent, for files that root makes here: the agent must be able to use them.
+fn owner_for(path: &Path, aside: &Path) -> Option<Owner> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let of = |path: &Path| fs::symlink_metadata(path).ok();
+    let meta = of(path).or_else(|| of(aside))?;
+    Some((meta.uid(), meta.gid()))
+}
+
 /// One replay at a time: two would send each entry twice.
-fn only_one(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.create(true).read(true).append(true);
-    let file = tailrace_files::open(&path.with_extension("replay-lock"), &mut options)?;
+fn only_one(path: &Path, owner: Option<Owner>) -> io::Result<fs::File> {
+    let file = open_or_create(&path.with_extension("replay-lock"), owner)?;
     let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
     locked.map_err(|_| io::Error::other("another replay of this pipeline is running"))?;
     Ok(file)
@@ -153,7 +163,8 @@ fn only_one(path: &Path) -> io::Result<fs::File> {
 /// holds the lock of the file, and then looks where it is.
 fn put_aside(path: &Path, aside: &Path) -> io::Result<bool> {
     while !aside.try_exists()? {
-        let file = match tailrace_files::open(path, fs::OpenOptions::new().read(true)) {
+        // NFS locks for writing only what is open for it.
+        let file = match tailrace_files::open(path, fs::OpenOptions::new().read(true).write(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             opened => opened?,
         };
@@ -352,13 +363,43 @@ mod tests {
     }
 
     #[test]
+    fn what_root_makes_belongs_to_the_user_of_the_agent() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (
+            folder.path().join("a.ndjson"),
+            folder.path().join("a.replay"),
+        );
+        DeadLetterFile::new(&path, 1 << 20).add(&entry(0)).unwrap();
+        std::os::unix::fs::chown(&path, Some(1234), Some(1235)).unwrap();
+        let owner = owner_for(&path, &aside);
+        assert_eq!(owner, Some((1234, 1235)));
+        let _one = only_one(&path, owner).unwrap();
+        assert!(put_aside(&path, &aside).unwrap());
+        assert_eq!(owner_for(&path, &aside), owner);
+        let back = DeadLetterFile::new(&path, 1 << 20).owned_by(owner);
+        back.add(&entry(1)).unwrap();
+        for made in [&path, &path.with_extension("replay-lock")] {
+            let meta = fs::symlink_metadata(made).unwrap();
+            assert_eq!((meta.uid(), meta.gid()), (1234, 1235), "{}", made.display());
+        }
+        // What is there keeps its owner.
+        fs::write(&path, "").unwrap();
+        std::os::unix::fs::chown(&path, Some(1), Some(1)).unwrap();
+        back.add(&entry(2)).unwrap();
+        assert_eq!(fs::symlink_metadata(&path).unwrap().uid(), 1);
+    }
+
+    #[test]
     fn two_replays_of_a_pipeline_exclude_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ndjson");
-        let first = only_one(&path).unwrap();
-        let second = only_one(&path).unwrap_err();
+        let first = only_one(&path, None).unwrap();
+        let second = only_one(&path, None).unwrap_err();
         assert!(second.to_string().contains("another replay"), "{second}");
         drop(first);
-        assert!(only_one(&path).is_ok());
+        assert!(only_one(&path, None).is_ok());
     }
 }
