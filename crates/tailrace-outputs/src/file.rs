@@ -185,8 +185,10 @@ fn write_whole(
     let regular = metadata.is_file();
     let written = write(file, bytes).and_then(|()| if regular { file.sync_data() } else { Ok(()) });
     if written.is_err() && regular {
-        // The first failure is the one to report. What cannot be taken back is ended when the file is opened again.
-        let _ = file.set_len(before);
+        // The first failure is the one to report. What cannot be taken back is ended when the file is opened again. A file
+        // that somebody truncated meanwhile is not made longer.
+        let is_longer = file.metadata().is_ok_and(|now| now.len() > before);
+        let _ = is_longer.then(|| file.set_len(before));
     }
     written
 }
@@ -268,6 +270,19 @@ mod tests {
         let failed = write_whole(&mut file, b"22222\n", half);
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(file.metadata().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_was_truncated_during_a_failed_write_gets_no_hole() {
+        let mut file = tempfile::tempfile().unwrap();
+        write_whole(&mut file, b"111111\n", File::write_all).unwrap();
+        let truncated = |file: &mut File, _: &[u8]| {
+            file.set_len(0)?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let failed = write_whole(&mut file, b"2\n", truncated);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file.metadata().unwrap().len(), 0);
     }
 
     #[tokio::test]
