@@ -134,7 +134,7 @@ fn what_was_pasted_into_a_config_stays_out() {
     };
     let parts = |path: &std::path::Path| {
         let mut command = tailrace();
-        command.env("HOST", "127.0.0.1").env_remove("URL");
+        command.env("HOST", "h.invalid").env_remove("URL");
         command.args(["support-bundle", "--output", "-", "-c"]);
         let (_, parts) = bundle(command.arg(path));
         for (name, text) in &parts {
