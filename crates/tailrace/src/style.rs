@@ -1,6 +1,6 @@
 //! Colours and the width of what people read: the only module that decides on either.
 //!
-//! A command writes `style::bad("refused")` into a [`Printer`](crate::printed::Printer). The text is redacted and escaped
+//! A command writes `style::bad("refused")` into a `Printer`. The text is redacted and escaped
 //! first, and stands between marks; the printer turns the marks into colours where its stream shows colours, and leaves
 //! them out elsewhere. The marks hold a number that is different in every process, and take no width in tables. So no text
 //! from outside can forge one.

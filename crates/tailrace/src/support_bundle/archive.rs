@@ -1,5 +1,5 @@
 //! The archive: parts with a bounded size, what is missing, and the manifest that names both. All text passes
-//! [`printed`](crate::printed).
+//! [`printed`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
