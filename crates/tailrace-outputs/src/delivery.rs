@@ -199,7 +199,7 @@ impl<R: Request> Drive<'_, R> {
                     encoded_bytes: delivery.request.payload().uncompressed_bytes,
                 };
                 self.observer.delivered(&delivered);
-                self.scheduler.accepted(delivery).deliver(&delivered);
+                self.scheduler.accepted(delivery, now).deliver(&delivered);
                 return;
             }
             Outcome::Retry {

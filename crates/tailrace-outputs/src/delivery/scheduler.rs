@@ -27,6 +27,10 @@
 //! answers so occasionally must not cost records. Other requests continue meanwhile. Such an answer starts a search only
 //! if something was accepted before, in this process.
 //!
+//! *Accepted although it was refused before* is a contradiction: the server was down, or answers a quota with 400. What was
+//! counted in intervals is forgotten, and for [`DOUBT`] an answer that blames the request needs as much evidence as
+//! one that blames the server.
+//!
 //! *Too large* is not a refusal: the request is cut in halves, and for [`LIMIT_MEMORY`] larger requests are cut
 //! before they are sent.
 
@@ -47,6 +51,8 @@ use tailrace_model::backoff::Backoff;
 const STRIKES: u32 = 5;
 /// A single record is at fault that was refused in so many intervals between two acceptances.
 const INTERVALS: u32 = 4;
+/// How long a server is doubted that accepted what it had refused.
+const DOUBT: Duration = Duration::from_secs(600);
 /// The most refusals in a row that a search may cost. It finds one good record among several hundred bad ones.
 const SEARCH: u32 = 1024;
 /// The same, if the answers blame something else.
@@ -138,6 +144,10 @@ pub(crate) struct Scheduler<R> {
     answers: u64,
     /// The answer that accepted something last.
     last_accepted: Option<u64>,
+    /// The next pause ends with a delivery that is not a suspect. What is sent then may be all that is accepted for now.
+    others_after_pause: bool,
+    /// When a delivery was accepted that had been refused itself.
+    contradicted_at: Option<Instant>,
     /// Number of answers that accepted something. Between two of them lies an interval.
     acceptances: u64,
     /// Refusals since then that no evidence explains.
@@ -186,6 +196,8 @@ impl<R: Request> Scheduler<R> {
             ids: 0,
             answers: 0,
             last_accepted: None,
+            others_after_pause: true,
+            contradicted_at: None,
             acceptances: 0,
             unexplained: 0,
             cut_at: 0,
@@ -321,6 +333,9 @@ impl<R: Request> Scheduler<R> {
         delivery.attempts += 1;
         if let Some(hold) = &mut self.hold {
             hold.others_turn = delivery.suspect;
+            if hold.until.is_some() {
+                self.others_after_pause = delivery.suspect;
+            }
             (hold.until, hold.alone) = (None, false);
         }
         self.on_wire += 1;
@@ -337,11 +352,18 @@ impl<R: Request> Scheduler<R> {
     }
 
     /// Records that a delivery was accepted, and returns its request.
-    pub(crate) fn accepted(&mut self, delivery: Delivery<R>) -> R {
+    pub(crate) fn accepted(&mut self, delivery: Delivery<R>, now: Instant) -> R {
         self.answer();
         self.last_accepted = Some(self.answers);
         self.acceptances += 1;
         (self.unexplained, self.cut_at, self.requests_refused) = (0, 0, 0);
+        if delivery.own_refusal.is_some() {
+            // What it refused so far says nothing about the records.
+            self.contradicted_at = Some(now);
+            for other in &mut self.deliveries {
+                (other.intervals.0, other.strikes) = (0, 0);
+            }
+        }
         if let Some(hold) = &mut self.hold
             && delivery.probe
         {
@@ -465,7 +487,9 @@ impl<R: Request> Scheduler<R> {
         delivery.strikes += 1;
         delivery.intervals.0 = 0;
         self.single_refused = false;
-        if refusal == Refusal::Request || delivery.strikes >= STRIKES {
+        let contradicted = self.contradicted_at;
+        let is_doubted = contradicted.is_some_and(|at| now < at + DOUBT);
+        if (refusal == Refusal::Request && !is_doubted) || delivery.strikes >= STRIKES {
             return Effect::Reject(delivery);
         }
         // The same evidence is required again, after `RetryPolicy::hold`.

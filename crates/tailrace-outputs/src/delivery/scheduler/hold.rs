@@ -71,7 +71,11 @@ impl<R: Request> Scheduler<R> {
         let Some(hold) = &self.hold else {
             return self.next_open(now, queued);
         };
-        let (until, others_turn) = (hold.until, hold.others_turn);
+        let until = hold.until;
+        let others_turn = match until {
+            Some(_) => self.others_after_pause,
+            None => hold.others_turn,
+        };
         let other = self.other(now);
         let has_other = other.is_some() || queued;
         let take = |scheduler: &mut Self| match other {

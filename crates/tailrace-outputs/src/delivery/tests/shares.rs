@@ -156,3 +156,28 @@ async fn with_drop_an_outage_costs_few_attempts() {
     let sent = server.seen().len();
     assert!(sent < 100 * 40 + 1100, "{sent}");
 }
+/// A quota that is answered with 400: one request is accepted in each window, whatever it holds. Every record is good.
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_is_answered_as_a_refusal_costs_few_records() {
+    for window in [20, 50, 1000, 60_000].map(Duration::from_millis) {
+        for config in [ONE, FOUR] {
+            for (count, records) in [(200, 1), (8, 25)] {
+                let mut open_at = Duration::ZERO;
+                let server = Server::new(move |seen| {
+                    if seen.at < open_at {
+                        return refused();
+                    }
+                    open_at = seen.at + window;
+                    ok()
+                });
+                let book = Arc::<Mutex<Book>>::default();
+                let all = check_with(&server, config, requests(count, records), &(), &book);
+                let _ = tokio::time::timeout(Duration::from_secs(100_000), all).await;
+                let book = book.lock().unwrap().clone();
+                let rejected = book.rejected.len();
+                assert!(rejected <= 4, "{rejected} rejected, {window:?}");
+                assert!(book.delivered.len() + rejected == 200, "{window:?}");
+            }
+        }
+    }
+}
