@@ -8,7 +8,7 @@ pub(crate) mod table;
 pub(crate) mod verdict;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
@@ -21,7 +21,7 @@ use self::config_text::ConfigText;
 use self::print::Print;
 use crate::cli::{ConfigArgs, Failure};
 use crate::load;
-use crate::printed::Printer;
+use crate::printed::{self, Printer};
 
 /// Arguments of `tailrace try`.
 #[derive(Debug, clap::Args)]
@@ -149,6 +149,14 @@ impl Args {
     /// The query of the command line, if it is given there, and the file.
     fn sql_and_file(&self) -> Result<(Option<&str>, Option<PathBuf>), Failure> {
         if self.config.is_empty() {
+            let is_file = |sql: &String| self.file.is_none() && Path::new(sql).is_file();
+            if let Some(file) = self.sql.as_ref().filter(|sql| is_file(sql)) {
+                let usage = format!(
+                    "{} is a file, and the query comes first: `tailrace try 'SELECT * FROM logs' FILE`",
+                    printed::shown(file)
+                );
+                return Err(Failure::Usage(usage));
+            }
             return Ok((self.sql.as_deref(), self.file.clone()));
         }
         if self.file.is_some() {

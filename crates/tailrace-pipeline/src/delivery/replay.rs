@@ -155,8 +155,14 @@ fn owner_for(path: &Path, aside: &Path) -> Option<Owner> {
 fn only_one(path: &Path, owner: Option<Owner>) -> io::Result<fs::File> {
     let file = open_or_create(&path.with_extension("replay-lock"), owner)?;
     let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    locked.map_err(|_| io::Error::other("another replay of this pipeline is running"))?;
-    Ok(file)
+    match locked {
+        Err(Errno::WOULDBLOCK) => Err(io::Error::other(
+            "another replay of this pipeline is running",
+        )),
+        // A file system that has none. Whoever locks the dead-letter file warns of it.
+        Err(Errno::NOLCK | Errno::NOSYS | Errno::NOTSUP) | Ok(()) => Ok(file),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Moves the file aside unless there is one aside. Returns whether there is one now. Nobody adds to it any more: whoever adds

@@ -7,19 +7,33 @@ use tailrace_sql::{OutputValue, Rows, split_values};
 use crate::input::input_queue::Framed;
 use crate::plan::PipelinePlan;
 use crate::process::failed::FailedValues;
-use crate::process::transform::{Columns, rows_of_run};
+use crate::process::transform::{Columns, Transform, rows_of_run};
 
 /// What stands beside the columns of a batch. `times`, `streams` and `uids` are empty, or have one value for each row of
 /// the columns.
 pub(crate) struct Beside<'a> {
-    pub(crate) framed: &'a Framed,
-    pub(crate) columns: &'a Columns,
-    pub(crate) times: &'a [i64],
-    pub(crate) streams: &'a [u8],
-    pub(crate) uids: &'a [u128],
+    framed: &'a Framed,
+    columns: &'a Columns,
+    times: &'a [i64],
+    streams: &'a [u8],
+    uids: &'a [u128],
 }
 
 impl<'a> Beside<'a> {
+    /// Of the rows that a transform made last.
+    pub(crate) fn of(
+        transform: &'a Transform,
+        (framed, columns, uids): (&'a Framed, &'a Columns, &'a [u128]),
+    ) -> Self {
+        Self {
+            framed,
+            columns,
+            times: &transform.times,
+            streams: &transform.streams,
+            uids,
+        }
+    }
+
     /// The sources of the rows, with the facts for one encoding, by its number.
     pub(crate) fn runs(&self, encoding: usize) -> Vec<Run<'a>> {
         let survivors = self.columns.survivors.as_deref();

@@ -349,4 +349,4 @@ fn otlp_encoding(plan: &PipelinePlan) -> (Arc<dyn tailrace_otlp::Encoding>, File
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

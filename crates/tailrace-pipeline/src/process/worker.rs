@@ -334,14 +334,7 @@ impl Worker {
         let survivors = columns.survivors.as_deref();
         let failed = FailedValues::new(plan, columns);
         let parts = parts(plan, columns, &failed);
-        let Transform { times, streams, .. } = &self.transform;
-        let beside = Beside {
-            framed,
-            columns,
-            times,
-            streams,
-            uids,
-        };
+        let beside = Beside::of(&self.transform, (framed, columns, uids));
         let encode = |(n, encoding): (usize, &mut EncodingState)| {
             let runs = beside.runs(n);
             let envelope = beside.envelope(&runs);

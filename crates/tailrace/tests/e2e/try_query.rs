@@ -216,7 +216,14 @@ fn what_is_wrong_is_said_with_its_place() {
     let bench = Bench::new();
     let directory = bench.path("logs");
     let absent = bench.log("absent.log");
-    let cases: [(&[&str], i32, &str); 7] = [
+    let present = bench.log("present.log");
+    std::fs::write(&present, "{}\n").unwrap();
+    let cases: [(&[&str], i32, &str); 8] = [
+        (
+            &[present.to_str().unwrap()],
+            2,
+            "is a file, and the query comes first",
+        ),
         (&["SELECT lenght(a) AS n FROM logs"], 78, "SQL:1:8: error:"),
         (&["SELECT a,\n  b FRM logs"], 78, "SQL:2:"),
         (&["SELECT count(a) AS n FROM logs"], 78, "count"),

@@ -81,14 +81,7 @@ impl Maker {
     ) -> Option<Vec<Kept>> {
         let failed = FailedValues::new(plan, columns);
         let parts = parts(plan, columns, &failed);
-        let Transform { times, streams, .. } = &self.transform;
-        let beside = Beside {
-            framed,
-            columns,
-            times,
-            streams,
-            uids: &[],
-        };
+        let beside = Beside::of(&self.transform, (framed, columns, &[]));
         let runs = beside.runs(0);
         let envelope = beside.envelope(&runs);
         self.rows.rows(framed, &envelope, &parts)

@@ -14,7 +14,8 @@ const ALL: TraceOptions = TraceOptions {
     rows: RowBounds::MOST,
 };
 
-fn plan(input: &str, sql: &str) -> PipelinePlan {
+/// A plan of one pipeline: with these options of its input, and this query.
+pub(crate) fn plan(input: &str, sql: &str) -> PipelinePlan {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tailrace.yaml");
     let text =

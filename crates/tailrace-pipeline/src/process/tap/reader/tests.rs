@@ -1,26 +1,13 @@
 //! What a reader finds out about samples.
 
-use tailrace_config as config;
 use tailrace_frame::Framer;
 
 use super::super::budget::Room;
 use super::*;
 use crate::input::frame_config::frame_config;
+use crate::process::trace::tests::plan;
 
 const ID: PipelineId = PipelineId(1);
-
-fn plan(input: &str, sql: &str) -> PipelinePlan {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("tailrace.yaml");
-    let text =
-        format!("pipelines: {{a: {{input: {{type: stdin, {input}}}, output: {{type: stdout}}}}}}");
-    std::fs::write(&path, text).unwrap();
-    let mut loaded = config::load(&[path], &|_| None).unwrap();
-    let pipeline = loaded.pipelines.get_mut("a").unwrap();
-    sql.clone_into(&mut pipeline.transform.text);
-    sql.clone_into(&mut pipeline.transform.shown);
-    PipelinePlan::prepare("a", pipeline, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"))
-}
 
 /// All records of a text as a worker would sample them, of a file of a pod.
 fn sample(plan: &PipelinePlan, text: &str) -> Sample {
