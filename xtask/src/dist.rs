@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds the binary that ships, and tells what a release
 //! note needs: time, size, checksum.
 //!
-//! The binary is static (musl) where that target and its C compiler are
+//! The binary is static (musl) where that target and a C compiler for it are
 //! installed, else it needs this machine's glibc or a newer one; which of the
 //! two it is, is printed.
 
@@ -12,24 +12,51 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use crate::workspace::{Workspace, capture, on_path, run as execute};
+use crate::toolchain::{self, ARCHITECTURES, Toolchain};
+use crate::workspace::{Workspace, capture, run as execute};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Build for this architecture
+    #[arg(long, default_value = env::consts::ARCH, value_parser = ARCHITECTURES)]
+    arch: String,
+    /// Run the scanner's tests for this architecture, and the demo of what was built; under qemu where it is not this machine's
+    #[arg(long)]
+    check: bool,
+}
 
 /// What was built.
-pub(crate) struct Built {
-    pub(crate) path: PathBuf,
+struct Built {
+    path: PathBuf,
     is_static: bool,
 }
 
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let started = Instant::now();
-    let Built { path, is_static } = build(workspace)?;
+    let Built { path, is_static } = match Toolchain::find(workspace, &args.arch) {
+        Ok(toolchain) => Built {
+            path: build(workspace, &toolchain)?,
+            is_static: true,
+        },
+        Err(error) if args.arch == env::consts::ARCH => {
+            println!("not static: {error:#}");
+            Built {
+                path: build_dynamic(workspace)?,
+                is_static: false,
+            }
+        }
+        Err(error) => return Err(error),
+    };
     let seconds = started.elapsed().as_secs_f64();
+    if args.check {
+        check(workspace, &args.arch, &path)?;
+    }
     let bytes = fs::metadata(&path)
         .with_context(|| format!("cannot read {}", path.display()))?
         .len();
     let (dir, name) = (path.parent(), path.file_name());
     let (dir, name) = dir.zip(name).context("the binary has no name")?;
-    complete(workspace, &path, dir)?;
+    complete(workspace, &args.arch, &path, dir)?;
     let mut sum = workspace.command("sha256sum", &[]);
     sum.arg(name)
         .args(["tailrace.1", "tailrace.bash", "_tailrace", "tailrace.fish"]);
@@ -52,7 +79,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 }
 
 /// The man page and completions, as the binary itself writes them.
-fn complete(workspace: &Workspace, binary: &Path, dir: &Path) -> Result<()> {
+fn complete(workspace: &Workspace, arch: &str, binary: &Path, dir: &Path) -> Result<()> {
     let files = [
         ("tailrace.1", &["man"][..]),
         ("tailrace.bash", &["completion", "bash"]),
@@ -60,60 +87,65 @@ fn complete(workspace: &Workspace, binary: &Path, dir: &Path) -> Result<()> {
         ("tailrace.fish", &["completion", "fish"]),
     ];
     for (name, arguments) in files {
-        let text = capture(&mut workspace.command(binary, arguments))?;
+        let text = capture(&mut toolchain::program(workspace, arch, binary, arguments))?;
         fs::write(dir.join(name), text).with_context(|| format!("cannot write {name}"))?;
     }
     Ok(())
 }
 
-/// Builds it, and puts it where what ships is.
-pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
-    let arch = env::consts::ARCH;
-    let is_static = can_be_static(workspace)?;
-    let libc = if is_static { "musl" } else { "gnu" };
-    let target = format!("{arch}-unknown-linux-{libc}");
-    let arguments = [
-        "build",
-        "--profile",
-        "dist",
-        "--bin",
-        "tailrace",
-        "--target",
-        &target,
-    ];
-    execute(&mut workspace.cargo(&arguments))?;
+/// The scanner has code of its own for each architecture.
+fn check(workspace: &Workspace, arch: &str, binary: &Path) -> Result<()> {
+    let tests = ["test", "--release", "-p", "tailrace-scan", "--lib"];
+    execute(&mut Toolchain::find(workspace, arch)?.cargo(workspace, &tests))?;
+    execute(&mut toolchain::program(workspace, arch, binary, &["demo"]))
+}
 
-    let built = workspace.target.join(&target).join("dist/tailrace");
+/// Builds a static binary, and puts it where what ships is.
+pub(crate) fn build(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
+    let arguments = ["build", "--profile", "dist", "--bin", "tailrace"];
+    execute(&mut toolchain.cargo(workspace, &arguments))?;
+    let target = toolchain.target();
+    let arch = toolchain.arch();
+    ship(
+        workspace,
+        arch,
+        &target,
+        &workspace.target.join(&target).join("dist/tailrace"),
+    )
+}
+
+/// The same, for machines like this one.
+fn build_dynamic(workspace: &Workspace) -> Result<PathBuf> {
+    let arch = env::consts::ARCH;
+    let target = format!("{arch}-unknown-linux-gnu");
+    execute(&mut workspace.cargo(&["build", "--profile", "dist", "--bin", "tailrace"]))?;
+    ship(
+        workspace,
+        arch,
+        &target,
+        &workspace.target.join("dist/tailrace"),
+    )
+}
+
+/// Copies a binary to its name with version and target.
+fn ship(workspace: &Workspace, arch: &str, target: &str, built: &Path) -> Result<PathBuf> {
     let out = workspace.target.join("dist-out");
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    let version = version(&built, workspace)?;
-    let name = format!("tailrace-{version}-{target}");
-    let shipped = out.join(&name);
-    fs::copy(&built, &shipped)
+    let version = version(workspace, arch, built)?;
+    let shipped = out.join(format!("tailrace-{version}-{target}"));
+    fs::copy(built, &shipped)
         .with_context(|| format!("cannot copy {} to {}", built.display(), shipped.display()))?;
-    Ok(Built {
-        path: shipped,
-        is_static,
-    })
-}
-
-/// Whether the target and the C compiler of a static binary are installed.
-pub(crate) fn can_be_static(workspace: &Workspace) -> Result<bool> {
-    let musl = format!("{}-unknown-linux-musl", env::consts::ARCH);
-    Ok(has_target(workspace, &musl)? && on_path("musl-gcc"))
-}
-
-/// Whether rustup brought a target's standard library.
-pub(crate) fn has_target(workspace: &Workspace, target: &str) -> Result<bool> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let arguments = ["--print", "target-libdir", "--target", target];
-    let dir = capture(&mut workspace.command(rustc, &arguments))?;
-    Ok(fs::read_dir(dir.trim()).is_ok_and(|mut entries| entries.next().is_some()))
+    Ok(shipped)
 }
 
 /// The last word of `tailrace --version`.
-pub(crate) fn version(binary: &Path, workspace: &Workspace) -> Result<String> {
-    let text = capture(&mut workspace.command(binary, &["--version"]))?;
+pub(crate) fn version(workspace: &Workspace, arch: &str, binary: &Path) -> Result<String> {
+    let text = capture(&mut toolchain::program(
+        workspace,
+        arch,
+        binary,
+        &["--version"],
+    ))?;
     let word = text
         .split_whitespace()
         .next_back()

@@ -9,13 +9,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::dist;
+use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 /// Where Linux distributions keep the authorities, and where the image has them.
@@ -55,16 +56,11 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// Builds what ships, which must be static: an image has nothing that could load it, and packages go to any distribution.
-pub(crate) fn static_binary(workspace: &Workspace) -> Result<PathBuf> {
-    if !dist::can_be_static(workspace)? {
-        bail!(
-            "what ships is a static binary: `rustup target add {}-unknown-linux-musl` and install \
-             musl-gcc (Debian: musl-tools), or give a binary with --binary",
-            std::env::consts::ARCH
-        );
-    }
-    Ok(dist::build(workspace)?.path)
+/// Builds what ships, which must be static: an image has nothing that could load it.
+fn static_binary(workspace: &Workspace) -> Result<PathBuf> {
+    let toolchain = Toolchain::find(workspace, std::env::consts::ARCH)
+        .context("what ships is a static binary; --binary takes one that is there")?;
+    dist::build(workspace, &toolchain)
 }
 
 fn write(binary: &Path, name: &str, output: &Path) -> Result<()> {

@@ -22,6 +22,8 @@ mod readme;
 mod setup;
 mod steps;
 mod test;
+mod timings;
+mod toolchain;
 mod torture;
 
 use xtask::collector;
@@ -46,7 +48,9 @@ enum Command {
     #[command(disable_help_flag = true)]
     Bench(bench::Args),
     /// Builds what ships, and prints its size, checksum and build time
-    Dist,
+    Dist(dist::Args),
+    /// Tells where the minutes of a first build go
+    Timings(timings::Args),
     /// Makes a container image, an OCI archive, of what ships
     Image(image::Args),
     /// Makes the packages of a release: .tar.gz, .deb and .rpm, with checksums and a bill of materials
@@ -68,7 +72,8 @@ fn main() -> ExitCode {
         Command::Setup => Ok(setup::run(&workspace)),
         Command::Docs => docs::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
-        Command::Dist => dist::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Dist(args) => dist::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
+        Command::Timings(args) => timings::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Image(args) => image::run(&workspace, &args).map(|()| ExitCode::SUCCESS),
         Command::Page(args) => page::run_alone(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args).map(|()| ExitCode::SUCCESS),

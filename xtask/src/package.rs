@@ -17,8 +17,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::steps::Steps;
+use crate::toolchain::{ARCHITECTURES, Toolchain, program};
 use crate::workspace::{Workspace, capture, is_ci, on_path, run as execute};
-use crate::{deploy, dist, image};
+use crate::{deploy, dist};
 
 /// The last version whose modules the Go proxy has in full.
 const NFPM_VERSION: &str = "v2.43.4";
@@ -40,6 +41,9 @@ const FILES: [(&str, &str); 9] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Package for this architecture
+    #[arg(long, default_value = env::consts::ARCH, value_parser = ARCHITECTURES)]
+    arch: String,
     /// Package this static binary instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -54,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         Some(binary) => {
             fs::canonicalize(binary).with_context(|| format!("cannot read {}", binary.display()))?
         }
-        None => image::static_binary(workspace)?,
+        None => dist::build(workspace, &Toolchain::find(workspace, &args.arch)?)?,
     };
     let output = match &args.output {
         Some(dir) => dir.clone(),
@@ -64,7 +68,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             dir
         }
     };
-    make(workspace, &nfpm, &binary, &output)
+    make(workspace, &nfpm, &args.arch, &binary, &output)
 }
 
 /// The step `package`: packages of the binary that the tests left behind, looked into, installed, started and removed.
@@ -86,7 +90,7 @@ pub(crate) fn check(workspace: &Workspace, steps: &mut Steps) {
         let dir = workspace.target.join("packages-checked");
         empty(&dir)?;
         let stripped = strip(workspace, &binary)?;
-        make(workspace, &nfpm, &stripped, &dir)?;
+        make(workspace, &nfpm, env::consts::ARCH, &stripped, &dir)?;
         let script = ["deploy/checks/packages.py"];
         execute(workspace.command(python, &script).arg(&dir))
     });
@@ -107,15 +111,20 @@ fn strip(workspace: &Workspace, binary: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-fn make(workspace: &Workspace, nfpm: &Path, binary: &Path, output: &Path) -> Result<()> {
+fn make(
+    workspace: &Workspace,
+    nfpm: &Path,
+    arch: &str,
+    binary: &Path,
+    output: &Path,
+) -> Result<()> {
     fs::create_dir_all(output).with_context(|| format!("cannot create {}", output.display()))?;
     let output = fs::canonicalize(output)?;
     let stage = workspace.target.join("package-stage");
     empty(&stage)?;
-    collect(workspace, binary, &stage)?;
+    collect(workspace, arch, binary, &stage)?;
 
-    let version = dist::version(binary, workspace)?;
-    let arch = env::consts::ARCH;
+    let version = dist::version(workspace, arch, binary)?;
     let epoch = epoch(workspace)?;
     let name = format!("tailrace-{version}-{arch}-linux");
     let archive = output.join(format!("{name}.tar.gz"));
@@ -141,7 +150,7 @@ fn make(workspace: &Workspace, nfpm: &Path, binary: &Path, output: &Path) -> Res
 }
 
 /// Puts the files of all packages into one directory.
-fn collect(workspace: &Workspace, binary: &Path, stage: &Path) -> Result<()> {
+fn collect(workspace: &Workspace, arch: &str, binary: &Path, stage: &Path) -> Result<()> {
     let copy = |from: &Path, name: &str| -> Result<()> {
         fs::copy(from, stage.join(name))
             .with_context(|| format!("cannot copy {}", from.display()))?;
@@ -158,17 +167,22 @@ fn collect(workspace: &Workspace, binary: &Path, stage: &Path) -> Result<()> {
         let from = workspace.root.join("deploy/packages/scripts").join(name);
         copy(&from, &format!("scripts/{name}"))?;
     }
-    let mut man = workspace.command(binary, &["man", "--dir"]);
+    let mut man = program(workspace, arch, binary, &["man", "--dir"]);
     execute(man.arg(stage.join("man")))?;
     for (shell, name) in [
         ("bash", "tailrace.bash"),
         ("zsh", "_tailrace"),
         ("fish", "tailrace.fish"),
     ] {
-        let script = capture(&mut workspace.command(binary, &["completion", shell]))?;
+        let script = capture(&mut program(
+            workspace,
+            arch,
+            binary,
+            &["completion", shell],
+        ))?;
         fs::write(stage.join("completions").join(name), script)?;
     }
-    let bill = sbom::bill(workspace)?;
+    let bill = sbom::bill(workspace, arch)?;
     fs::write(stage.join("tailrace.cdx.json"), bill).context("cannot write the bill of materials")
 }
 

@@ -2,19 +2,20 @@
 //! (`~/.cache/tailrace/tools`) or the build directory, never into the system; what needs the system's package manager is
 //! named. Nothing here fails: what cannot be had is skipped by the gate, too.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
-use crate::workspace::{self, Workspace, on_path, run as execute};
-use crate::{deploy, dist, package};
+use crate::toolchain::{ARCHITECTURES, has_target};
+use crate::workspace::{self, Workspace, capture, on_path, run as execute};
+use crate::{deploy, package};
 
 const TYPOS: &str = "typos==1.52.0";
+const ZIG: &str = "ziglang==0.15.2";
 const CARGO_DENY: &str = "cargo-deny@0.20.2";
 /// Without its server, which is most of its build.
 const MDBOOK: [&str; 4] = [
@@ -35,10 +36,8 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
         execute(&mut workspace.cargo(&["deny", "fetch"]))
     });
     steps.attempt("mdbook", || cargo_install(workspace, "mdbook", &MDBOOK));
-    steps.attempt("musl target", || musl_target(workspace));
-    steps.attempt("musl-gcc", || {
-        on_system("musl-gcc", "musl-tools (Debian) or musl-gcc (Fedora)")
-    });
+    steps.attempt("musl targets", || musl_targets(workspace));
+    steps.attempt("zig", || zig(workspace));
     steps.attempt("promtool", || deploy::build_promtool(workspace).map(drop));
     steps.attempt("nfpm", || package::nfpm(workspace).map(drop));
     steps.attempt("Python packages of the checks", || {
@@ -64,18 +63,27 @@ fn typos(workspace: &Workspace) -> Result<()> {
     if on_path("typos") {
         return Ok(());
     }
+    let venv = python_package(workspace, "typos", TYPOS)?;
+    link(&venv.join("bin/typos"), "typos")
+}
+
+/// Installs a package into an environment of this name, and gives its directory.
+fn python_package(workspace: &Workspace, name: &str, package: &str) -> Result<PathBuf> {
     on_system("python3", "Python 3.9 or later")?;
-    let tools = tools()?;
-    let venv = tools.join("typos");
+    let venv = tools()?.join(name);
     let mut make = workspace.command("python3", &["-m", "venv", "--clear"]);
     execute(make.arg(&venv))?;
-    let install = ["-m", "pip", "install", "--quiet", TYPOS];
+    let install = ["-m", "pip", "install", "--quiet", package];
     execute(&mut workspace.command(venv.join("bin/python"), &install))?;
-    let link = tools.join("bin/typos");
+    Ok(venv)
+}
+
+/// Makes a program one of the tools.
+fn link(program: &Path, name: &str) -> Result<()> {
+    let link = tools()?.join("bin").join(name);
     // One that leads nowhere is in the way.
     let _ = fs::remove_file(&link);
-    symlink(venv.join("bin/typos"), &link)
-        .with_context(|| format!("cannot create {}", link.display()))
+    symlink(program, &link).with_context(|| format!("cannot create {}", link.display()))
 }
 
 /// A program that cargo builds; it takes minutes.
@@ -93,13 +101,26 @@ fn cargo_install(workspace: &Workspace, program: &str, package: &[&str]) -> Resu
     execute(install.env_remove("CARGO_TARGET_DIR"))
 }
 
-fn musl_target(workspace: &Workspace) -> Result<()> {
-    let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
-    if dist::has_target(workspace, &target)? {
+fn musl_targets(workspace: &Workspace) -> Result<()> {
+    for arch in ARCHITECTURES {
+        let target = format!("{arch}-unknown-linux-musl");
+        if !has_target(workspace, &target)? {
+            on_system("rustup", "rustup")?;
+            execute(&mut workspace.command("rustup", &["target", "add", &target]))?;
+        }
+    }
+    Ok(())
+}
+
+/// zig compiles the C libraries of static binaries, for any architecture. It comes as a Python package.
+fn zig(workspace: &Workspace) -> Result<()> {
+    if on_path("zig") {
         return Ok(());
     }
-    on_system("rustup", "rustup")?;
-    execute(&mut workspace.command("rustup", &["target", "add", &target]))
+    let venv = python_package(workspace, "zig", ZIG)?;
+    let find = "import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), 'zig'))";
+    let program = capture(&mut workspace.command(venv.join("bin/python"), &["-c", find]))?;
+    link(Path::new(program.trim()), "zig")
 }
 
 /// A program that only the system's package manager brings.

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 
 use crate::steps::Steps;
+use crate::toolchain::Toolchain;
 use crate::workspace::{Workspace, is_ci, on_path, run as execute};
-use crate::{book, collector, deny, deploy, dist, kubernetes, oracle, package, page, readme};
+use crate::{book, collector, deny, deploy, kubernetes, oracle, package, page, readme};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -199,23 +200,17 @@ fn run_tests(workspace: &Workspace, collector: Option<&Path>, steps: &mut Steps)
 /// tested with it as well.
 fn run_static_tests(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     const STEP: &str = "tests of the input, static";
-    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    if !dist::can_be_static(workspace)? {
-        steps.skip(
-            STEP,
-            format!("`cargo xtask setup` brings {target}, musl-tools (Debian) musl-gcc"),
-        );
-        return Ok(());
-    }
-    let arguments = [
-        "test",
-        "-p",
-        "tailrace-inputs",
-        "--lib",
-        "--target",
-        &target,
-    ];
-    steps.run(STEP, || execute(&mut workspace.cargo(&arguments)));
+    let toolchain = match Toolchain::find(workspace, std::env::consts::ARCH) {
+        Ok(toolchain) => toolchain,
+        Err(error) => {
+            steps.skip(STEP, format!("{error:#}"));
+            return Ok(());
+        }
+    };
+    let arguments = ["test", "-p", "tailrace-inputs", "--lib"];
+    steps.run(STEP, || {
+        execute(&mut toolchain.cargo(workspace, &arguments))
+    });
     Ok(())
 }
 

@@ -14,8 +14,8 @@ use crate::workspace::{Workspace, capture};
 type Reference = String;
 
 /// The bill as text.
-pub(super) fn bill(workspace: &Workspace) -> Result<String> {
-    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+pub(super) fn bill(workspace: &Workspace, arch: &str) -> Result<String> {
+    let target = format!("{arch}-unknown-linux-musl");
     let arguments = [
         "tree",
         "--locked",
