@@ -82,12 +82,15 @@ impl FramedSource {
     /// Goes over to what its pod says now of how it is framed, `own` if it says nothing. Where that is not possible yet, a
     /// later call does it.
     pub(super) fn reframe(&mut self, own: &Arc<tailrace_frame::Config>, frames: &mut Frames) {
-        let wanted = Arc::clone(self.facts.framing.as_ref().unwrap_or(own));
-        self.frame_as(&wanted, frames);
+        let wanted = self.facts.framing.as_ref().unwrap_or(own);
+        if !Arc::ptr_eq(wanted, &self.framed_as) {
+            let wanted = Arc::clone(wanted);
+            self.frame_as(&wanted, frames);
+        }
     }
 
     fn frame_as(&mut self, wanted: &Arc<tailrace_frame::Config>, frames: &mut Frames) {
-        if !Arc::ptr_eq(wanted, &self.framed_as) && self.framer.reframe(wanted, frames) {
+        if self.framer.reframe(wanted, frames) {
             self.framed_as = Arc::clone(wanted);
         }
     }
@@ -253,7 +256,9 @@ impl Sources {
         };
         if let Some(before) = self.by_slot.get_mut(&earlier) {
             // What is open there is joined here by the same rules; the next bytes may change them.
-            source.frame_as(&before.framed_as, frames);
+            if !Arc::ptr_eq(&source.framed_as, &before.framed_as) {
+                source.frame_as(&before.framed_as, frames);
+            }
             source.framer.continue_from(&mut before.framer);
             let mut held = std::mem::take(&mut before.holds);
             held.push(earlier);
