@@ -404,6 +404,49 @@ fn a_record_that_a_pod_joins_is_one_after_a_kill_in_the_middle() {
 }
 
 #[test]
+fn a_record_that_a_pod_joins_goes_on_in_the_next_file_and_ends_when_the_pod_says_so() {
+    let options = "framing_from_annotations: true, multiline: {preset: [go], timeout: 60s}";
+    let node = Node::new(options, "SELECT * FROM logs");
+    let metadata = json!({"annotations": {"tailrace.io/multiline": "start:^#"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &metadata));
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    lines(&mut log, &["#one", "a", "#two"]);
+    let agent = node.bench.start();
+    node.wait(&["#one\na"]);
+    log.rotate();
+    lines(&mut log, &["b", "#three"]);
+    node.wait(&["#one\na", "#two\nb"]);
+
+    // The record that is open began in the file before; what follows is framed as the input says.
+    log.rotate();
+    node.api.set(pod("shop", "web-0", "u1", "app", &json!({})));
+    let mut written = 5;
+    let bodies = || -> Vec<String> {
+        let records = node.collector.records().into_iter();
+        records.map(|record| text(body(&record))).collect()
+    };
+    let are_apart = || {
+        lines(&mut log, &["#c", "d"]);
+        written += 2;
+        bodies().iter().any(|body| body == "d")
+    };
+    until(are_apart, || agent.own_log());
+    // All but the last line, which a stack trace may follow.
+    let count = || {
+        bodies()
+            .iter()
+            .map(|body| body.lines().count())
+            .sum::<usize>()
+    };
+    until(
+        || count() == written - 1,
+        || format!("{written} {:?}", bodies()),
+    );
+    assert!(bodies().iter().any(|body| body.starts_with("#three")));
+    agent.kill();
+}
+
+#[test]
 fn what_a_pod_says_later_counts_for_the_lines_that_follow() {
     let node = Node::new(
         "framing_from_annotations: true, metadata_wait: 50ms",
