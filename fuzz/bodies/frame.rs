@@ -52,6 +52,7 @@ pub(crate) fn run(data: &[u8]) {
                 record_bytes_max,
                 chain_span_max,
                 multiline: multiline.clone(),
+                ..Config::default()
             };
             for mid_line in [false, true] {
                 let whole = frame(&config, mid_line, data, &[]);

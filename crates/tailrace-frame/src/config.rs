@@ -22,11 +22,25 @@ pub enum Format {
     Auto,
 }
 
+/// What the lines of a container carry, behind their envelope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// JSON objects and text in any mixture.
+    #[default]
+    Any,
+    /// JSON objects; any other line is malformed.
+    Json,
+    /// Text, never looked into.
+    Raw,
+}
+
 /// What a [`Framer`](crate::Framer) needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How lines are read. Default: `Auto`.
     pub format: Format,
+    /// What lines with an envelope carry; of other formats the format says it. Default: `Any`.
+    pub content: Content,
     /// The longest record in bytes, line ending and envelope not counted; a longer one is truncated to this, at a
     /// character's start. Default: 1 MiB.
     pub record_bytes_max: usize,
@@ -44,6 +58,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             format: Format::Auto,
+            content: Content::Any,
             record_bytes_max: 1 << 20,
             chain_span_max: 8 << 20,
             multiline: None,

@@ -9,6 +9,7 @@
 
 mod holes;
 mod lines;
+mod reframe;
 mod rest;
 mod resume;
 mod stow;
@@ -16,7 +17,7 @@ mod stow;
 use memchr::memchr_iter;
 
 use crate::chain::Chains;
-use crate::config::{Config, Format};
+use crate::config::{Config, Content, Format};
 use crate::frames::{Flags, Frames, SkipReason};
 use crate::multiline::join::{Chunk, Joins};
 use crate::text::{cut_length, emptied, is_overlong, nuls_before};
@@ -86,11 +87,6 @@ impl Framer {
     /// A framer for a source whose first pushed byte is at `offset`. With `mid_line`, the byte before it is not a
     /// newline: everything up to the next newline is skipped as oversize.
     pub fn new(config: &Config, offset: u64, mid_line: bool) -> Framer {
-        let flags = match config.format {
-            Format::Json => Flags::NONE,
-            Format::Raw => Flags::TEXT,
-            Format::Cri | Format::Docker | Format::Container | Format::Auto => Flags::TEXT_ALLOWED,
-        };
         let record_bytes_max = config.record_bytes_max.max(1);
         let span_max = config.chain_span_max;
         let multiline = config.multiline.as_ref();
@@ -98,7 +94,7 @@ impl Framer {
         Framer {
             source: 0,
             format: config.format,
-            flags,
+            flags: flags_of(config),
             record_bytes_max,
             // Where lines are joined, chains and joins expire together: see `ack`.
             chain_span_max: if joins.is_some() { u64::MAX } else { span_max },
@@ -410,6 +406,17 @@ impl Framer {
         }
         self.chains.expire(end, joins.span_max, self.flags, out);
         joins.absorb(chunk, out);
+    }
+}
+
+/// What every record of a source is flagged with.
+fn flags_of(config: &Config) -> Flags {
+    match (config.format, config.content) {
+        (Format::Json, _) => Flags::NONE,
+        (Format::Raw, _) => Flags::TEXT,
+        (_, Content::Any) => Flags::TEXT_ALLOWED,
+        (_, Content::Json) => Flags::NONE,
+        (_, Content::Raw) => Flags::TEXT,
     }
 }
 

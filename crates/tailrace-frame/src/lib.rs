@@ -28,7 +28,7 @@ mod multiline;
 mod stamp;
 mod text;
 
-pub use config::{Config, Format};
+pub use config::{Config, Content, Format};
 pub use framer::Framer;
 pub use frames::{Flags, Frames, Piece, Record, SIDE, Skip, SkipReason, Stats, Stream};
 pub use multiline::{Multiline, Preset};

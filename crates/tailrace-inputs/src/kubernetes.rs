@@ -67,6 +67,11 @@ section! {
         /// Whether `app.kubernetes.io/instance`, `/name` and `/version` labels name the service, before the names of
         /// its owners. Annotations `resource.opentelemetry.io/*` always do.
         service_from_labels: bool = Boolean, default("false");
+        /// Whether pods say how their lines are read: annotations `tailrace.io/format` (`auto`, `json` or `raw`, behind the
+        /// envelope of the runtime) and `tailrace.io/multiline` (presets such as `java` or `java,go`, `none`, or `start:` and an
+        /// expression of at most 256 bytes); with `.CONTAINER` behind the name for one container. What is invalid is logged,
+        /// counted and left out. Needs their metadata: refused with `metadata: path`.
+        framing_from_annotations: bool = Boolean, default("false");
         /// How the bytes of a file are cut into records.
         format: ContainerFormat = ContainerFormat, default("auto");
         /// Joins lines of plain text into one record, such as those of a stack trace.
@@ -168,21 +173,35 @@ impl InputOptions for KubernetesInput {
 
 /// Whether its options go together; complains if not.
 fn check(input: &KubernetesInput, node: &Node, reader: &mut Reader<'_>) -> bool {
-    if input.pod_selector.is_none() || input.metadata != Metadata::Path {
+    let needs_metadata = if input.metadata != Metadata::Path {
+        None
+    } else if input.pod_selector.is_some() {
+        Some(("pod_selector", "does not tell the labels of a pod"))
+    } else if input.framing_from_annotations {
+        let what = "does not tell the annotations of a pod";
+        Some(("framing_from_annotations", what))
+    } else {
+        None
+    };
+    let Some((key, what)) = needs_metadata else {
         let checked = pods_config(input).check();
         if let Err(error) = &checked {
             reader.report(Diagnostic::new(&node.position, 1, error.to_string()));
         }
         return checked.is_ok();
-    }
+    };
     let message = format!(
-        "{}: a path does not tell the labels of a pod, and `metadata` is `path`",
-        reader.path_of("pod_selector")
+        "{}: a path {what}, and `metadata` is `path`",
+        reader.path_of(key)
     );
-    let hint =
-        "set `metadata` to `api` or `kubelet`, or choose by name with `include` and `exclude`";
-    let selector = node.nearest(&["pod_selector"]).diagnostic(message);
-    reader.report(selector.with_hint(hint.to_owned()));
+    let hint = match key {
+        "pod_selector" => {
+            "set `metadata` to `api` or `kubelet`, or choose by name with `include` and `exclude`"
+        }
+        _ => "set `metadata` to `api` or `kubelet`, or leave the option out",
+    };
+    let diagnostic = node.nearest(&[key]).diagnostic(message);
+    reader.report(diagnostic.with_hint(hint.to_owned()));
     false
 }
 
@@ -203,6 +222,7 @@ fn pods_config(input: &KubernetesInput) -> tailrace_kubernetes::Config {
         labels: input.labels.clone(),
         annotations: input.annotations.clone(),
         service_from_labels: input.service_from_labels,
+        framing: input.framing_from_annotations,
         pod_selector: input.pod_selector.clone().unwrap_or_default(),
         metadata_wait: input.metadata_wait,
         ..tailrace_kubernetes::Config::new(source)

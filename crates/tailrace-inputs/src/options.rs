@@ -1,5 +1,6 @@
 //! Options that several inputs have: how bytes become records, where to begin, and what times mean.
 
+mod annotated;
 mod multiline;
 
 use tailrace_schema::kind::Kind;
@@ -7,6 +8,7 @@ use tailrace_schema::node::Node;
 use tailrace_schema::reader::Reader;
 use tailrace_schema::section::Shape;
 
+pub use annotated::LineContent;
 pub use multiline::{Multiline, MultilineBy, MultilinePreset, StartExpression};
 
 /// How the bytes of an input become records.

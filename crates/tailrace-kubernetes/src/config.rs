@@ -37,6 +37,8 @@ pub struct Config {
     pub annotations: Vec<String>,
     /// Whether `app.kubernetes.io/*` labels name the service.
     pub service_from_labels: bool,
+    /// Whether [`Container::framing`](crate::Container::framing) is wanted.
+    pub framing: bool,
     /// Only pods with such labels are read: `a=b,c!=d,e in (x,y),!f`. Empty: all.
     pub pod_selector: String,
     /// How long an answer is awaited at most.
@@ -54,6 +56,7 @@ impl Config {
             labels: Vec::new(),
             annotations: Vec::new(),
             service_from_labels: false,
+            framing: false,
             pod_selector: String::new(),
             metadata_wait: Duration::from_secs(5),
             remember_deleted: Duration::from_secs(600),

@@ -8,6 +8,7 @@ use kube::core::{Selector, SelectorExt};
 
 use crate::config::Config;
 use crate::error::{Error, Kind};
+use crate::framing::{beginning, is_framing};
 use crate::selector;
 
 /// Annotations with this prefix are resource attributes by their own name.
@@ -41,6 +42,8 @@ const BY_SELECTOR: &str = "pod_selector";
 pub(crate) struct Rules {
     pub(crate) node_name: Option<String>,
     pub(crate) service_from_labels: bool,
+    /// Whether pods say how their lines are read.
+    pub(crate) framing: bool,
     labels: GlobSet,
     annotations: GlobSet,
     selector: Selector,
@@ -51,6 +54,7 @@ impl Rules {
         Ok(Rules {
             node_name: config.node_name.clone(),
             service_from_labels: config.service_from_labels,
+            framing: config.framing,
             labels: globs("labels", &config.labels)?,
             annotations: globs("annotations", &config.annotations)?,
             selector: selector::parse(&config.pod_selector)?,
@@ -69,7 +73,13 @@ impl Rules {
 
     /// Leaves only the annotations that anything here looks at: some hold a whole manifest.
     pub(crate) fn keep_annotations(&self, annotations: &mut BTreeMap<String, String>) {
-        annotations.retain(|key, _| {
+        annotations.retain(|key, value| {
+            if self.framing && is_framing(key) {
+                if !self.takes_annotation(key) && beginning(value).len() < value.len() {
+                    *value = beginning(value).to_owned();
+                }
+                return true;
+            }
             key.starts_with(RESOURCE_PREFIX)
                 || EXCLUDING_ANNOTATIONS.iter().any(|(name, ..)| key == name)
                 || self.takes_annotation(key)

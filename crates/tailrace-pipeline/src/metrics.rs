@@ -62,6 +62,8 @@ pub(crate) struct PipelineMetrics {
     pub metadata_errors: Counter,
     /// Logs that were read without their pod's metadata.
     pub metadata_missing: Counter,
+    /// Annotations of pods that are not valid: `format` and `multiline`.
+    pub invalid_annotations: [Counter; 2],
     /// Records framed.
     pub records: Counter,
     /// Records read again after a restart; they are counted as records too.
@@ -158,6 +160,8 @@ impl Metrics {
             pods_awaited: input.pods_awaited.get_or_create_owned(&labels),
             metadata_errors: input.metadata_errors.get_or_create_owned(&labels),
             metadata_missing: input.metadata_missing.get_or_create_owned(&labels),
+            invalid_annotations: ["format", "multiline"]
+                .map(|kind| input.invalid_annotations.get_or_create_owned(&cause(kind))),
             records: process.records.get_or_create_owned(&labels),
             replayed: process.replayed.get_or_create_owned(&labels),
             malformed: process.malformed.get_or_create_owned(&cause("json")),

@@ -35,6 +35,7 @@ mod load;
 pub mod logging;
 #[cfg(test)]
 mod metrics_page;
+mod notify;
 mod otlp_json;
 mod own_metrics;
 mod printed;

@@ -21,6 +21,7 @@ use tracing::{error, info, warn};
 
 use crate::cli::ConfigArgs;
 use crate::load::prepare;
+use crate::notify::Notify;
 use crate::printed;
 use crate::token::Token;
 
@@ -43,6 +44,8 @@ pub(crate) struct Start {
     pub(crate) view: View,
     /// Sends reloads to the agent.
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
+    /// Is told when a reload begins and ends.
+    pub(crate) notify: Notify,
 }
 
 struct Reloader {
@@ -107,7 +110,12 @@ impl Reloader {
             if !is_asked && !self.start.files.have_changed() {
                 continue;
             }
+            self.start.notify.reloading();
             let answer = self.reload();
+            match &answer {
+                Ok(_) => self.start.notify.ready(&self.start.view.names()),
+                Err(error) => self.start.notify.refused(error),
+            }
             for asked in waiting {
                 // Who asked may have gone.
                 let _ = asked.send(answer.clone());

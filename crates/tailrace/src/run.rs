@@ -18,6 +18,7 @@ use crate::cli::{ConfigArgs, Failure};
 use crate::environment;
 use crate::load::prepare;
 use crate::logging;
+use crate::notify::Notify;
 use crate::own_metrics;
 use crate::reload::{self, Files, Trigger};
 use crate::sizing;
@@ -42,16 +43,21 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (triggers, pulled) = reload::triggers();
     let stop = stop_signal(triggers.clone())?;
+    let notify = Notify::of_environment();
     let Launched {
         agent,
         admin,
         tap,
         reloads,
-    } = launch(args, (triggers, pulled))?;
-    let stop = async move {
+    } = launch(args, (triggers, pulled), &notify)?;
+    notify.ready(&agent.view().names());
+    let stop = async {
         let _ = stop.await;
+        notify.stopping();
     };
     let summary = agent.run(stop, reloads);
+    // It may have ended by itself.
+    notify.stopping();
     drop((admin, tap));
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
@@ -78,6 +84,7 @@ struct Launched {
 fn launch(
     args: &Args,
     (triggers, pulled): (SyncSender<Trigger>, Receiver<Trigger>),
+    notify: &Notify,
 ) -> Result<Launched, Failure> {
     let (files, config) = Files::load(&args.config, &Files::default())?;
     let (config, plans) = prepare(&args.config, config?)?;
@@ -114,6 +121,7 @@ fn launch(
         token: token.clone(),
         view: agent.view(),
         agent: to_agent,
+        notify: notify.clone(),
     };
     let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
     let admin = match listen {

@@ -169,6 +169,12 @@ impl Joins {
         }
     }
 
+    /// Takes the place of `before`, which holds nothing, in the same source.
+    pub(crate) fn stand_where(&mut self, before: Joins) {
+        self.base = before.base;
+        self.earlier = before.earlier;
+    }
+
     /// The source, of which `offset` is expected next, began at 0.
     pub(crate) fn rewind(&mut self, offset: u64) {
         self.base = self.base.wrapping_add(offset);

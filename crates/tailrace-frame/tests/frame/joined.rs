@@ -465,6 +465,7 @@ fn case() -> impl Strategy<Value = (How, Config, Vec<u8>)> {
                 record_bytes_max,
                 chain_span_max: u64::MAX,
                 multiline: Some(multiline(&how)),
+                ..Config::default()
             };
             (Just(how), Just(config), input(format))
         },

@@ -114,7 +114,7 @@ impl Kind for Multiline {
 struct Expression;
 
 /// What a compiled expression may take.
-const EXPRESSION_BYTES_MAX: u64 = 256 * KIB;
+pub(super) const EXPRESSION_BYTES_MAX: u64 = 256 * KIB;
 /// What its search may take at run time, for each thread.
 const SEARCH_BYTES_MAX: u64 = MIB;
 

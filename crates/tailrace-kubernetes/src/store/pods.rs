@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::attributes::of_container;
 use crate::container::Container;
 use crate::facts::Facts;
+use crate::framing::FramingAnnotations;
 use crate::pod_log::PodLog;
 use crate::rules::Rules;
 use crate::wire;
@@ -73,9 +74,16 @@ impl KnownPods {
         }
         let attributes = of_container(&pod.facts, log, rules);
         let excluded = rules.excluded(&pod.facts.labels, &pod.facts.annotations);
+        let framing = match rules.framing {
+            true => FramingAnnotations::of(&pod.facts.annotations, &log.container),
+            false => FramingAnnotations::default(),
+        };
         if let Some(reported) = pod.reported.get(&key) {
             let container = &reported.container;
-            if container.attributes == attributes && container.excluded == excluded {
+            if container.attributes == attributes
+                && container.excluded == excluded
+                && container.framing == framing
+            {
                 return Some(Arc::clone(container));
             }
         }
@@ -83,6 +91,7 @@ impl KnownPods {
         let container = Arc::new(Container {
             attributes,
             excluded,
+            framing,
             revision: self.revisions,
         });
         let reported = Reported {

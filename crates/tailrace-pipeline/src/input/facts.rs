@@ -9,6 +9,7 @@ use tailrace_kubernetes::{Container, PodLog};
 use tailrace_otlp::{SourceFacts, Value};
 use tailrace_outputs::FileAttributes;
 
+use crate::input::pod_framing::PodFraming;
 use crate::input::pods::{NodePods, Said};
 
 /// Which facts are attached to records.
@@ -22,6 +23,8 @@ pub(crate) struct FactsConfig {
     pub files: bool,
     /// The pods whose logs they are, and the count of those whose metadata did not come.
     pub pods: Option<(NodePods, Counter)>,
+    /// What becomes of what they say of their lines, if they may.
+    pub framing: Option<Arc<PodFraming>>,
 }
 
 /// What is known of a source and the same for all its records.
@@ -43,6 +46,8 @@ pub(crate) struct CurrentFacts {
     pub facts: Arc<Facts>,
     /// The rule of its pod by which it is not read.
     pub excluded: Option<&'static str>,
+    /// How its pod wants it to be framed; `None`: as the input says.
+    pub framing: Option<Arc<tailrace_frame::Config>>,
     /// Whose log it is: by the path at its opening, whatever the file is renamed to.
     log: Option<Box<PodLog>>,
     path: Box<Path>,
@@ -75,6 +80,7 @@ impl FactsConfig {
         let mut current = CurrentFacts {
             facts: Arc::new(self.build(path, Vec::new())),
             excluded: None,
+            framing: None,
             log,
             path: path.into(),
             version: 0,
@@ -119,8 +125,18 @@ impl FactsConfig {
         missing.inc_by(u64::from(said.is_missing && !current.is_missing));
         current.excluded = said.excluded;
         (current.revision, current.is_missing) = (said.revision, said.is_missing);
+        let framing = self.framing(&said, current.log.as_deref());
+        if framing != current.framing {
+            current.framing = framing;
+        }
         current.container = said.container;
         current.facts = Arc::new(self.build(&current.path, said.attributes));
+    }
+
+    /// How a log is framed by what its pod says.
+    fn framing(&self, said: &Said, log: Option<&PodLog>) -> Option<Arc<tailrace_frame::Config>> {
+        let (framing, container) = (self.framing.as_ref()?, said.container.as_ref()?);
+        framing.of(&container.framing, log?)
     }
 
     fn build(&self, path: &Path, pod: Vec<(String, Value)>) -> Facts {

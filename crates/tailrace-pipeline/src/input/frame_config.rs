@@ -17,6 +17,7 @@ pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_fra
             Framing::Cri => Format::Cri,
             Framing::Docker => Format::Docker,
         },
+        content: tailrace_frame::Content::Any,
         record_bytes_max: usize::try_from(records.max_record_bytes).unwrap_or(usize::MAX),
         chain_span_max: replay_bytes_max / 2,
         multiline: records
@@ -25,7 +26,8 @@ pub(crate) fn frame_config(input: &Input, replay_bytes_max: u64) -> tailrace_fra
     }
 }
 
-fn multiline_of(by: &MultilineBy) -> tailrace_frame::Multiline {
+/// Which lines are joined.
+pub(crate) fn multiline_of(by: &MultilineBy) -> tailrace_frame::Multiline {
     use tailrace_frame::{Multiline, Preset};
     let preset = |preset: &MultilinePreset| match preset {
         MultilinePreset::Java => Preset::Java,

@@ -37,7 +37,7 @@ const SIDE_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub(crate) struct InputQueue {
     /// Batches that wait for a worker.
     pub batches: BatchQueue,
-    frame: tailrace_frame::Config,
+    frame: Arc<tailrace_frame::Config>,
     facts: FactsConfig,
     tracker: Arc<Tracker>,
     sources: Mutex<Sources>,
@@ -114,7 +114,7 @@ impl InputQueue {
         Self {
             mode: QueueMode::Shared(attached.collect()),
             batches: BatchQueue::new(bytes_waiting_max),
-            frame,
+            frame: Arc::new(frame),
             facts,
             tracker,
             sources: Mutex::new(Sources::new(overflow)),
@@ -226,7 +226,10 @@ impl InputQueue {
                     let mut framer = Framer::new(&self.frame, offset, mid_line).numbered(slot.0);
                     self.begin_within(slot, offset, &mut framer);
                     let facts = self.facts.of(&path);
-                    sources.insert(slot, FramedSource::new(framer, facts, replay_to));
+                    sources.insert(
+                        slot,
+                        FramedSource::new(framer, &self.frame, facts, replay_to),
+                    );
                     continue;
                 }
                 SourceEvent::Continues {
@@ -256,6 +259,7 @@ impl InputQueue {
             match event {
                 SourceEvent::Chunk { start, end, .. } => {
                     self.facts.refresh(&mut source.facts);
+                    source.reframe(&self.frame, &mut framed.frames);
                     let max = self.records_max;
                     let framed =
                         source.push(&bytes, start..end, &mut search, max, &mut framed.frames);

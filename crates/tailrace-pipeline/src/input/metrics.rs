@@ -28,6 +28,7 @@ pub(crate) struct InputFamilies {
     pub(crate) pods_awaited: Family<PipelineLabels, Gauge>,
     pub(crate) metadata_errors: Family<PipelineLabels, Counter>,
     pub(crate) metadata_missing: Family<PipelineLabels, Counter>,
+    pub(crate) invalid_annotations: Family<CauseLabels, Counter>,
     // For the ledger alone; here, so that a pipeline goes on with them that takes another's place.
     pub(crate) lost_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
     pub(crate) lost_file_reasons: Family<PipelineLabels, Arc<Mutex<Reasons>>>,
@@ -120,6 +121,11 @@ impl InputFamilies {
             "k8s_metadata_misses",
             "logs read without metadata",
             m.metadata_missing,
+        );
+        r.register(
+            "k8s_invalid_annotations",
+            "annotations of pods about their lines that are not valid, for each log",
+            m.invalid_annotations,
         );
     }
 }

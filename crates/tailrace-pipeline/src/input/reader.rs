@@ -5,7 +5,6 @@
 mod detach;
 mod events;
 mod gauges;
-mod problem_log;
 mod quiet;
 mod sources;
 
@@ -19,15 +18,16 @@ use tailrace_inputs::{FileEvent, HandedOver, Input, SourceId};
 
 use detach::end_of;
 use gauges::Gauges;
-use problem_log::ProblemLog;
 use quiet::Quiet;
 
 use crate::clock::now_ns;
 use crate::delivery::credit::{BATCH_CREDIT_MIN, Credit, Reserved};
 use crate::input::batch::{RawBatch, SourceEvent};
 use crate::input::catch_up::CatchUp;
+use crate::input::pod_framing::join_timeout;
 use crate::input::pods::Awaiting;
 use crate::input::pool::{Buffer, Pool};
+use crate::input::problem_log::ProblemLog;
 use crate::input::resume::ResumeTable;
 use crate::shared::Shared;
 use crate::watermark::Slot;
@@ -79,9 +79,9 @@ impl Reader {
         pool: Arc<Pool>,
         resume: ResumeTable,
     ) -> Self {
-        let multiline = shared.plan.config.inputs[input_index].records().multiline;
+        let quiet_after = join_timeout(&shared.plan.config.inputs[input_index]);
         Self {
-            quiet: Quiet::new(multiline.map(|multiline| multiline.timeout)),
+            quiet: Quiet::new(quiet_after),
             shared,
             input_index,
             catch_ups,

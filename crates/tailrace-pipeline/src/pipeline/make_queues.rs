@@ -12,6 +12,7 @@ use crate::input::catch_up::CatchUp;
 use crate::input::facts::FactsConfig;
 use crate::input::frame_config::frame_config;
 use crate::input::input_queue::{InputQueue, Overflow};
+use crate::input::pod_framing::PodFraming;
 use crate::input::pods::NodePods;
 use crate::input::queues::Queues;
 use crate::metrics::PipelineMetrics;
@@ -84,9 +85,11 @@ impl MakeQueues<'_> {
 
     fn queue(&self, input: usize, orders: &Arc<Orders<Ready>>) -> InputQueue {
         let config = &self.plan.config.inputs[input];
+        let frame = frame_config(config, self.plan.config.limits.replay);
+        let facts = self.facts(config, self.nodes[input].as_ref(), &frame);
         InputQueue::new(
-            frame_config(config, self.plan.config.limits.replay),
-            self.facts(config, self.nodes[input].as_ref()),
+            frame,
+            facts,
             Arc::clone(self.tracker),
             Arc::clone(orders),
             // One may wait for a worker while the reader fills another one.
@@ -96,7 +99,17 @@ impl MakeQueues<'_> {
         )
     }
 
-    fn facts(&self, input: &Input, node: Option<&NodePods>) -> FactsConfig {
+    fn facts(
+        &self,
+        input: &Input,
+        node: Option<&NodePods>,
+        frame: &tailrace_frame::Config,
+    ) -> FactsConfig {
+        let is_framed_by_pods = input.pods().is_some_and(|pods| pods.config.framing);
+        let framing = || {
+            let invalid = self.metrics.invalid_annotations.clone();
+            PodFraming::new(self.plan.name.clone(), frame.clone(), invalid)
+        };
         let outputs = self.plan.config.outputs.iter();
         FactsConfig {
             resource: self.plan.resource.clone(),
@@ -105,6 +118,7 @@ impl MakeQueues<'_> {
                 .collect(),
             files: input.files().is_some(),
             pods: node.map(|node| (node.clone(), self.metrics.metadata_missing.clone())),
+            framing: is_framed_by_pods.then(|| Arc::new(framing())),
         }
     }
 }

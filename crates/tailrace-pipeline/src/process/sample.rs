@@ -47,6 +47,7 @@ pub fn sample(plan: &PipelinePlan, bytes: Vec<u8>, observed_ns: i64) -> Sampled 
         resource: Vec::new(),
         encodings: Vec::new(),
         files: false,
+        framing: None,
         pods: None,
     };
     let facts = nothing_known.described(Path::new(""), Vec::new());

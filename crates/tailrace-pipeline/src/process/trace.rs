@@ -326,6 +326,7 @@ pub(crate) fn facts(
         resource: plan.resource.clone(),
         encodings: vec![otlp_encoding(plan).1],
         files: path.is_some(),
+        framing: None,
         pods: None,
     };
     config.described(path.unwrap_or("".as_ref()), pod)

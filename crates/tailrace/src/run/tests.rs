@@ -67,7 +67,7 @@ fn start(config: &ConfigArgs) -> Result<(), Failure> {
         config: config.clone(),
         watch: false,
     };
-    let launched = launch(&args, reload::triggers())?;
+    let launched = launch(&args, reload::triggers(), &Notify::default())?;
     launched.agent.run(async {}, launched.reloads);
     drop(launched.admin);
     Ok(())

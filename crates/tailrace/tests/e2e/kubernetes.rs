@@ -279,6 +279,215 @@ fn queries_read_what_is_known_of_pods_pushed_down_or_not() {
     }
 }
 
+/// Full lines of a container's log.
+fn lines(log: &mut Writer, lines: &[&str]) {
+    for line in lines {
+        log.cri(TIME, Stream::Stdout, true, line);
+    }
+}
+
+#[test]
+fn pods_choose_how_their_lines_are_read() {
+    let node = Node::new("framing_from_annotations: true", "SELECT * FROM logs");
+    let hostile = "\u{1b}[2J".repeat(20_000);
+    for (name, uid, annotations) in [
+        (
+            "joined",
+            "u1",
+            json!({"tailrace.io/multiline": "java,start"}),
+        ),
+        (
+            "own",
+            "u2",
+            // That of the container counts.
+            json!({"tailrace.io/multiline": "none", "tailrace.io/multiline.app": "start:^#",
+                   "tailrace.io/format": "raw"}),
+        ),
+        (
+            "strict",
+            "u3",
+            json!({"tailrace.io/format.app": "json", "tailrace.io/format.other": "raw"}),
+        ),
+        (
+            "hostile",
+            "u4",
+            json!({"tailrace.io/format": hostile, "tailrace.io/multiline": hostile}),
+        ),
+    ] {
+        let metadata = json!({"annotations": annotations});
+        node.api.set(pod("shop", name, uid, "app", &metadata));
+    }
+    let log = |name: &str, uid: &str| node.log(&format!("shop_{name}_{uid}"), "app/0.log");
+    lines(&mut log("joined", "u1"), &["one", r#"{"msg":"two"}"#]);
+    lines(
+        &mut log("own", "u2"),
+        &["#three", r#"{"msg":"four"}"#, "#five"],
+    );
+    lines(&mut log("strict", "u3"), &["six"]);
+    lines(&mut log("hostile", "u4"), &["seven"]);
+    let agent = node.bench.start();
+    // The last one is complete when its log was quiet for a while.
+    let bodies = [
+        "#five",
+        "#three\n{\"msg\":\"four\"}",
+        "one",
+        "seven",
+        "six",
+        "two",
+    ];
+    let records = node.wait(&bodies);
+    let is_malformed = |body: &str| {
+        let mut attributes = records[body].log.attributes.iter();
+        attributes.any(|pair| pair.key == "tailrace.malformed")
+    };
+    assert!(is_malformed("six"), "text where JSON is promised");
+    assert!(!is_malformed("one") && !is_malformed("seven"));
+
+    let metrics = get(&agent.admin(), "/metrics");
+    for (cause, count) in [("format", 1), ("multiline", 2)] {
+        let metric = format!(
+            "tailrace_k8s_invalid_annotations_total{{pipeline=\"pods\",cause=\"{cause}\"}} {count}\n"
+        );
+        assert!(metrics.contains(&metric), "{metrics}");
+    }
+    let own_log = agent.own_log();
+    for text in [
+        "tailrace.io/multiline",
+        "joined",
+        "hostile",
+        "several of them",
+    ] {
+        assert!(own_log.contains(text), "{text} in {own_log}");
+    }
+    assert!(!own_log.contains('\u{1b}') && own_log.len() < 20_000);
+    agent.kill();
+}
+
+#[test]
+fn a_record_that_a_pod_joins_is_one_after_a_kill_in_the_middle() {
+    // An open record waits for longer than the test takes.
+    let options = "framing_from_annotations: true, multiline: {preset: [go], timeout: 60s}";
+    let node = Node::new(options, "SELECT * FROM logs");
+    let metadata = json!({"annotations": {"tailrace.io/multiline": "start:^#"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &metadata));
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    lines(&mut log, &["#one", "a"]);
+    let agent = node.bench.start();
+    let read = format!("{TIME} stdout F #one\n{TIME} stdout F a\n").len();
+    let read = format!("tailrace_input_read_bytes_total{{pipeline=\"pods\"}} {read}\n");
+    until(
+        || get(&agent.admin(), "/metrics").contains(&read),
+        || agent.own_log(),
+    );
+    agent.kill();
+    assert!(node.collector.records().is_empty(), "its record is open");
+
+    lines(&mut log, &["b", "#two", "c", "#three"]);
+    let agent = node.bench.start();
+    node.wait(&["#one\na\nb", "#two\nc"]);
+    agent.kill();
+
+    // The same again, where nobody tells what the pod said: nothing is lost, and the rest is framed as the input says.
+    node.api
+        .delete(pod("shop", "web-0", "u1", "app", &metadata));
+    lines(&mut log, &["d", "e"]);
+    let agent = node.bench.start();
+    let are_apart = || {
+        let bodies = node.collector.records().into_iter();
+        let bodies: Vec<String> = bodies.map(|record| text(body(&record))).collect();
+        ["#three", "d"]
+            .iter()
+            .all(|apart| bodies.iter().any(|body| body == apart))
+    };
+    until(are_apart, || agent.own_log());
+    agent.kill();
+}
+
+#[test]
+fn a_record_that_a_pod_joins_goes_on_in_the_next_file_and_ends_when_the_pod_says_so() {
+    let options = "framing_from_annotations: true, multiline: {preset: [go], timeout: 60s}";
+    let node = Node::new(options, "SELECT * FROM logs");
+    let metadata = json!({"annotations": {"tailrace.io/multiline": "start:^#"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &metadata));
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    lines(&mut log, &["#one", "a", "#two"]);
+    let agent = node.bench.start();
+    node.wait(&["#one\na"]);
+    log.rotate();
+    lines(&mut log, &["b", "#three"]);
+    node.wait(&["#one\na", "#two\nb"]);
+
+    // The record that is open began in the file before; what follows is framed as the input says.
+    log.rotate();
+    node.api.set(pod("shop", "web-0", "u1", "app", &json!({})));
+    let mut written = 5;
+    let bodies = || -> Vec<String> {
+        let records = node.collector.records().into_iter();
+        records.map(|record| text(body(&record))).collect()
+    };
+    let are_apart = || {
+        lines(&mut log, &["#c", "d"]);
+        written += 2;
+        bodies().iter().any(|body| body == "d")
+    };
+    until(are_apart, || agent.own_log());
+    // All but the last line, which a stack trace may follow.
+    let count = || {
+        bodies()
+            .iter()
+            .map(|body| body.lines().count())
+            .sum::<usize>()
+    };
+    until(
+        || count() == written - 1,
+        || format!("{written} {:?}", bodies()),
+    );
+    assert!(bodies().iter().any(|body| body.starts_with("#three")));
+    agent.kill();
+}
+
+#[test]
+fn what_a_pod_says_later_counts_for_the_lines_that_follow() {
+    let node = Node::new(
+        "framing_from_annotations: true, metadata_wait: 50ms",
+        "SELECT * FROM logs",
+    );
+    node.api.hold(true);
+    let mut log = node.log("shop_web-0_u1", "app/0.log");
+    lines(&mut log, &["#a", "b"]);
+    let agent = node.bench.start();
+    node.wait(&["#a", "b"]);
+
+    let metadata = json!({"annotations": {"tailrace.io/multiline": "start:^#"}});
+    node.api.set(pod("shop", "web-0", "u1", "app", &metadata));
+    node.api.hold(false);
+    let mut written = 2;
+    let has_joined = || {
+        lines(&mut log, &["#c", "d"]);
+        written += 2;
+        let records = node.collector.records();
+        records.iter().any(|record| text(body(record)) == "#c\nd")
+    };
+    until(has_joined, || agent.own_log());
+
+    // And no more: what is open is given out, whatever its timeout.
+    node.api.set(pod("shop", "web-0", "u1", "app", &json!({})));
+    let is_apart = || {
+        lines(&mut log, &["#e", "f"]);
+        written += 2;
+        let records = node.collector.records();
+        records.iter().any(|record| text(body(record)) == "f")
+    };
+    until(is_apart, || agent.own_log());
+    let is_complete = || {
+        let records = node.collector.records().into_iter();
+        let lines = records.map(|record| text(body(&record)).lines().count());
+        lines.sum::<usize>() == written
+    };
+    until(is_complete, || agent.own_log());
+    assert!(agent.terminate().success());
+}
+
 #[test]
 fn a_record_goes_on_in_the_next_file() {
     let node = Node::new("metadata: path", "SELECT * FROM logs");

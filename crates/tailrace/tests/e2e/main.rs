@@ -21,6 +21,7 @@ mod health;
 mod http_output;
 mod kubernetes;
 mod multiline;
+mod notify;
 mod oracle;
 mod order;
 mod page;

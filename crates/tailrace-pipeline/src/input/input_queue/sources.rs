@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use tailrace_frame::{Framer, Frames};
 use tailrace_scan::NewlineSearch;
@@ -37,6 +38,8 @@ const STOWED_BYTES_MIN: usize = 256;
 #[derive(Debug)]
 pub(super) struct FramedSource {
     pub(super) framer: Framer,
+    /// How it frames now.
+    framed_as: Arc<tailrace_frame::Config>,
     pub(super) facts: CurrentFacts,
     pub(super) replay_to: u64,
     /// Earlier sources of which the framer holds bytes.
@@ -55,10 +58,16 @@ pub(super) struct FramedSource {
 }
 
 impl FramedSource {
-    pub(super) fn new(framer: Framer, facts: CurrentFacts, replay_to: u64) -> Self {
+    pub(super) fn new(
+        framer: Framer,
+        framed_as: &Arc<tailrace_frame::Config>,
+        facts: CurrentFacts,
+        replay_to: u64,
+    ) -> Self {
         Self {
             rests: framer.rest_ends(),
             framer,
+            framed_as: Arc::clone(framed_as),
             facts,
             replay_to,
             holds: Vec::new(),
@@ -67,6 +76,22 @@ impl FramedSource {
             held_bytes: 0,
             stowed: None,
             batch: 0,
+        }
+    }
+
+    /// Goes over to what its pod says now of how it is framed, `own` if it says nothing. Where that is not possible yet, a
+    /// later call does it.
+    pub(super) fn reframe(&mut self, own: &Arc<tailrace_frame::Config>, frames: &mut Frames) {
+        let wanted = self.facts.framing.as_ref().unwrap_or(own);
+        if !Arc::ptr_eq(wanted, &self.framed_as) {
+            let wanted = Arc::clone(wanted);
+            self.frame_as(&wanted, frames);
+        }
+    }
+
+    fn frame_as(&mut self, wanted: &Arc<tailrace_frame::Config>, frames: &mut Frames) {
+        if self.framer.reframe(wanted, frames) {
+            self.framed_as = Arc::clone(wanted);
         }
     }
 
@@ -230,6 +255,10 @@ impl Sources {
             return;
         };
         if let Some(before) = self.by_slot.get_mut(&earlier) {
+            // What is open there is joined here by the same rules; the next bytes may change them.
+            if !Arc::ptr_eq(&source.framed_as, &before.framed_as) {
+                source.frame_as(&before.framed_as, frames);
+            }
             source.framer.continue_from(&mut before.framer);
             let mut held = std::mem::take(&mut before.holds);
             held.push(earlier);

@@ -41,6 +41,7 @@ fn queue_with(records_max: usize, overflow: Overflow) -> InputQueue {
         resource: Vec::new(),
         encodings: Vec::new(),
         files: true,
+        framing: None,
         pods: None,
     };
     InputQueue::new(

@@ -135,6 +135,7 @@ impl World {
             resource: Vec::new(),
             encodings: Vec::new(),
             files: true,
+            framing: None,
             pods: Some((node, Counter::default())),
         };
         World {

@@ -16,6 +16,7 @@ fn batch(files: &[(&str, usize, usize)]) -> Framed {
         resource: Vec::new(),
         encodings: Vec::new(),
         files: true,
+        framing: None,
         pods: None,
     };
     let (mut frames, mut bytes, mut runs) = (Frames::default(), Vec::new(), Vec::new());

@@ -58,6 +58,7 @@ fn framed(plan: &PipelinePlan, lines: &[Vec<u8>], cri: bool) -> Framed {
             plan.encodings.len()
         ],
         files: true,
+        framing: None,
         pods: None,
     };
     let facts = ["/logs/a.log", "/logs/b.log"].map(|path| facts.of(Path::new(path)).facts);

@@ -1,4 +1,4 @@
-//! Limits what the own log says of files that cannot be read: some are named each minute, and the others counted. It reads
+//! Limits what the own log says of one kind of problem: some are named each minute, and the others counted. It reads
 //! no clock.
 
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// What the own log said of one kind of problem.
 #[derive(Debug, Default)]
-pub(super) struct ProblemLog {
+pub(crate) struct ProblemLog {
     /// When the minute began.
     began: Option<Instant>,
     named: u32,
@@ -18,7 +18,7 @@ pub(super) struct ProblemLog {
 
 impl ProblemLog {
     /// One more problem at `now`. If it is to be logged, how many were not since the last one that was.
-    pub(super) fn due(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn due(&mut self, now: Instant) -> Option<u64> {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= WINDOW;
         if self.began.is_none_or(is_over) {
             self.began = Some(now);
