@@ -89,8 +89,10 @@ impl Target {
     /// What a status of HTTP suggests, beyond what the answer's classification says; empty if nothing.
     pub(crate) fn hint(&self, status: u16, is_otlp: bool) -> &'static str {
         let is_at_logs = self.path.ends_with("/v1/logs");
+        let is_at_metrics = self.path.ends_with("/v1/metrics");
         match status {
             401 if !self.has_authorization => "no `authorization` is set in headers",
+            404 | 405 if is_otlp && is_at_metrics => "the server may take logs alone",
             404 | 405 if is_otlp && !is_at_logs => "OTLP servers take logs at /v1/logs",
             404 | 405 if is_otlp && self.port == 4317 => GRPC_PORT,
             _ => "",

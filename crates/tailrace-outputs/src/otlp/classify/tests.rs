@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::{GrpcResponse, HttpResponse, grpc, http, names_compression};
+use crate::Signal;
 use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
 use crate::http_client::answer::retry_after;
 use crate::http_client::secrets::Secrets;
@@ -34,6 +35,7 @@ fn check_grpc(trailers: &[(&str, &str)], body: &[u8]) -> Answered {
         body,
         trailers: Some(&headers(trailers)),
         secrets: &Secrets::default(),
+        signal: Signal::Logs,
     };
     grpc(&response, 10)
 }
@@ -292,6 +294,7 @@ fn a_grpc_answer_without_status_is_a_proxy_speaking() {
             body: b"",
             trailers: None,
             secrets: &Secrets::default(),
+            signal: Signal::Logs,
         };
         let outcome = grpc(&response, 1).outcome;
         let is_retried = matches!(outcome, Outcome::Retry { .. });
