@@ -214,8 +214,12 @@ mod tests {
 
     /// What a ring holds after this.
     fn after(log: impl FnOnce()) -> Vec<Value> {
+        after_with(Box::leak(Box::new(Outbox::new())), log)
+    }
+
+    /// The same with this outbox.
+    fn after_with(outbox: &'static Outbox, log: impl FnOnce()) -> Vec<Value> {
         let ring: &'static Ring = Box::leak(Box::new(Ring::new()));
-        let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()));
         let layer = RingLayer::of(ring, outbox, Arc::new(|| Duration::ZERO));
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, log);
@@ -253,6 +257,19 @@ mod tests {
         assert_eq!(last["fields"]["n"], json!(LINES_MAX + 99));
         assert_eq!(lines[0]["fields"]["n"], json!(100));
         assert!(last.to_string().len() < 2 * LINE_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_outbox_gets_the_same_lines_and_stays_within_its_bounds() {
+        let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()));
+        outbox.open(Some(Level::DEBUG));
+        let lines = after_with(outbox, || {
+            for n in 0..10_000 {
+                tracing::debug!(n, "line");
+            }
+        });
+        let sent = outbox.close();
+        assert_eq!((lines.len(), sent), (LINES_MAX, SENT_LINES_MAX));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Outbox {
     }
 
     /// Takes no line any more. Drops those that wait, and returns their number.
-    pub(super) fn close(&self) -> usize {
+    pub(crate) fn close(&self) -> usize {
         self.open(None);
         let mut queue = self.lock();
         let lines = std::mem::take(&mut queue.lines).len();
