@@ -218,9 +218,9 @@ impl Telemetry {
             request_bytes_max: usize::try_from(request_bytes_max).unwrap_or(usize::MAX),
         };
         let (logs, metrics) = (prepared.logs, prepared.metrics);
-        let endpoint = settings.output.endpoint().unwrap_or_default();
+        let output = settings.options.output.as_deref().unwrap_or_default();
         info!(
-            endpoint,
+            output,
             logs = logs.is_some(),
             metrics = metrics.is_some(),
             "the agent sends its own logs and metrics"

@@ -6,7 +6,7 @@ use std::fs;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use tailrace_testkit::{Answer, Collector, Protocol, Record};
+use tailrace_testkit::{Answer, Collector, Protocol, Record, TestTls};
 
 use crate::agent::{attribute, body, lines};
 use crate::support::{Agent, Bench, append, get, post, until};
@@ -107,7 +107,10 @@ fn lines_and_metrics_arrive_over_both_protocols_with_the_headers_of_the_output()
         let running = arrives(&own, "running");
         own.wait_metrics(1);
         // What is scraped is what is sent.
-        assert_eq!(metric_names(&own), scraped_names(&agent));
+        until(
+            || metric_names(&own) == scraped_names(&agent),
+            || format!("{:?}\n{:?}", metric_names(&own), scraped_names(&agent)),
+        );
         assert_eq!(agent.terminate().code(), Some(0));
 
         let resource = &running.resource;
@@ -333,6 +336,34 @@ fn a_reload_begins_changes_and_ends_it() {
             .count(),
         0
     );
+}
+
+#[test]
+fn certificates_are_those_of_the_output_and_a_reload_takes_new_ones() {
+    let tls = TestTls::generate();
+    let (bench, app, own) = (
+        Bench::new(),
+        Collector::start(),
+        Collector::start_tls(&tls, true),
+    );
+    let ca = bench.path("ca.pem");
+    fs::copy(TestTls::generate().ca_file(), &ca).unwrap();
+    let protocol = format!(
+        "http/protobuf, tls: {{server_name: localhost, ca_file: {}, cert_file: {}, key_file: {}}}",
+        ca.display(),
+        tls.cert_file().display(),
+        tls.key_file().display()
+    );
+    let telemetry = "telemetry: {output: backend, logs: info, metrics_interval: 1s}";
+    config(&bench, telemetry, &app, &own, &protocol);
+    let agent = bench.start();
+    agent.says("the agent's own logs cannot be sent");
+    assert!(own.requests().is_empty());
+    fs::copy(tls.ca_file(), &ca).unwrap();
+    assert_eq!(post(&agent.admin(), "/-/reload").0, 200);
+    arrives(&own, "running");
+    own.wait_metrics(1);
+    assert_eq!(agent.terminate().code(), Some(0));
 }
 
 #[test]
