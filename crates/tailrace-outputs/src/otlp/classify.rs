@@ -16,6 +16,7 @@ use crate::http_client::answer::{
     HttpResponse, RESPONSE_BYTES_MAX, doubted, failed, join, names_compression, names_size,
 };
 use crate::http_client::secrets::Secrets;
+use crate::http_client::target::METRICS_OFF;
 use crate::text::{excerpt, percent_decode};
 
 /// The outcome of a request of `records` records over HTTP.
@@ -187,7 +188,7 @@ fn grpc_refusal(code: i32, reason: &str, said: &str, signal: Signal) -> Answered
     let hint = match code {
         7 | 16 => "check the credentials in headers or tls",
         8 => "a quota, perhaps; if the request is too large for it, lower max_request_bytes",
-        12 if signal == Signal::Metrics => "does the endpoint lead to an OTLP server for metrics?",
+        12 if signal == Signal::Metrics => METRICS_OFF,
         12 => "does the endpoint lead to an OTLP server for logs?",
         _ => "",
     };

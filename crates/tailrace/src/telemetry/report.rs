@@ -41,7 +41,7 @@ impl Report {
                 Signal::Metrics => warn!(
                     error = reason,
                     retry_in_s,
-                    "the agent's own metrics cannot be sent; if the server takes none, set `telemetry.metrics_interval: off`"
+                    "the agent's own metrics cannot be sent; the pipelines are not affected"
                 ),
             }
         }

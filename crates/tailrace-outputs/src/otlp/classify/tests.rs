@@ -301,3 +301,23 @@ fn a_grpc_answer_without_status_is_a_proxy_speaking() {
         assert_eq!(is_retried, retried, "{status}: {outcome:?}");
     }
 }
+
+#[test]
+fn a_service_that_takes_no_metrics_is_not_taken_for_one_that_takes_no_logs() {
+    let hinted = |signal: Signal| {
+        let response = GrpcResponse {
+            status: StatusCode::OK,
+            headers: &HeaderMap::new(),
+            body: b"",
+            trailers: Some(&headers(&[("grpc-status", "12")])),
+            secrets: &Secrets::default(),
+            signal,
+        };
+        match grpc(&response, 1).outcome {
+            Outcome::Hold { reason } => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(hinted(Signal::Logs).ends_with("an OTLP server for logs?"));
+    assert!(hinted(Signal::Metrics).ends_with("set `telemetry.metrics_interval: off`"));
+}
