@@ -218,6 +218,10 @@ func TestRightConfigsAreTaken(t *testing.T) {
 		"pipelines: {pods: {input: null, output: null}}",
 		"pipelines: {pods: {output: {concurrency: '{{ add 1 2 }}', timeout: null}}}",
 		"x-anything: {a: b}",
+		"telemetry: {output: otlp, logs: info, metrics_interval: 5m}",
+		// YAML 1.1 takes these for booleans.
+		"telemetry: {output: otlp, logs: off, metrics_interval: off}",
+		"telemetry: {output: '{{ .Values.name }}', metrics_interval: 0}",
 		"pipelines: {a: {input: {type: '{{ .Values.type }}', include: [a]}}}",
 	} {
 		taken(text, "config", text)

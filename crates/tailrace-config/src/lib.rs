@@ -22,6 +22,7 @@ mod once;
 mod output;
 mod pipeline;
 mod root;
+mod telemetry;
 mod test;
 mod text;
 
@@ -35,6 +36,7 @@ pub use crate::once::ReadOnce;
 pub use crate::output::Output;
 pub use crate::pipeline::{Batch, ColumnType, DeadLetter, OnFull, Pipeline, PipelineLimits, Queue};
 pub use crate::root::{Admin, Config, Limits, Shutdown};
+pub use crate::telemetry::{LogLevel, Telemetry};
 pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
 pub use crate::text::load_text;
 pub use tailrace_schema::effective::{Effective, Origin, Setting, Written, to_yaml};

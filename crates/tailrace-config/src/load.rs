@@ -10,6 +10,7 @@ use crate::feedback;
 use crate::memory;
 use crate::once::{ReadOnce, name_of};
 use crate::root::{self, Config};
+use crate::telemetry;
 use tailrace_schema::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use tailrace_schema::effective::Effective;
 use tailrace_schema::interpolate::{Environment, plain_error};
@@ -173,6 +174,7 @@ fn load_all(paths: &[PathBuf], once: &ReadOnce, env: Environment<'_>, mode: Mode
             root::exclusive_inputs(config, &mut reader)
                 & feedback::check(config, &mut reader)
                 & memory::check(config, &merged, &mut reader)
+                & telemetry::check(config, &merged, &mut reader)
         });
         effective = reader.take_effective();
         let (wrong, asked) = reader.finish();

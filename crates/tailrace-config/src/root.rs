@@ -8,6 +8,7 @@ use crate::admin_address::{AdminAddress, Listen};
 use crate::input::Input;
 use crate::name::Name;
 use crate::pipeline::Pipeline;
+use crate::telemetry::Telemetry;
 use crate::test::{self, Test};
 use tailrace_schema::kind::{
     AnyText, Boolean, FilePath, GIB, HOUR, Integer, Key, Kind, List, MIB, Map, SecretText, Size,
@@ -30,6 +31,8 @@ section! {
         pipelines: BTreeMap<String, Pipeline> = Map<Name, Pipeline>, required("{app: {input: {type: stdin}, output: {type: stdout}}}");
         /// Health and metrics over HTTP.
         admin: Admin = Admin, nested();
+        /// The agent's own logs and metrics, as OTLP.
+        telemetry: Telemetry = Telemetry, nested();
         /// Resource attributes of all records, by name. An attribute whose value is an expansion
         /// that is empty is left out.
         resource: BTreeMap<String, String> = Map<AttributeName, AnyText>, default("{}", "{service.namespace: shop, k8s.cluster.name: '${K8S_CLUSTER_NAME:-}'}");

@@ -1,8 +1,9 @@
 //! Query output to OTLP: columns to ExportLogsServiceRequest bytes, compressed.
 //!
 //! Data flow: [`Part`]s and an [`Envelope`] -> [`Encoder`] -> [`Request`] -> [`Compressor`] ->
-//! (sent elsewhere). An [`Encoding`] is one module: `otlp`, `ndjson` and `console` are there. Everything here is pure: no I/O, no clock, no thread. What becomes of
-//! each column and type is written in `docs/otlp-mapping.md`.
+//! (sent elsewhere). An [`Encoding`] is one module: `otlp`, `ndjson` and `console` are there. The agent's own logs and metrics
+//! have two simple encoders beside them: [`encode_log_lines`] and [`encode_metrics`]. Everything here is pure: no I/O, no
+//! clock, no thread. What becomes of each column and type is written in `docs/otlp-mapping.md`.
 
 mod any;
 mod attribute;
@@ -15,10 +16,13 @@ mod environment;
 mod field;
 mod keys;
 mod lift;
+mod log_line;
+mod metric;
 mod ndjson;
 mod nested;
 mod number;
 mod open;
+mod origin;
 mod otlp;
 mod part;
 mod plan;
@@ -34,7 +38,12 @@ pub use cut::{Cut, cut_lines, extract, middle};
 pub use encoding::{Encoder, Encoding};
 pub use environment::{ResourceAttributesError, parse_resource_attributes};
 pub use field::{Field, Mapping};
+pub use log_line::{LogLine, encode_log_lines};
+pub use metric::{
+    HistogramPoint, Metric, MetricsRequest, Number, NumberPoint, Period, Points, encode_metrics,
+};
 pub use ndjson::{NdjsonEncoder, NdjsonEncoding};
+pub use origin::Origin;
 pub use otlp::{MALFORMED, ORIGINAL, OtlpEncoder, OtlpEncoding, TRANSFORM_FAILED, TRUNCATED};
 pub use part::{Column, Envelope, FailedValue, Index, Part, Request, Run, Stats};
 pub use value::{SCHEMA_URL, SourceFacts, Value};

@@ -96,7 +96,7 @@ pub const ORIGINAL: &str = "log.record.original";
 pub const TRUNCATED: &str = "tailrace.truncated";
 /// Attribute that says a value of the record could not be computed.
 pub const TRANSFORM_FAILED: &str = "tailrace.transform_failed";
-const SCOPE_NAME: &str = "tailrace";
+pub(crate) const SCOPE_NAME: &str = "tailrace";
 
 /// `resource_logs` of the request.
 const RESOURCE_LOGS: u8 = bytes_tag(1);

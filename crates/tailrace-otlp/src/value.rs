@@ -3,15 +3,17 @@
 //! It never sees a record.
 
 use crate::any::push_prefix;
-use crate::wire::{bytes_tag, push_bytes, push_varint, varint_tag};
+use crate::wire::{bytes_tag, fixed64_tag, push_bytes, push_varint, varint_tag};
 
 /// The value of a resource or record attribute that does not come from a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
     Str(String),
     /// An integer, such as `k8s.container.restart_count`.
     Int(i64),
+    /// Any other number.
+    Double(f64),
     /// A truth value.
     Bool(bool),
     /// A list of texts, such as `container.image.tags`.
@@ -105,6 +107,10 @@ pub(crate) fn push_attribute(out: &mut Vec<u8>, field: u8, name: &str, value: &V
         Value::Int(value) => {
             any.push(varint_tag(3));
             push_varint(&mut any, *value as u64);
+        }
+        Value::Double(value) => {
+            any.push(fixed64_tag(4));
+            any.extend(value.to_le_bytes());
         }
         Value::StrArray(texts) => {
             let mut array = Vec::new();

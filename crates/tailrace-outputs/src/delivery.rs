@@ -10,6 +10,7 @@ mod payload;
 mod policy;
 mod request;
 mod scheduler;
+mod single;
 mod transport;
 mod waiting;
 
@@ -32,6 +33,7 @@ pub use outcome::{Answered, Delivered, Doubt, Outcome, RetryCause};
 pub use payload::Payload;
 pub use policy::{DriveConfig, OnRefused, RetryPolicy};
 pub use request::Request;
+pub use single::{Sent, SingleSender};
 pub use transport::{Attempt, Transport};
 
 use scheduler::{Delivery, Effect, Refusal, Scheduler, Step};

@@ -27,8 +27,9 @@ mod stdout;
 mod text;
 
 pub use error::Error;
+pub use http_client::endpoint::Endpoint;
 pub use http_client::options::{Retry, Tls};
-pub use output::{FileAttributes, Opened, Output, OutputType};
+pub use output::{FileAttributes, Opened, Output, OutputType, Signal, SignalUrl};
 
 /// Every type of output there is, in the order of the documentation.
 pub const OUTPUTS: &[OutputType] = &[

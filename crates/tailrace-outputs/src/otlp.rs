@@ -24,7 +24,7 @@ use crate::delivery::{
 };
 use crate::http_client::target::hinted;
 use crate::http_client::{ClientOptions, HttpClient, within};
-use crate::{Error, FileAttributes, Opened, Output, OutputType};
+use crate::{Error, FileAttributes, Opened, Output, OutputType, Signal, SignalUrl};
 
 pub(crate) const TYPE: OutputType = OutputType {
     name: "otlp",
@@ -81,6 +81,17 @@ impl Output for OtlpOutput {
         self.tls.files()
     }
 
+    fn signal_url(&self, signal: Signal) -> SignalUrl {
+        match self.url_of(signal) {
+            Some(url) => SignalUrl::Known(url),
+            None => SignalUrl::Unknown,
+        }
+    }
+
+    fn open_signal(&self, signal: Signal, url: &str) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(OtlpTransport::to(self, signal, url)?))
+    }
+
     fn mapping(&self) -> Mapping {
         let fields = &self.fields;
         Mapping {
@@ -135,8 +146,12 @@ impl OtlpTransport {
     ///
     /// An option or a file that it names cannot be used.
     pub fn new(config: &OtlpOutput) -> Result<OtlpTransport, Error> {
-        let url = config.url();
-        let url = Url::parse(&url).map_err(|error| Error::value("endpoint", error.to_string()))?;
+        OtlpTransport::to(config, Signal::Logs, &config.url())
+    }
+
+    /// The same for a signal that goes to `url`.
+    fn to(config: &OtlpOutput, signal: Signal, url: &str) -> Result<OtlpTransport, Error> {
+        let url = Url::parse(url).map_err(|error| Error::value("endpoint", error.to_string()))?;
         let wire = match config.protocol {
             Protocol::HttpProtobuf => Wire::Http(HttpClient::new(ClientOptions {
                 method: Method::POST,
@@ -148,7 +163,7 @@ impl OtlpTransport {
                 timeout: config.timeout,
                 connection_age_max: config.max_connection_age,
             })?),
-            Protocol::Grpc => Wire::Grpc(grpc::Grpc::new(url, config)?),
+            Protocol::Grpc => Wire::Grpc(grpc::Grpc::new(url, signal, config)?),
         };
         let compression = match config.compression {
             RequestCompression::Auto => CompressionSearch::auto(),

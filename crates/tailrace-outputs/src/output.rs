@@ -62,6 +62,24 @@ pub trait Output: Any + DynEq + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Where it sends a signal of the agent's own.
+    fn signal_url(&self, signal: Signal) -> SignalUrl {
+        let _ = signal;
+        SignalUrl::Unsupported
+    }
+
+    /// Opens a transport of its own for a signal of the agent's own: with the same headers, certificates and limits, to
+    /// this URL.
+    ///
+    /// # Errors
+    ///
+    /// An option or a file that it names cannot be used, or the type of output takes no signals.
+    fn open_signal(&self, signal: Signal, url: &str) -> Result<Arc<dyn Transport>, Error> {
+        let _ = (signal, url);
+        let message = format!("`{}` takes records alone", self.type_name());
+        Err(Error::value("type", message))
+    }
+
     /// Which columns become fields of a LogRecord.
     fn mapping(&self) -> Mapping {
         Mapping::default()
@@ -104,6 +122,36 @@ impl Opened {
             },
         }
     }
+}
+
+/// What the agent sends about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// Lines of its own log.
+    Logs,
+    /// Its own metrics.
+    Metrics,
+}
+
+impl Signal {
+    /// Its name in URLs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Signal::Logs => "logs",
+            Signal::Metrics => "metrics",
+        }
+    }
+}
+
+/// Where an output sends a signal of the agent's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignalUrl {
+    /// To this URL.
+    Known(String),
+    /// The options name the URL of another signal alone.
+    Unknown,
+    /// Nowhere: this type of output takes records alone.
+    Unsupported,
 }
 
 /// Which facts about their file records carry.

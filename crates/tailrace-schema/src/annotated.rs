@@ -30,7 +30,7 @@ fn says_more_than_the_value(shape: &Shape) -> bool {
     match shape {
         Shape::Integer { min, max } => min != max,
         Shape::Size { .. } | Shape::Duration { .. } | Shape::Choice(_) => true,
-        Shape::Map(_, value) => says_more_than_the_value(value),
+        Shape::Map(_, value) | Shape::OrOff(value) => says_more_than_the_value(value),
         _ => false,
     }
 }

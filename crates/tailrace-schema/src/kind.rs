@@ -353,6 +353,33 @@ impl<const MIN: u64, const MAX: u64> Kind for Time<MIN, MAX> {
     }
 }
 
+/// A value that can be switched off: `None` for `off`, and for `false`, which programs that read YAML 1.1 make of it.
+/// A duration may also be 0.
+pub struct OrOff<K>(PhantomData<K>);
+
+impl<K: Kind> Kind for OrOff<K> {
+    type Value = Option<K::Value>;
+    const SECRET: bool = K::SECRET;
+
+    fn shape() -> Shape {
+        Shape::OrOff(Box::new(K::shape()))
+    }
+
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Option<K::Value>> {
+        if matches!(node.value, Value::Scalar(_)) && !node.is_null() {
+            let resolved = reader.scalar(node, "a value, or `off`")?;
+            let is_zero = || {
+                let is_time = matches!(K::shape(), Shape::Duration { .. });
+                is_time && parse_duration(&resolved.text) == Some(Duration::ZERO)
+            };
+            if matches!(resolved.text.as_str(), "off" | "false") || is_zero() {
+                return Some(None);
+            }
+        }
+        K::read(node, reader).map(Some)
+    }
+}
+
 /// A list of at least `MIN` values; one value alone is a list of one.
 pub struct List<K, const MIN: usize>(PhantomData<K>);
 

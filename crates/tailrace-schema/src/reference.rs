@@ -162,7 +162,7 @@ impl Page {
 /// The choices, also those inside a mapping.
 fn choices_of(shape: Shape) -> Shape {
     match shape {
-        Shape::Map(_, value) | Shape::List(value) => *value,
+        Shape::Map(_, value) | Shape::List(value) | Shape::OrOff(value) => *value,
         other => other,
     }
 }
@@ -214,6 +214,7 @@ pub(crate) fn type_text(shape: &Shape) -> String {
             .map(|choice| format!("`{}`", choice.name))
             .collect::<Vec<_>>()
             .join(", "),
+        Shape::OrOff(inner) => format!("{}, or `off`", type_text(inner)),
         Shape::List(item) => format!("list: {}", type_text(item)),
         Shape::Map(what, value) => format!("mapping, {what}: {}", type_text(value)),
         Shape::Any => "any value".to_owned(),

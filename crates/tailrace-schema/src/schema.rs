@@ -185,6 +185,12 @@ fn value(shape: &Shape) -> Json {
             let names = choices.iter().map(|choice| text(choice.name)).collect();
             or_expanded(object([("enum", Json::List(names))]))
         }
+        Shape::OrOff(inner) => {
+            // YAML 1.1, as Helm reads it, takes `off` for a boolean.
+            let off = Json::List(vec![text("off"), Json::Boolean(false)]);
+            let list = vec![value(inner), object([("enum", off)])];
+            object([("anyOf", Json::List(list))])
+        }
         Shape::List(item) => {
             let list = object([("type", text("array")), ("items", value(item))]);
             object([("anyOf", Json::List(vec![list, value(item)]))])

@@ -49,6 +49,8 @@ pub enum Shape {
     },
     /// One of these names.
     Choice(&'static [Choice]),
+    /// Such a value, or `off`.
+    OrOff(Box<Shape>),
     /// A list, or one value alone.
     List(Box<Shape>),
     /// Free keys; the word says what they are.

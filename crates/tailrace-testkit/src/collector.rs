@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
@@ -133,6 +134,16 @@ impl Collector {
         self.shared.lock().records.clone()
     }
 
+    /// What is answered to requests with metrics from now on; the script is for logs.
+    pub fn answer_metrics(&self, answer: Answer) {
+        self.shared.lock().of_metrics = answer;
+    }
+
+    /// Every request with metrics that was accepted so far, in order of acceptance.
+    pub fn metrics(&self) -> Vec<ExportMetricsServiceRequest> {
+        self.shared.lock().metrics.clone()
+    }
+
     /// Forgets the records kept so far and gives them.
     pub fn take_records(&self) -> Vec<Record> {
         std::mem::take(&mut self.shared.lock().records)
@@ -157,6 +168,11 @@ impl Collector {
     /// [`Collector::records_reach`] for tests without a runtime: blocks the thread.
     pub fn wait_records(&self, count: usize) {
         self.wait("records", count, |counts| counts.records);
+    }
+
+    /// Waits until `count` requests with metrics were accepted: blocks the thread.
+    pub fn wait_metrics(&self, count: usize) {
+        self.wait("requests with metrics", count, |counts| counts.metrics);
     }
 
     /// Closes the port and all connections. What was seen stays; [`Collector::restart`] opens the

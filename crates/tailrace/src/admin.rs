@@ -78,7 +78,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         view: View,
-        registry: Registry,
+        registry: Arc<Registry>,
         config: Status,
         data_dir: PathBuf,
         token: Token,
@@ -90,7 +90,7 @@ impl Shared {
             aside: Arc::default(),
             token,
             view,
-            registry: Arc::new(registry),
+            registry,
             config,
             data_dir,
             reload,

@@ -43,5 +43,6 @@ mod resource;
 mod sizing;
 pub mod style;
 pub mod sysinfo;
+mod telemetry;
 mod token;
 mod variables;

@@ -8,6 +8,7 @@ use prometheus_client::registry::Registry;
 
 use crate::own_metrics;
 use crate::reload::Status;
+use crate::telemetry;
 
 const HEAD: &str = "# Metrics
 
@@ -16,7 +17,8 @@ const HEAD: &str = "# Metrics
 `/metrics` of the [admin endpoint](admin.md) has these metrics in the OpenMetrics text format, which Prometheus reads.
 Names do not change within a major version. Labels are names of pipelines and outputs, and the values that the table shows: no path,
 pod or message. `pipeline` and `output` are the names in the configuration. A value of `reason` or `cause` may appear with the first such event only. Of a
-histogram Prometheus stores `_bucket`, `_sum` and `_count`.
+histogram Prometheus stores `_bucket`, `_sum` and `_count`. `tailrace_telemetry_...` are there while [telemetry](admin.md#as-otlp) is sent, which
+sends all of them as OTLP, under the same names.
 
 The chart has [alerts](../deploy/helm/tailrace/files/alerts.yaml) and a
 [dashboard](../deploy/helm/tailrace/files/dashboard.json) that use them.
@@ -40,6 +42,7 @@ fn page() -> String {
     tailrace_pipeline::example_metrics(&mut registry);
     drop(Status::register(&mut registry, 0));
     own_metrics::register(&mut registry, SystemTime::now());
+    telemetry::register_example(&mut registry);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("the registry is encoded");

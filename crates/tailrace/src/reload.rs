@@ -13,7 +13,6 @@ mod watch;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use anyhow::Context;
-use prometheus_client::registry::Registry;
 use tailrace_config::{Config, Diagnostic};
 use tailrace_pipeline::{Reload, Reloaded, View};
 use tokio::sync::oneshot;
@@ -23,6 +22,7 @@ use crate::cli::ConfigArgs;
 use crate::load::prepare;
 use crate::notify::Notify;
 use crate::printed;
+use crate::telemetry::{self, Telemetry};
 use crate::token::Token;
 
 pub(crate) use files::Files;
@@ -42,6 +42,8 @@ pub(crate) struct Start {
     pub(crate) token: Token,
     /// What of the agent a reload changes besides its pipelines.
     pub(crate) view: View,
+    /// Sends the agent's own logs and metrics.
+    pub(crate) telemetry: Telemetry,
     /// Sends reloads to the agent.
     pub(crate) agent: tokio::sync::mpsc::Sender<Reload>,
     /// Is told when a reload begins and ends.
@@ -62,9 +64,8 @@ struct Reloader {
 pub(crate) fn start(
     start: Start,
     (sender, triggers): (SyncSender<Trigger>, Receiver<Trigger>),
-    registry: &mut Registry,
-) -> anyhow::Result<Status> {
-    let status = Status::register(registry, start.files.hash());
+    status: Status,
+) -> anyhow::Result<()> {
     let watch = if start.watch {
         Some(watch::start(sender).context("no thread to watch the config")?)
     } else {
@@ -78,13 +79,13 @@ pub(crate) fn start(
     let reloader = Reloader {
         start,
         watch,
-        status: status.clone(),
+        status,
     };
     std::thread::Builder::new()
         .name("tailrace-reload".to_owned())
         .spawn(move || reloader.run(&triggers))
         .context("no thread for reloads")?;
-    Ok(status)
+    Ok(())
 }
 
 impl Reloader {
@@ -172,6 +173,7 @@ impl Reloader {
             watch.follow(&self.start.files.dirs());
         }
         let (config, plans) = prepare(args, config?)?;
+        let own = telemetry::prepare(&config).map_err(|diagnostic| vec![diagnostic])?;
         let (answer, answered) = oneshot::channel();
         let reload = Reload {
             plans,
@@ -191,6 +193,7 @@ impl Reloader {
         let reloaded = answered.blocking_recv().map_err(|_| ended())??;
         self.start.token.set(config.admin.token.clone());
         self.start.view.keep_examples(config.admin.examples);
+        self.start.telemetry.replace(own);
         Ok((reloaded, needs_restart(&self.start.config, &config)))
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::SystemTime;
 
@@ -20,9 +21,10 @@ use crate::load::prepare;
 use crate::logging;
 use crate::notify::Notify;
 use crate::own_metrics;
-use crate::reload::{self, Files, Trigger};
+use crate::reload::{self, Files, Status, Trigger};
 use crate::sizing;
 use crate::tap::server;
+use crate::telemetry::{self, Telemetry};
 use crate::token::Token;
 
 /// Arguments of `tailrace run`.
@@ -48,6 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         agent,
         admin,
         tap,
+        telemetry,
         reloads,
     } = launch(args, (triggers, pulled), &notify)?;
     notify.ready(&agent.view().names());
@@ -58,6 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let summary = agent.run(stop, reloads);
     // It may have ended by itself.
     notify.stopping();
+    telemetry.end();
     drop((admin, tap));
     if summary.fault || summary.lost_bytes > 0 {
         return Err(anyhow!("the agent did not end well; its log says why").into());
@@ -77,6 +81,7 @@ struct Launched {
     admin: Option<Admin>,
     /// `None` if its socket cannot be had.
     tap: Option<server::Server>,
+    telemetry: Telemetry,
     reloads: mpsc::Receiver<Reload>,
 }
 
@@ -91,8 +96,10 @@ fn launch(
     if let Some(diagnostic) = args.config.stdin_twice(&config) {
         return Err(vec![diagnostic].into());
     }
-    let mut registry = Registry::default();
-    own_metrics::register(&mut registry, SystemTime::now());
+    let own = telemetry::prepare(&config).map_err(|diagnostic| vec![diagnostic])?;
+    let (mut registry, started) = (Registry::default(), SystemTime::now());
+    own_metrics::register(&mut registry, started);
+    telemetry::register(&mut registry);
     let sizes = sizing::sizes(&config);
     let agent =
         Agent::start(&config, plans, sizes, &mut registry).context("the agent cannot start")?;
@@ -113,6 +120,10 @@ fn launch(
     let tap = tap.ok();
     let token = Token::new(config.admin.token.clone());
     let (to_agent, reloads) = mpsc::channel(1);
+    let status = Status::register(&mut registry, files.hash());
+    let registry = Arc::new(registry);
+    let telemetry = Telemetry::new(Arc::clone(&registry), started);
+    telemetry.start(own);
     let start = reload::Start {
         args: args.config.clone(),
         config,
@@ -120,15 +131,16 @@ fn launch(
         watch: args.watch,
         token: token.clone(),
         view: agent.view(),
+        telemetry: telemetry.clone(),
         agent: to_agent,
         notify: notify.clone(),
     };
-    let config = reload::start(start, (triggers.clone(), pulled), &mut registry)?;
+    reload::start(start, (triggers.clone(), pulled), status.clone())?;
     let admin = match listen {
         Some(address) => {
             let data_dir = environment::absolute(&data_dir);
             let view = agent.view();
-            let shared = admin::Shared::new(view, registry, config, data_dir, token, triggers);
+            let shared = admin::Shared::new(view, registry, status, data_dir, token, triggers);
             Some(admin::start(&address, shared)?)
         }
         None => None,
@@ -137,6 +149,7 @@ fn launch(
         agent,
         admin,
         tap,
+        telemetry,
         reloads,
     })
 }

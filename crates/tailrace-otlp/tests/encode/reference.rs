@@ -305,6 +305,9 @@ fn distinct(facts: &[(String, Value)]) -> Vec<KeyValue> {
         Value::Int(value) => AnyValue {
             value: Some(Any::IntValue(*value)),
         },
+        Value::Double(value) => AnyValue {
+            value: Some(Any::DoubleValue(*value)),
+        },
         Value::Bool(value) => AnyValue {
             value: Some(Any::BoolValue(*value)),
         },

@@ -469,6 +469,7 @@ fn source() -> impl Strategy<Value = KnownSource> {
     let value = prop_oneof![
         text().prop_map(Value::Str),
         any::<i64>().prop_map(Value::Int),
+        (-1e300..1e300).prop_map(Value::Double),
         any::<bool>().prop_map(Value::Bool),
         prop::collection::vec(text(), 0..3).prop_map(Value::StrArray),
     ];

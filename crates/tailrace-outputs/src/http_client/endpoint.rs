@@ -7,7 +7,7 @@ use tailrace_schema::reader::Reader;
 use tailrace_schema::section::Shape;
 
 /// A URL to which nothing is added.
-pub(crate) struct Endpoint;
+pub struct Endpoint;
 
 /// A URL to which `/v1/logs` may be added.
 pub(crate) struct BaseEndpoint;

@@ -16,6 +16,10 @@ use crate::delivery::{Answered, Outcome};
 use crate::http_client::answer::join;
 use crate::text::chain;
 
+/// What to do about a server that has no place for metrics.
+pub(crate) const METRICS_OFF: &str =
+    "if the server takes logs alone, set `telemetry.metrics_interval: off`";
+
 /// The server of an output.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -89,8 +93,10 @@ impl Target {
     /// What a status of HTTP suggests, beyond what the answer's classification says; empty if nothing.
     pub(crate) fn hint(&self, status: u16, is_otlp: bool) -> &'static str {
         let is_at_logs = self.path.ends_with("/v1/logs");
+        let is_at_metrics = self.path.ends_with("/v1/metrics");
         match status {
             401 if !self.has_authorization => "no `authorization` is set in headers",
+            404 | 405 if is_otlp && is_at_metrics => METRICS_OFF,
             404 | 405 if is_otlp && !is_at_logs => "OTLP servers take logs at /v1/logs",
             404 | 405 if is_otlp && self.port == 4317 => GRPC_PORT,
             _ => "",

@@ -1,5 +1,5 @@
 //! Reads the two small messages an OTLP server answers with: `ExportLogsServiceResponse` (as protobuf, and as JSON from
-//! servers that answer so) and `google.rpc.Status`. Takes bytes, gives values or `None` for bytes that are no such
+//! servers that answer so; that of metrics has the same fields in protobuf) and `google.rpc.Status`. Takes bytes, gives values or `None` for bytes that are no such
 //! message.
 
 use std::time::Duration;
@@ -39,20 +39,26 @@ pub(super) fn read_response(bytes: &[u8]) -> Option<ExportResponse> {
 pub(super) fn read_json_response(bytes: &[u8]) -> Option<ExportResponse> {
     let response: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let response = response.as_object()?;
-    let field = |of: &serde_json::Map<String, serde_json::Value>, names: [&str; 2]| {
+    let field = |of: &serde_json::Map<String, serde_json::Value>, names: &[&str]| {
         names.iter().find_map(|name| of.get(*name)).cloned()
     };
-    let partial = field(response, ["partialSuccess", "partial_success"]);
+    let partial = field(response, &["partialSuccess", "partial_success"]);
     let partial = partial.as_ref().and_then(serde_json::Value::as_object);
     let Some(partial) = partial else {
         return Some(ExportResponse::default());
     };
-    let rejected = field(partial, ["rejectedLogRecords", "rejected_log_records"]);
+    let rejected = [
+        "rejectedLogRecords",
+        "rejected_log_records",
+        "rejectedDataPoints",
+        "rejected_data_points",
+    ];
+    let rejected = field(partial, &rejected);
     let rejected = rejected.and_then(|value| match value {
         serde_json::Value::String(text) => text.parse().ok(),
         value => value.as_i64(),
     });
-    let message = field(partial, ["errorMessage", "error_message"]);
+    let message = field(partial, &["errorMessage", "error_message"]);
     Some(ExportResponse {
         rejected: rejected.unwrap_or(0),
         message: message
@@ -155,6 +161,10 @@ mod tests {
             (
                 r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"old"}}"#,
                 response(3, "old"),
+            ),
+            (
+                r#"{"partialSuccess":{"rejectedDataPoints":"4"}}"#,
+                response(4, ""),
             ),
             (
                 r#"{"partial_success":{"rejected_log_records":2}}"#,

@@ -10,11 +10,13 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::answer::{self, Status};
+use crate::Signal;
 use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
 use crate::http_client::answer::{
     HttpResponse, RESPONSE_BYTES_MAX, doubted, failed, join, names_compression, names_size,
 };
 use crate::http_client::secrets::Secrets;
+use crate::http_client::target::METRICS_OFF;
 use crate::text::{excerpt, percent_decode};
 
 /// The outcome of a request of `records` records over HTTP.
@@ -89,6 +91,8 @@ pub(super) struct GrpcResponse<'a> {
     pub(super) trailers: Option<&'a HeaderMap>,
     /// What is masked in the texts of the trailers.
     pub(super) secrets: &'a Secrets,
+    /// What was sent.
+    pub(super) signal: Signal,
 }
 
 /// The outcome of a request of `records` records over gRPC.
@@ -124,7 +128,7 @@ pub(super) fn grpc(response: &GrpcResponse<'_>, records: u64) -> Answered {
         (1 | 4 | 10 | 11 | 14 | 15, after) => (after, RetryCause::Unavailable),
         // RESOURCE_EXHAUSTED says "later" only with a time; without one it is a size limit or quota.
         (8, Some(after)) => (Some(after), RetryCause::Throttled),
-        _ => return grpc_refusal(code, &reason, &said),
+        _ => return grpc_refusal(code, &reason, &said, response.signal),
     };
     let outcome = Outcome::Retry {
         cause,
@@ -180,10 +184,11 @@ fn inflate<'a>(encoding: &[u8], bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     (read.is_ok() && plain.len() <= RESPONSE_BYTES_MAX).then_some(Cow::Owned(plain))
 }
 
-fn grpc_refusal(code: i32, reason: &str, said: &str) -> Answered {
+fn grpc_refusal(code: i32, reason: &str, said: &str, signal: Signal) -> Answered {
     let hint = match code {
         7 | 16 => "check the credentials in headers or tls",
         8 => "a quota, perhaps; if the request is too large for it, lower max_request_bytes",
+        12 if signal == Signal::Metrics => METRICS_OFF,
         12 => "does the endpoint lead to an OTLP server for logs?",
         _ => "",
     };

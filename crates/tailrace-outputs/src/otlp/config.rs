@@ -8,6 +8,7 @@ use tailrace_schema::kind::{
     Boolean, HOUR, Integer, KIB, MIB, Map, SECOND, SecretText, Size, Text, Time,
 };
 
+use crate::Signal;
 use crate::delivery::OnRefused;
 use crate::http_client::endpoint::{BaseEndpoint, Endpoint};
 use crate::http_client::headers::HeaderName;
@@ -63,18 +64,31 @@ impl OtlpOutput {
     /// The URL that requests go to: `logs_endpoint` as it is, or `endpoint` with `/v1/logs` for HTTP
     /// and as it is for gRPC.
     pub fn url(&self) -> String {
-        match (&self.logs_endpoint, &self.endpoint) {
-            (Some(url), _) => url.clone(),
-            (None, endpoint) => {
-                let base = endpoint
-                    .as_deref()
-                    .unwrap_or(default_endpoint(self.protocol))
-                    .trim_end_matches('/');
-                match self.protocol {
-                    Protocol::HttpProtobuf => format!("{base}/v1/logs"),
-                    Protocol::Grpc => base.to_owned(),
-                }
-            }
+        match &self.logs_endpoint {
+            Some(url) => url.clone(),
+            None => self.below_base(Signal::Logs),
+        }
+    }
+
+    /// The URL that a signal goes to. That of metrics cannot be made from `logs_endpoint`, except for gRPC: there the
+    /// path says the signal.
+    pub(super) fn url_of(&self, signal: Signal) -> Option<String> {
+        match (signal, &self.logs_endpoint) {
+            (Signal::Logs, _) => Some(self.url()),
+            (Signal::Metrics, Some(url)) => (self.protocol == Protocol::Grpc).then(|| url.clone()),
+            (Signal::Metrics, None) => Some(self.below_base(signal)),
+        }
+    }
+
+    fn below_base(&self, signal: Signal) -> String {
+        let base = self
+            .endpoint
+            .as_deref()
+            .unwrap_or(default_endpoint(self.protocol))
+            .trim_end_matches('/');
+        match self.protocol {
+            Protocol::HttpProtobuf => format!("{base}/v1/{}", signal.as_str()),
+            Protocol::Grpc => base.to_owned(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt over gRPC: a unary call of `LogsService/Export`. tonic's channel is the transport; the
+//! One attempt over gRPC: a unary call of `Export` of the `LogsService`, or the `MetricsService`. tonic's channel is the transport; the
 //! five-byte frame, `grpc-encoding` and the trailers are written and read here, because the payload is
 //! compressed already. It never compresses, and keeps no time (its caller cuts it off).
 
@@ -22,15 +22,21 @@ use tower::util::BoxCloneSyncService;
 
 use super::classify::{self, GrpcResponse};
 use super::config::OtlpOutput;
-use crate::Error;
 use crate::delivery::{Answered, Outcome, Payload, RetryCause};
 use crate::http_client::answer::RESPONSE_BYTES_MAX;
 use crate::http_client::proxy::{self, Proxy};
 use crate::http_client::renewed::Renewed;
 use crate::http_client::target::Target;
 use crate::http_client::{USER_AGENT, check_proxy, headers, tls};
+use crate::{Error, Signal};
 
-const EXPORT: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+/// The path of the call that takes a signal.
+const fn export(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    }
+}
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Addresses = std::vec::IntoIter<std::net::SocketAddr>;
@@ -47,6 +53,7 @@ enum Connector {
 
 /// One channel to one server.
 pub(super) struct Grpc {
+    signal: Signal,
     headers: HeaderMap,
     /// Made at an attempt, because making one needs the runtime.
     channels: Renewed<Channel>,
@@ -54,7 +61,7 @@ pub(super) struct Grpc {
 }
 
 impl Grpc {
-    pub(super) fn new(mut url: Url, config: &OtlpOutput) -> Result<Grpc, Error> {
+    pub(super) fn new(mut url: Url, signal: Signal, config: &OtlpOutput) -> Result<Grpc, Error> {
         let proxy = proxy::proxy_for(&url, config.proxy.as_ref(), proxy::environment)?;
         check_proxy(proxy.as_ref(), &config.tls)?;
         let target = Target::new(&url, true, &config.headers, &config.tls, proxy.as_ref());
@@ -87,6 +94,7 @@ impl Grpc {
             None => origin.clone(),
         };
         Ok(Grpc {
+            signal,
             headers,
             channels: Renewed::new(config.max_connection_age, move || {
                 connect(&connector, &dialled, &origin)
@@ -141,6 +149,7 @@ impl Grpc {
             body: &body,
             trailers: trailers.as_ref(),
             secrets: self.target.secrets(),
+            signal: self.signal,
         };
         classify::grpc(&response, payload.records)
     }
@@ -179,7 +188,7 @@ impl Grpc {
         });
         let mut request = Request::new(body);
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = Uri::from_static(EXPORT);
+        *request.uri_mut() = Uri::from_static(export(self.signal));
         *request.headers_mut() = self.headers.clone();
         if compressed {
             let compression = HeaderValue::from_static(payload.compression.name());

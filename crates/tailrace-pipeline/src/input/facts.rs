@@ -66,6 +66,7 @@ impl Facts {
         Some(match value {
             Value::Str(text) => text.clone(),
             Value::Int(number) => number.to_string(),
+            Value::Double(number) => number.to_string(),
             Value::Bool(truth) => truth.to_string(),
             Value::StrArray(texts) => texts.join(","),
         })

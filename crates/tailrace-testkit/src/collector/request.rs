@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -68,8 +69,16 @@ pub struct Record {
     pub request: usize,
 }
 
-/// Reads the request, and its records if it decodes.
-pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, Vec<Record>) {
+/// What a request holds.
+pub(crate) enum Content {
+    /// Log records; none if it does not decode.
+    Records(Vec<Record>),
+    /// Metrics.
+    Metrics(ExportMetricsServiceRequest),
+}
+
+/// Reads the request, and what it holds if it decodes.
+pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, Content) {
     let headers: Vec<(String, String)> = parts
         .headers
         .iter()
@@ -92,10 +101,23 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
         Protocol::Grpc => unframe(compression, body),
     };
     let wire_bytes = content.as_ref().map_or(body.len(), |(_, body)| body.len());
-    let decoded = content.and_then(|(compression, body)| decode(compression, &body));
-    let (records, error) = match decoded {
-        Ok(request) => (flatten(request), None),
-        Err(error) => (Vec::new(), Some(error)),
+    let plain = content.and_then(|(compression, body)| decompress(compression, &body));
+    let content = plain.and_then(|plain| {
+        if is_metrics(parts) {
+            let decoded = ExportMetricsServiceRequest::decode(&*plain);
+            return decoded.map(Content::Metrics).map_err(|e| e.to_string());
+        }
+        let decoded = ExportLogsServiceRequest::decode(&*plain);
+        let records = decoded.map(|request| Content::Records(flatten(request)));
+        records.map_err(|e| e.to_string())
+    });
+    let (content, error) = match content {
+        Ok(content) => (content, None),
+        Err(error) => (Content::Records(Vec::new()), Some(error)),
+    };
+    let records = match &content {
+        Content::Records(records) => records.len(),
+        Content::Metrics(_) => 0,
     };
     let request = Request {
         protocol,
@@ -104,11 +126,17 @@ pub(crate) fn read(parts: &Parts, body: &Bytes, connection: usize) -> (Request, 
         compression: compression.to_owned(),
         headers,
         wire_bytes,
-        records: records.len(),
+        records,
         error,
         connection,
     };
-    (request, records)
+    (request, content)
+}
+
+/// Whether a request is for metrics, by its path.
+pub(crate) fn is_metrics(parts: &Parts) -> bool {
+    let grpc = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+    matches!(parts.uri.path(), path if path == "/v1/metrics" || path == grpc)
 }
 
 /// Removes the five bytes before a gRPC message: a flag (compressed) and the length.

@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Code, End};
 use super::judge::Judge;
-use super::request::{self, Protocol};
+use super::request::{self, Content, Protocol};
 use super::state::{Decider, Shared};
 use crate::status::Status;
 
@@ -116,9 +116,19 @@ async fn scripted(
     connection: &Connection,
     shared: &Shared,
 ) -> Response<Body> {
-    let (request, records) = request::read(parts, body, connection.number);
+    let (request, content) = request::read(parts, body, connection.number);
     let protocol = request.protocol;
     let compression = request.compression.clone();
+    let records = match content {
+        Content::Records(records) => records,
+        Content::Metrics(metrics) => {
+            let answer = shared.seen_metrics(request);
+            if answer.accepts() {
+                shared.accepted_metrics(metrics);
+            }
+            return finish(answer, protocol, &compression, connection).await;
+        }
+    };
     let (index, answer) = shared.seen(request, &records);
     if let Some(gate) = &answer.gate {
         gate.passed().await;
@@ -153,11 +163,11 @@ fn judged(judge: &dyn Judge, parts: &Parts, body: &Bytes, connection: usize) -> 
     if let Some(answer) = judge.refuses() {
         return answer;
     }
-    let (request, records) = request::read(parts, body, connection);
-    match request.error {
-        Some(error) => Answer::status(400).message(&error),
-        None if request.path != "/v1/logs" => Answer::status(404),
-        None => judge.accept(&records),
+    let (request, content) = request::read(parts, body, connection);
+    match (request.error, content) {
+        (Some(error), _) => Answer::status(400).message(&error),
+        (None, Content::Records(records)) if request.path == "/v1/logs" => judge.accept(&records),
+        (None, _) => Answer::status(404),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use http::HeaderMap;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use tokio::sync::watch;
 
 use super::answer::Answer;
@@ -43,6 +44,10 @@ pub(crate) struct State {
     pub(crate) conditional: Vec<(Condition, Answer)>,
     pub(crate) requests: Vec<Request>,
     pub(crate) records: Vec<Record>,
+    /// Requests with metrics that were accepted.
+    pub(crate) metrics: Vec<ExportMetricsServiceRequest>,
+    /// What is answered to requests with metrics.
+    pub(crate) of_metrics: Answer,
 }
 
 /// How much has happened so far; every number only grows.
@@ -51,6 +56,7 @@ pub(crate) struct Counts {
     pub(crate) connections: usize,
     pub(crate) requests: usize,
     pub(crate) records: usize,
+    pub(crate) metrics: usize,
 }
 
 impl Shared {
@@ -64,6 +70,8 @@ impl Shared {
                 conditional: Vec::new(),
                 requests: Vec::new(),
                 records: Vec::new(),
+                metrics: Vec::new(),
+                of_metrics: Answer::ok(),
             }),
             counts: watch::Sender::new(Counts::default()),
         }
@@ -89,6 +97,25 @@ impl Shared {
             number = counts.connections;
         });
         number
+    }
+
+    /// Records that a whole request with metrics was read. Returns the answer.
+    pub(crate) fn seen_metrics(&self, request: Request) -> Answer {
+        let mut state = self.lock();
+        let answer = match &request.error {
+            Some(error) => Answer::status(400).message(error),
+            None => state.of_metrics.clone(),
+        };
+        state.requests.push(request);
+        drop(state);
+        self.counts.send_modify(|counts| counts.requests += 1);
+        answer
+    }
+
+    /// The metrics are taken.
+    pub(crate) fn accepted_metrics(&self, metrics: ExportMetricsServiceRequest) {
+        self.lock().metrics.push(metrics);
+        self.counts.send_modify(|counts| counts.metrics += 1);
     }
 
     /// Records that a whole request was read. Returns its index and the answer.

@@ -1,5 +1,5 @@
 //! The last lines of the own log, in memory, for the admin endpoint: what went to standard error, as values. Bounded in lines
-//! and in bytes, and the same for the whole process, as the own log is.
+//! and in bytes, and the same for the whole process, as the own log is. The same lines are sent as OTLP if the config says so.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,13 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use super::Clock;
 use super::limit::{Limiter, Verdict};
 use crate::printed;
+use crate::telemetry::{LINES_MAX as SENT_LINES_MAX, OUTBOX, Outbox};
 
 /// Lines that are kept.
 pub(crate) const LINES_MAX: usize = 500;
@@ -32,11 +33,13 @@ pub(super) struct Ring(Mutex<VecDeque<Arc<Line>>>);
 
 /// A line of the own log.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
-    at: SystemTime,
-    level: &'static str,
-    message: String,
-    fields: Map<String, Value>,
+pub(crate) struct Line {
+    pub(crate) at: SystemTime,
+    pub(crate) level: Level,
+    /// The module that it came from.
+    pub(crate) target: &'static str,
+    pub(crate) message: String,
+    pub(crate) fields: Map<String, Value>,
 }
 
 /// The last lines, at most `max` of them, the oldest first, as JSON.
@@ -44,17 +47,30 @@ pub(crate) fn last(max: usize) -> Value {
     RING.last(max)
 }
 
+/// Opens the outbox for lines of this level and above, with the last lines in it: none is missing or there twice.
+pub(crate) fn open_with_last(outbox: &Outbox, lowest: Option<Level>) {
+    let lines = RING.lock();
+    outbox.open(lowest);
+    let skipped = lines.len().saturating_sub(SENT_LINES_MAX);
+    lines
+        .iter()
+        .skip(skipped)
+        .for_each(|line| outbox.push(line));
+}
+
 impl Ring {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(VecDeque::new()))
     }
 
-    fn push(&self, line: Line) {
+    fn push(&self, line: Line, outbox: &Outbox) {
+        let line = Arc::new(line);
         let mut lines = self.lock();
         if lines.len() >= LINES_MAX {
             lines.pop_front();
         }
-        lines.push_back(Arc::new(line));
+        outbox.push(&line);
+        lines.push_back(line);
     }
 
     pub(super) fn last(&self, max: usize) -> Value {
@@ -63,7 +79,7 @@ impl Ring {
             let at = line.at.duration_since(UNIX_EPOCH).unwrap_or_default();
             json!({
                 "unix_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-                "level": line.level,
+                "level": line.level.as_str(),
                 "message": line.message,
                 "fields": line.fields,
             })
@@ -83,21 +99,23 @@ impl Ring {
     }
 }
 
-/// Feeds a ring. It has a limiter of its own, so that what repeats takes no places.
+/// Feeds a ring and an outbox. It has a limiter of its own, so that what repeats takes no places.
 pub(super) struct RingLayer {
     ring: &'static Ring,
+    outbox: &'static Outbox,
     limiter: Limiter,
     clock: Clock,
 }
 
 impl RingLayer {
     pub(super) fn new(clock: Clock) -> Self {
-        Self::of(&RING, clock)
+        Self::of(&RING, &OUTBOX, clock)
     }
 
-    pub(super) fn of(ring: &'static Ring, clock: Clock) -> Self {
+    pub(super) fn of(ring: &'static Ring, outbox: &'static Outbox, clock: Clock) -> Self {
         Self {
             ring,
+            outbox,
             limiter: Limiter::default(),
             clock,
         }
@@ -120,12 +138,15 @@ impl<S: Subscriber> Layer<S> for RingLayer {
         if suppressed > 0 {
             fields.insert("suppressed".to_owned(), suppressed.into());
         }
-        self.ring.push(Line {
+        let metadata = event.metadata();
+        let line = Line {
             at: SystemTime::now(),
-            level: event.metadata().level().as_str(),
+            level: *metadata.level(),
+            target: metadata.target(),
             message,
             fields,
-        });
+        };
+        self.ring.push(line, self.outbox);
     }
 }
 
@@ -193,8 +214,13 @@ mod tests {
 
     /// What a ring holds after this.
     fn after(log: impl FnOnce()) -> Vec<Value> {
+        after_with(Box::leak(Box::new(Outbox::new())), log)
+    }
+
+    /// The same with this outbox.
+    fn after_with(outbox: &'static Outbox, log: impl FnOnce()) -> Vec<Value> {
         let ring: &'static Ring = Box::leak(Box::new(Ring::new()));
-        let layer = RingLayer::of(ring, Arc::new(|| Duration::ZERO));
+        let layer = RingLayer::of(ring, outbox, Arc::new(|| Duration::ZERO));
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, log);
         ring.last(usize::MAX).as_array().unwrap().clone()
@@ -231,6 +257,19 @@ mod tests {
         assert_eq!(last["fields"]["n"], json!(LINES_MAX + 99));
         assert_eq!(lines[0]["fields"]["n"], json!(100));
         assert!(last.to_string().len() < 2 * LINE_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_outbox_gets_the_same_lines_and_stays_within_its_bounds() {
+        let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()));
+        outbox.open(Some(Level::DEBUG));
+        let lines = after_with(outbox, || {
+            for n in 0..10_000 {
+                tracing::debug!(n, "line");
+            }
+        });
+        let sent = outbox.close();
+        assert_eq!((lines.len(), sent), (LINES_MAX, SENT_LINES_MAX));
     }
 
     #[test]

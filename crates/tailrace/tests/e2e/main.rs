@@ -31,6 +31,7 @@ mod refused;
 mod reload;
 mod safe_mode;
 mod tap;
+mod telemetry;
 mod torture;
 mod truncation;
 mod try_query;

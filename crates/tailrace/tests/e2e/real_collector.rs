@@ -20,6 +20,8 @@ use crate::support::{Bench, append, data, until};
 struct RealCollector {
     child: Child,
     received: PathBuf,
+    /// The metrics that it received.
+    metrics: PathBuf,
     http: u16,
     grpc: u16,
 }
@@ -41,13 +43,16 @@ impl RealCollector {
         };
         let [http, grpc] = free_ports();
         let received = bench.path("received.json");
+        let metrics = bench.path("received-metrics.json");
         let config = bench.path("otelcol.yaml");
         let text = format!(
             "receivers:\n  otlp:\n    protocols:\n      http: {{endpoint: '127.0.0.1:{http}'}}\n      \
              grpc: {{endpoint: '127.0.0.1:{grpc}'}}\nexporters:\n  file: {{path: '{}', \
-             flush_interval: 100ms}}\nservice:\n  telemetry: {{metrics: {{level: none}}}}\n  \
-             pipelines:\n    logs: {{receivers: [otlp], exporters: [file]}}\n",
-            received.display()
+             flush_interval: 100ms}}\n  file/metrics: {{path: '{}', flush_interval: 100ms}}\nservice:\n  telemetry: {{metrics: {{level: none}}}}\n  \
+             pipelines:\n    logs: {{receivers: [otlp], exporters: [file]}}\n    metrics: {{receivers: [otlp], exporters: \
+             [file/metrics]}}\n",
+            received.display(),
+            metrics.display()
         );
         fs::write(&config, text).unwrap();
         let mut child = Command::new(program)
@@ -66,6 +71,7 @@ impl RealCollector {
         Some(Self {
             child,
             received,
+            metrics,
             http,
             grpc,
         })
@@ -238,6 +244,63 @@ fn nginx_status_documents_arrive_over_both_protocols() {
         |record: &LogRecord| format!("{}/{:?}", record.time_ns, record.attributes["requests"]);
     for protocol in [Protocol::Http, Protocol::Grpc] {
         check("nginxplus.log", &lines, protocol, query, keep, key);
+    }
+}
+
+#[test]
+fn the_agents_own_logs_and_metrics_arrive_over_both_protocols() {
+    for (protocol, name) in [(Protocol::Http, "http/protobuf"), (Protocol::Grpc, "grpc")] {
+        let bench = Bench::new();
+        let Some(collector) = RealCollector::start(&bench) else {
+            return;
+        };
+        let port = match protocol {
+            Protocol::Http => collector.http,
+            Protocol::Grpc => collector.grpc,
+        };
+        bench.pipeline(
+            &format!("http://127.0.0.1:{port}"),
+            "json",
+            &format!(
+                "      protocol: {name}\nadmin: {{listen: '127.0.0.1:0'}}\ntelemetry: {{output: otlp, logs: info, \
+                 metrics_interval: 1s}}\n"
+            ),
+        );
+        let agent = bench.start();
+        let (address, metrics) = (agent.admin(), collector.metrics.clone());
+        let accepted = |signal: &str| {
+            let scraped = crate::support::get(&address, "/metrics");
+            let name = "tailrace_telemetry_requests_total";
+            let none = format!("{name}{{signal=\"{signal}\",result=\"success\"}} 0");
+            scraped.contains(name) && !scraped.contains(&none)
+        };
+        until(
+            || accepted("logs") && accepted("metrics"),
+            || agent.own_log(),
+        );
+        let log = agent.log_path();
+        assert_eq!(agent.terminate().code(), Some(0));
+        let bodies: Vec<String> = collector
+            .finish()
+            .iter()
+            .map(|record| record.body["stringValue"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(bodies.iter().any(|body| body == "running"), "{bodies:?}");
+        let received = fs::read_to_string(metrics).unwrap();
+        for part in [
+            "\"name\":\"tailrace_queue_size_bytes\"",
+            "\"name\":\"tailrace_output_request_duration_seconds\",\"description\":\"time of one attempt",
+            "\"name\":\"tailrace_build_info\"",
+            "\"explicitBounds\":[",
+            "\"isMonotonic\":true",
+        ] {
+            assert!(received.contains(part), "{part}: {received}");
+        }
+        let log = fs::read_to_string(log).unwrap();
+        assert!(
+            !log.contains("cannot be sent") && !log.contains("in part"),
+            "{log}"
+        );
     }
 }
 

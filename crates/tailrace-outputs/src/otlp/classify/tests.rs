@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::{GrpcResponse, HttpResponse, grpc, http, names_compression};
+use crate::Signal;
 use crate::delivery::{Answered, Doubt, Outcome, RetryCause};
 use crate::http_client::answer::retry_after;
 use crate::http_client::secrets::Secrets;
@@ -34,6 +35,7 @@ fn check_grpc(trailers: &[(&str, &str)], body: &[u8]) -> Answered {
         body,
         trailers: Some(&headers(trailers)),
         secrets: &Secrets::default(),
+        signal: Signal::Logs,
     };
     grpc(&response, 10)
 }
@@ -292,9 +294,30 @@ fn a_grpc_answer_without_status_is_a_proxy_speaking() {
             body: b"",
             trailers: None,
             secrets: &Secrets::default(),
+            signal: Signal::Logs,
         };
         let outcome = grpc(&response, 1).outcome;
         let is_retried = matches!(outcome, Outcome::Retry { .. });
         assert_eq!(is_retried, retried, "{status}: {outcome:?}");
     }
+}
+
+#[test]
+fn a_service_that_takes_no_metrics_is_not_taken_for_one_that_takes_no_logs() {
+    let hinted = |signal: Signal| {
+        let response = GrpcResponse {
+            status: StatusCode::OK,
+            headers: &HeaderMap::new(),
+            body: b"",
+            trailers: Some(&headers(&[("grpc-status", "12")])),
+            secrets: &Secrets::default(),
+            signal,
+        };
+        match grpc(&response, 1).outcome {
+            Outcome::Hold { reason } => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(hinted(Signal::Logs).ends_with("an OTLP server for logs?"));
+    assert!(hinted(Signal::Metrics).ends_with("set `telemetry.metrics_interval: off`"));
 }
