@@ -19,6 +19,8 @@ const SAVING: u64 = 32;
 /// The tables of a stream of frames.
 pub(crate) struct Entropy {
     codes: Option<Codes>,
+    /// What a literal took when the codes were made, in 1/256 bit.
+    literal_cost: u64,
     /// The frame's decoder knows the codes.
     is_sent: bool,
     /// Of literal lengths, offsets and match lengths.
@@ -31,8 +33,25 @@ pub(crate) struct Entropy {
 struct OwnTable {
     table: Table,
     description: Vec<u8>,
+    /// What a code took when the table was made, in 1/256 bit.
+    code_cost: u64,
     /// The frame's decoder has it, and used it last.
     is_sent: bool,
+}
+
+/// What a block is looked at for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Not,
+    /// Whether the tables cost more than when they were made. That is cheap, and other data may have come.
+    ForWorse,
+    /// Whether new tables would cost less.
+    ForBetter,
+}
+
+/// Whether a cost is so much more than another one that a new table pays.
+fn is_worse(cost: u64, than: u64) -> bool {
+    cost > than.saturating_add(than / SAVING)
 }
 
 /// How a table is given to a decoder.
@@ -47,6 +66,7 @@ impl Entropy {
     pub(crate) fn new() -> Entropy {
         Entropy {
             codes: None,
+            literal_cost: 0,
             is_sent: false,
             tables: [None, None, None],
             predefined: sequences::predefined(),
@@ -75,20 +95,24 @@ impl Entropy {
 
     /// Writes the content of a compressed block and gives its length.
     pub(crate) fn write(&mut self, literals: &[u8], all: &[Packed], out: &mut [u8]) -> usize {
-        let is_due = self.blocks.is_multiple_of(LOOK_EVERY);
+        let look = match self.blocks {
+            0 => Look::ForWorse,
+            at if at.is_multiple_of(LOOK_EVERY) => Look::ForBetter,
+            _ => Look::Not,
+        };
         self.blocks += 1;
-        let coded = self.coded_literals(literals, is_due, out);
+        let coded = self.coded_literals(literals, look, out);
         let at = coded.unwrap_or_else(|| raw_literals(literals, out));
-        at + self.sequences(all, is_due, &mut out[at..])
+        at + self.sequences(all, look, &mut out[at..])
     }
 
     /// Literals with codes in four streams; `None` if that is not shorter.
-    fn coded_literals(&mut self, bytes: &[u8], is_due: bool, out: &mut [u8]) -> Option<usize> {
+    fn coded_literals(&mut self, bytes: &[u8], look: Look, out: &mut [u8]) -> Option<usize> {
         if bytes.len() < LITERALS_MIN {
             return None;
         }
-        if is_due || self.codes.is_none() {
-            self.look_at_literals(bytes);
+        if look != Look::Not || self.codes.is_none() {
+            self.look_at_literals(bytes, look);
         }
         let codes = self.codes.as_ref()?;
         // Both lengths have so many bits.
@@ -133,9 +157,16 @@ impl Entropy {
 
     /// Makes new codes where they save enough, their description included.
     #[inline(never)]
-    fn look_at_literals(&mut self, bytes: &[u8]) {
+    fn look_at_literals(&mut self, bytes: &[u8], look: Look) {
         let counts = count_bytes(bytes);
+        let of_literal = |cost: u64| (cost << 8) / bytes.len() as u64;
         let now = match &self.codes {
+            Some(codes)
+                if look == Look::ForWorse
+                    && !is_worse(of_literal(codes.cost(&counts)), self.literal_cost) =>
+            {
+                return;
+            }
             Some(codes) if self.is_sent => codes.cost(&counts),
             Some(codes) => codes.cost(&counts) + 8 * codes.description.len() as u64,
             None => u64::MAX,
@@ -145,22 +176,23 @@ impl Entropy {
             return;
         };
         let cost = fresh.cost(&counts) + 8 * fresh.description.len() as u64;
-        if now > cost.saturating_add(cost / SAVING) {
+        if is_worse(now, cost) {
+            self.literal_cost = of_literal(fresh.cost(&counts));
             self.codes = Some(fresh);
             self.is_sent = false;
         }
     }
 
     /// The number of sequences, the tables, and the bit stream.
-    fn sequences(&mut self, all: &[Packed], is_due: bool, out: &mut [u8]) -> usize {
+    fn sequences(&mut self, all: &[Packed], look: Look, out: &mut [u8]) -> usize {
         let mut at = sequence_count(all.len(), out);
         if all.is_empty() {
             return at;
         }
         let are_sent = |own: &Option<OwnTable>| own.as_ref().is_some_and(|own| own.is_sent);
         let are_few = all.len() < SEQUENCES_MIN && !self.tables.iter().all(are_sent);
-        if !are_few && (is_due || self.tables.iter().any(Option::is_none)) {
-            self.look_at_sequences(all);
+        if !are_few && (look != Look::Not || self.tables.iter().any(Option::is_none)) {
+            self.look_at_sequences(all, look);
         }
         let modes_at = at;
         at += 1;
@@ -193,14 +225,23 @@ impl Entropy {
 
     /// Makes new tables where they save enough.
     #[inline(never)]
-    fn look_at_sequences(&mut self, all: &[Packed]) {
+    fn look_at_sequences(&mut self, all: &[Packed], look: Look) {
+        let of_code = |cost: u64| cost / all.len() as u64;
         let counts = sequences::count(all);
         for (kind, own) in self.tables.iter_mut().enumerate() {
             let counts = &counts[kind];
-            let best = fse::entropy(counts);
-            let now = own.as_ref().and_then(|own| own.table.cost(counts));
-            if now.is_some_and(|now| now <= best + best / SAVING) {
-                continue;
+            let now = own.as_ref().and_then(|own| {
+                let cost = own.table.cost(counts)?;
+                Some((cost, own.code_cost))
+            });
+            if let Some((now, before)) = now {
+                let is_good = match look {
+                    Look::ForWorse => !is_worse(of_code(now), before),
+                    _ => !is_worse(now, fse::entropy(counts)),
+                };
+                if is_good {
+                    continue;
+                }
             }
             // Every code has a place: a later block may hold it.
             let mut floored = [0; fse::SYMBOLS];
@@ -210,8 +251,10 @@ impl Entropy {
             *own = Distribution::of(&floored, LOGS[kind]).map(|distribution| {
                 let mut description = Vec::new();
                 distribution.describe(&mut description);
+                let table = Table::new(&distribution);
                 OwnTable {
-                    table: Table::new(&distribution),
+                    code_cost: of_code(table.cost(counts).unwrap_or(0)),
+                    table,
                     description,
                     is_sent: false,
                 }

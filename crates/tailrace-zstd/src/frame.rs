@@ -40,8 +40,6 @@ pub(crate) struct Writer {
     /// `out[..at]` is written.
     out: Vec<u8>,
     at: usize,
-    /// Literals of the frame.
-    literals_all: usize,
 }
 
 impl Writer {
@@ -58,7 +56,6 @@ impl Writer {
             entropy: Entropy::new(),
             out: Vec::new(),
             at: 0,
-            literals_all: 0,
         }
     }
 
@@ -73,7 +70,6 @@ impl Writer {
         self.repeats_before = REPEATS;
         self.literal_count = 0;
         self.sequence_count = 0;
-        self.literals_all = 0;
         self.entropy.start();
         self.at = 0;
         self.reserve(HEADER);
@@ -175,15 +171,10 @@ impl Writer {
         &self.out[..self.at]
     }
 
-    /// How many literals the frame has.
-    pub(crate) fn literals(&self) -> usize {
-        self.literals_all
-    }
-
     /// Keeps at most so much memory for frames.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.out.truncate(bytes);
-        self.out.shrink_to_fit();
+        self.out.shrink_to(bytes);
         self.at = 0;
     }
 
@@ -191,7 +182,6 @@ impl Writer {
         let len = end - self.block_start;
         let literals = &self.literals[..self.literal_count];
         let sequences = &self.sequences[..self.sequence_count];
-        self.literals_all += literals.len();
         let mut compressed = len;
         if len > TINY {
             let room = Entropy::room(literals.len(), sequences.len());

@@ -46,18 +46,12 @@ impl Distribution {
                 left -= i64::from(*states);
             }
         }
-        // What rounding made too much or too little: where it costs least, a step at a time.
+        // What rounding made too much or too little: where there is most of it, a step at a time.
         while left != 0 {
-            let step: i16 = if left > 0 { 1 } else { -1 };
-            let cost = |at: usize| {
-                let (before, after) = (f64::from(states[at]), f64::from(states[at] + step));
-                f64::from(counts[at]) * (before / after).ln()
-            };
-            let may = |&at: &usize| states[at] > 0 && states[at] + step > 0;
-            let best = (0..SYMBOLS).filter(may);
-            let best = best.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
-            states[best] += step;
-            left -= i64::from(step);
+            let step = left.signum();
+            let largest = states.iter_mut().max()?;
+            *largest += step as i16;
+            left -= step;
         }
         Some(Distribution { states, log })
     }

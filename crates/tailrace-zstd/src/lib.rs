@@ -33,15 +33,6 @@ pub struct Compressor {
     writer: Writer,
 }
 
-/// A frame.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// Its bytes.
-    pub bytes: &'a [u8],
-    /// How many bytes of the content were not found again.
-    pub literals: usize,
-}
-
 impl Default for Compressor {
     fn default() -> Compressor {
         Compressor::new()
@@ -67,7 +58,7 @@ impl Compressor {
     /// value of 64 KiB.
     ///
     /// Any marks give a frame of this content. Right ones give a short one.
-    pub fn compress(&mut self, request: &[u8], marks: &Marks) -> Option<Frame<'_>> {
+    pub fn compress(&mut self, request: &[u8], marks: &Marks) -> Option<&[u8]> {
         if request.len() > REQUEST_MAX || marks.has_huge() {
             return None;
         }
@@ -76,10 +67,7 @@ impl Compressor {
             self.matcher.search(request, marks, &mut self.writer);
         }
         self.writer.finish(request);
-        Some(Frame {
-            bytes: self.writer.frame(),
-            literals: self.writer.literals(),
-        })
+        Some(self.writer.frame())
     }
 
     /// Keeps at most so much memory for frames.

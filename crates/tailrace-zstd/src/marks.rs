@@ -136,6 +136,15 @@ impl Marks {
         self.shift(from, by);
     }
 
+    /// Where the marked values are, from first byte to end.
+    pub fn places(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let place = |mark: &Mark| {
+            let end = mark.end as usize;
+            end.saturating_sub(usize::from(mark.len))..end
+        };
+        self.marks.iter().map(place)
+    }
+
     /// Forgets all marks; the columns stay.
     pub fn clear(&mut self) {
         self.marks.clear();
