@@ -70,7 +70,7 @@ enum Context {
 struct Zstd {
     level: i32,
     libzstd: Option<zstd::bulk::Compressor<'static>>,
-    marked: Option<tailrace_zstd::Compressor>,
+    marked: Option<Box<tailrace_zstd::Compressor>>,
 }
 
 /// The level for which marks are used: they take its place, and are cheaper and shorter.
@@ -330,6 +330,88 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Records of a few keys with few values each, and a number that is new.
+    fn marked(len: usize, seed: u64) -> Request {
+        const KEYS: [&str; 6] = ["level", "host.name", "method", "status", "region", "user"];
+        let mut request = Request::default();
+        let columns = KEYS.map(|key| request.marks.column(key));
+        let mut random = 0x9e37_79b9_7f4a_7c15 ^ seed;
+        while request.bytes.len() < len {
+            for (nth, (key, column)) in KEYS.into_iter().zip(columns).enumerate() {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let value = match nth {
+                    5 => format!("{random:016x}"),
+                    _ => format!("value-{}", (random >> 20) % 2),
+                };
+                request.bytes.extend_from_slice(key.as_bytes());
+                request.bytes.extend_from_slice(value.as_bytes());
+                request
+                    .marks
+                    .value(column, request.bytes.len(), value.len());
+            }
+            request.marks.end(request.bytes.len());
+        }
+        request
+    }
+
+    #[test]
+    fn requests_with_marks_come_back_whatever_came_before() {
+        for compression in ALL {
+            for level in [1, 3] {
+                let mut compressor = Compressor::new(compression, level);
+                let mut choice = Choice::default();
+                for (seed, len) in [(1, 300_000), (2, 100), (3, 500_000), (4, 0)] {
+                    let mut request = marked(len, seed);
+                    for has_marks in [true, false] {
+                        if !has_marks {
+                            request.marks.clear();
+                        }
+                        let payload = compressor.compress_request(&request, &mut choice);
+                        assert_eq!(payload.capacity(), payload.len());
+                        let plain = decompress(compression, &payload, request.bytes.len());
+                        assert!(plain.unwrap() == request.bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn marks_are_used_where_they_win_and_nowhere_else() {
+        let (request, mut choice) = (marked(400_000, 1), Choice::default());
+        let mut compressor = Compressor::new(Compression::Zstd, 1);
+        let libzstd = compressor.compress(&request.bytes);
+        // The first one is compared, the second one is not.
+        for _ in 0..2 {
+            let payload = compressor.compress_request(&request, &mut choice);
+            assert!(payload.len() < libzstd.len());
+        }
+        let Context::Zstd(Zstd {
+            libzstd: context, ..
+        }) = &compressor.context
+        else {
+            panic!("it is zstd");
+        };
+        assert!(
+            context.is_none(),
+            "its memory is not kept beside that of marks"
+        );
+        // Marks that are of no use: libzstd's payload is taken.
+        let (mut useless, mut choice) = (marked(400_000, 2), Choice::default());
+        useless.marks.reset();
+        useless.marks.end(50);
+        let libzstd = compressor.compress(&useless.bytes);
+        for _ in 0..3 {
+            assert!(compressor.compress_request(&useless, &mut choice) == libzstd);
+        }
+        // Another level is libzstd's.
+        let mut compressor = Compressor::new(Compression::Zstd, 5);
+        let payload = compressor.compress_request(&request, &mut Choice::default());
+        assert!(payload == compressor.compress(&request.bytes));
     }
 
     #[test]

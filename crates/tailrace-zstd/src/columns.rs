@@ -66,8 +66,8 @@ const JUDGED: u16 = 128;
 /// Columns whose values were always new are tried again every so many requests.
 const EXPLORE_EVERY: u32 = 8;
 /// Lookups that may fail before they are given up for the request.
-const TRUST: u8 = 3;
-const AHEAD: u8 = 8;
+pub(crate) const TRUST: u8 = 3;
+pub(crate) const TRUST_AHEAD: u8 = 8;
 /// The longest common start that is measured.
 pub(crate) const COMMON_MAX: u8 = 100;
 /// Columns that are remembered. More names would be a sign that names are data.
@@ -79,14 +79,14 @@ pub(crate) const KEYS: usize = COLUMNS_MAX * KEYS_PER_COLUMN;
 pub(crate) struct Columns {
     pub(crate) keys: Box<[Key; KEYS]>,
     /// Those of the request.
-    learned: [Learned; COLUMNS_MAX],
+    learned: Box<[Learned; COLUMNS_MAX]>,
     remembered: HashMap<u64, Learned>,
     requests: u32,
 }
 
 impl Columns {
     pub(crate) fn new() -> Columns {
-        let mut learned = [Learned::new(Class::Repeated, false); COLUMNS_MAX];
+        let mut learned = Box::new([Learned::new(Class::Repeated, false); COLUMNS_MAX]);
         for column in [Column::TIME, Column::TRACE_ID, Column::SPAN_ID] {
             learned[usize::from(column.0)] = Learned::new(Class::New, true);
         }
@@ -119,7 +119,7 @@ impl Columns {
                 key.class = learned.class;
                 key.skip = learned.skip;
                 key.trust = TRUST;
-                key.ahead = AHEAD;
+                key.ahead = TRUST_AHEAD;
             }
         }
     }
@@ -144,7 +144,7 @@ impl Columns {
     /// Whether the common start of this column's values is wanted now.
     #[inline(always)]
     pub(crate) fn wants_common(&self, column: usize) -> bool {
-        self.learned[column % COLUMNS_MAX].values % 8 == 0
+        self.learned[column % COLUMNS_MAX].values.is_multiple_of(8)
     }
 
     pub(crate) fn common(&mut self, column: usize, count: usize) {

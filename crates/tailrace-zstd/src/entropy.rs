@@ -118,7 +118,7 @@ impl Entropy {
         // Both lengths have so many bits.
         let (format, bits, head) = match bytes.len() {
             ..0x400 => (1, 10, 3),
-            ..0x4000 => (2, 14, 4),
+            0x400..0x4000 => (2, 14, 4),
             _ => (3, 18, 5),
         };
         let mut at = head;
@@ -282,7 +282,7 @@ fn raw_literals(bytes: &[u8], out: &mut [u8]) -> usize {
     let len = bytes.len() as u32;
     let (word, head) = match len {
         ..32 => (len << 3, 1),
-        ..0x1000 => (1 << 2 | len << 4, 2),
+        32..0x1000 => (1 << 2 | len << 4, 2),
         _ => (3 << 2 | len << 4, 3),
     };
     out[..head].copy_from_slice(&word.to_le_bytes()[..head]);
@@ -297,7 +297,7 @@ fn sequence_count(count: usize, out: &mut [u8]) -> usize {
             out[0] = count as u8;
             1
         }
-        ..LONG => {
+        128..LONG => {
             out[..2].copy_from_slice(&[(count >> 8) as u8 + 128, count as u8]);
             2
         }

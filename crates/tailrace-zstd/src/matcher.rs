@@ -8,7 +8,7 @@
 //! A candidate is only a place: what it repeats is found by comparing bytes. So a wrong mark, a wrong class or two hashes
 //! that are equal cost bytes or time, and never change the content.
 
-use crate::columns::{COMMON_MAX, Class, Columns, KEYS};
+use crate::columns::{COMMON_MAX, Class, Columns, KEYS, TRUST, TRUST_AHEAD};
 use crate::compare::{equal, equal_before, hash, hash_word, word};
 use crate::frame::{BEFORE_MATCH, Writer};
 use crate::marks::{Column, Mark, Marks};
@@ -186,7 +186,7 @@ impl Search<'_> {
             self.columns.keys[key].ahead -= 1;
             return false;
         }
-        self.columns.keys[key].ahead = 8;
+        self.columns.keys[key].ahead = TRUST_AHEAD;
         self.push(at, distance, len);
         let column = key / crate::marks::KEYS_PER_COLUMN;
         self.columns.saved(column, at + len - value.start);
@@ -214,18 +214,18 @@ impl Search<'_> {
     fn segment(&mut self, key: usize, end: usize, fields: &[Mark]) {
         let at = self.start.max(self.writer.anchor());
         let of_key = self.columns.keys[key];
-        if of_key.trust > 0 {
-            if let Some(distance) = self.distance(end, of_key.head, at) {
-                let len = self.equal(distance, at);
-                if at + len >= end {
-                    self.columns.keys[key].trust = 3;
-                    if len >= WORTH {
-                        self.push(at, distance, len);
-                    }
-                    return;
+        if of_key.trust > 0
+            && let Some(distance) = self.distance(end, of_key.head, at)
+        {
+            let len = self.equal(distance, at);
+            if at + len >= end {
+                self.columns.keys[key].trust = TRUST;
+                if len >= WORTH {
+                    self.push(at, distance, len);
                 }
-                self.columns.keys[key].trust -= 1;
+                return;
             }
+            self.columns.keys[key].trust -= 1;
         }
         let place = self.place(self.start);
         let known = exchange(self.segments, hash(self.bytes, self.start, end), place);
@@ -335,12 +335,12 @@ impl Search<'_> {
                 self.push(end - before, distance, before + behind);
             }
         }
-        if self.columns.wants_common(column) {
-            if let Some(distance) = self.distance(value.start, head, value.start) {
-                let len = self.equal(distance, value.start).min(value.len());
-                self.columns
-                    .common(column, len.min(usize::from(COMMON_MAX)));
-            }
+        if self.columns.wants_common(column)
+            && let Some(distance) = self.distance(value.start, head, value.start)
+        {
+            let len = self.equal(distance, value.start).min(value.len());
+            let len = len.min(usize::from(COMMON_MAX));
+            self.columns.common(column, len);
         }
         self.columns.saw_partial(column, is_whole, saved);
     }

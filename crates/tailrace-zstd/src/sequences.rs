@@ -271,6 +271,6 @@ mod tests {
         // 0b11 beyond 24, 0b1 beyond 35, 0b101 beyond 8.
         let packed = Packed::new(27, 36, 0b1101);
         assert_eq!(packed.codes(), [20, 3, 32]);
-        assert_eq!((packed.extra, packed.bits()), (0b101_1_11, 6));
+        assert_eq!((packed.extra, packed.bits()), (0b10_1111, 6));
     }
 }
