@@ -78,7 +78,7 @@ fn count_stages(stages: &mut Stages, chunk: &Chunk) -> Vec<Counted> {
     let encode = measure(|| stages.encode(&selection, &mut |_| ()));
     let mut requests = Vec::new();
     stages.encode(&selection, &mut |request| {
-        requests.push(request.bytes.clone());
+        requests.push(request.clone());
     });
     let compress = measure(|| {
         for request in &requests {

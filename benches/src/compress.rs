@@ -9,22 +9,29 @@ use tailrace_benches::Shape;
 use tailrace_benches::corpus::Corpus;
 use tailrace_benches::cpu::{CpuTime, group_of};
 use tailrace_benches::stages::{Plan, Stages};
+use tailrace_otlp::Request;
 
 pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
-    for shape in [Shape::Narrow, Shape::Simple, Shape::Wide, Shape::Mixed] {
+    for shape in [
+        Shape::Narrow,
+        Shape::Simple,
+        Shape::Wide,
+        Shape::Mixed,
+        Shape::Nested,
+        Shape::Text,
+    ] {
         let corpus = Corpus::of(shape);
         let mut stages = Stages::new(Plan::new("SELECT * FROM logs"), true);
-        let mut requests: Vec<Vec<u8>> = Vec::new();
+        let mut requests: Vec<Request> = Vec::new();
         for chunk in &corpus.chunks {
             let selection = stages.select(chunk);
-            stages.encode(&selection, &mut |request| {
-                requests.push(request.bytes.clone())
-            });
+            stages.encode(&selection, &mut |request| requests.push(request.clone()));
         }
         for request in &requests {
             let payload = stages.compress(request);
-            let plain = zstd::bulk::decompress(&payload, request.len()).expect("it is zstd");
-            assert!(&plain == request, "{shape:?}");
+            let len = request.bytes.len();
+            let plain = zstd::bulk::decompress(&payload, len).expect("it is zstd");
+            assert!(plain == request.bytes, "{shape:?}");
         }
         let mut group = group_of(criterion, "compress", &corpus);
         group.bench_function(BenchmarkId::new("tailrace", &corpus.name), |b| {
@@ -36,14 +43,14 @@ pub(crate) fn run(criterion: &mut Criterion<CpuTime>) {
             });
         });
         let mut context = zstd::bulk::Compressor::new(1).expect("level 1 exists");
-        let longest = requests.iter().map(Vec::len).max().unwrap_or(0);
+        let longest = requests.iter().map(|r| r.bytes.len()).max().unwrap_or(0);
         let mut out = vec![0; zstd::zstd_safe::compress_bound(longest)];
         group.bench_function(BenchmarkId::new("zstd -1", &corpus.name), |b| {
             b.iter(|| -> usize {
                 let mut bytes = 0;
                 for request in &requests {
                     bytes += context
-                        .compress_to_buffer(black_box(request), &mut out)
+                        .compress_to_buffer(black_box(&request.bytes), &mut out)
                         .expect("the buffer holds the bound");
                 }
                 bytes

@@ -49,9 +49,7 @@ fn count(stage: &str, stages: &mut Stages, chunk: &Chunk) {
         "compress" => {
             let selection = stages.select(chunk);
             let mut requests = Vec::new();
-            stages.encode(&selection, &mut |request| {
-                requests.push(request.bytes.clone())
-            });
+            stages.encode(&selection, &mut |request| requests.push(request.clone()));
             measured(&mut || {
                 for request in &requests {
                     black_box(stages.compress(request));

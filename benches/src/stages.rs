@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use tailrace_otlp::{
-    Column, Compression, Compressor, Encoder, Envelope, Index, OtlpEncoder, Part, Request,
+    Choice, Column, Compression, Compressor, Encoder, Envelope, Index, OtlpEncoder, Part, Request,
 };
 use tailrace_scan::{Hits, Record, Records, Scanned, Scanner};
 use tailrace_sql::{Evaluator, KeptShare, Options, OutputValue, Query, Rows};
@@ -72,6 +72,7 @@ pub struct Stages {
     evaluator: Evaluator,
     encoder: OtlpEncoder,
     compressor: Compressor,
+    choice: Choice,
 }
 
 /// What came of one chunk before it was encoded.
@@ -93,6 +94,7 @@ impl Stages {
             evaluator: plan.query.evaluator(),
             encoder: OtlpEncoder::new(tailrace_otlp::OtlpEncoding::default()),
             compressor: Compressor::new(Compression::Zstd, 1),
+            choice: Choice::default(),
             pushdown: pushdown && !config.first.is_empty(),
             kept_share: KeptShare::new(),
             plan,
@@ -150,17 +152,18 @@ impl Stages {
     }
 
     /// Compresses a request.
-    pub fn compress(&mut self, bytes: &[u8]) -> Bytes {
-        Bytes::from(self.compressor.compress(bytes))
+    pub fn compress(&mut self, request: &Request) -> Bytes {
+        Bytes::from(self.compressor.compress_request(request, &mut self.choice))
     }
 
     /// The whole worker: the payload bytes of a chunk.
     pub fn work(&mut self, chunk: &Chunk) -> usize {
         let Selection { scanned, rows } = self.select(chunk);
         let (envelope, part) = (envelope(&scanned), part(&self.plan.query, &scanned, &rows));
-        let (compressor, mut bytes) = (&mut self.compressor, 0);
+        let (compressor, choice) = (&mut self.compressor, &mut self.choice);
+        let mut bytes = 0;
         self.encoder.encode(&envelope, &[part], &mut |request| {
-            bytes += compressor.compress(&request.bytes).len();
+            bytes += compressor.compress_request(request, choice).len();
         });
         bytes
     }

@@ -5,6 +5,8 @@
 //! no key occurs twice in one object. Writing cannot fail: a value that cannot be written as it is becomes text
 //! and is counted.
 
+use tailrace_zstd::Marks;
+
 use crate::cell::{Cell, Range32, Reader, StructReader};
 use crate::keys::Keys;
 use crate::nested::Places;
@@ -27,6 +29,8 @@ pub(crate) struct Values {
     /// Where the keys of JSON objects are that are being written.
     pub(crate) names: Places,
     pub(crate) stats: Stats,
+    /// Where values are, for the compressor.
+    pub(crate) marks: Marks,
 }
 
 // Fields of AnyValue.

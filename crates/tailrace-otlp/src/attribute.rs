@@ -72,9 +72,15 @@ impl Head {
 }
 
 impl Values {
-    /// The attribute of a row in which the column has a value.
+    /// The attribute of a row in which the column has a value. Gives the length of the value's bytes, which are the last
+    /// ones.
     #[inline]
-    pub(crate) fn open_attribute(&mut self, head: &Head, column: &OpenColumn<'_>, at: usize) {
+    pub(crate) fn open_attribute(
+        &mut self,
+        head: &Head,
+        column: &OpenColumn<'_>,
+        at: usize,
+    ) -> usize {
         const NULL: u8 = Kind::Null as u8;
         const STRING_KIND: u8 = Kind::String as u8;
         const INTEGER: u8 = Kind::Integer as u8;
@@ -98,16 +104,24 @@ impl Values {
                     let value = self.out.short_attribute(head, 9);
                     value[1] = DOUBLE;
                     value[2..10].copy_from_slice(&number.to_bits().to_le_bytes());
+                    8
                 }
                 None => self.out.text_attribute(head, column.place(at)),
             },
             BOOL_KIND => {
                 let value = self.out.short_attribute(head, 2);
                 value[1..3].copy_from_slice(&[BOOL, u8::from(column.is_true(at))]);
+                1
             }
-            NULL => _ = self.out.short_attribute(head, 0),
+            NULL => {
+                self.out.short_attribute(head, 0);
+                0
+            }
             OBJECT | ARRAY => {
-                self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0)
+                let start = self.out.len();
+                self.json_attribute(head.bytes[0], head.prefix(), column.place(at), 0);
+                // Behind the head, three lengths and a tag.
+                (self.out.len() - start).saturating_sub(head.len() + 3)
             }
             _ => self.out.text_attribute(head, column.place(at)),
         }
@@ -135,7 +149,7 @@ impl Buffer {
     }
 
     #[inline(always)]
-    fn integer_attribute(&mut self, head: &Head, number: i64) {
+    fn integer_attribute(&mut self, head: &Head, number: i64) -> usize {
         let number = number as u64;
         let (bytes, len) = match number {
             ..0x4000 => {
@@ -151,32 +165,37 @@ impl Buffer {
         let value = self.short_attribute(head, 1 + len);
         value[1] = INT;
         value[2..10].copy_from_slice(&bytes);
+        len
     }
 
     #[inline(never)]
-    fn long_integer_attribute(&mut self, head: &Head, number: u64) {
+    fn long_integer_attribute(&mut self, head: &Head, number: u64) -> usize {
         let value = self.short_attribute(head, 1 + varint_len(number));
         value[1] = INT;
-        crate::wire::write_varint(&mut value[2..], number);
+        crate::wire::write_varint(&mut value[2..], number)
     }
 
     #[inline(always)]
-    fn text_attribute(&mut self, head: &Head, place: Place<'_>) {
+    fn text_attribute(&mut self, head: &Head, place: Place<'_>) -> usize {
         match place {
             Place::Inline(text, len) => {
                 // No head is so long that this were too long.
                 let value = self.short_attribute(head, 2 + len);
                 value[1..3].copy_from_slice(&[STRING, len as u8]);
                 value[3..19].copy_from_slice(&text.to_le_bytes());
+                len
             }
-            Place::Buffer(text, len) => match text.first_chunk::<TEXT_MAX>() {
-                Some(text) if len <= usize::from(head.text_max) => {
-                    let value = self.short_attribute(head, 2 + len);
-                    value[1..3].copy_from_slice(&[STRING, len as u8]);
-                    value[3..].copy_from_slice(text);
+            Place::Buffer(text, len) => {
+                match text.first_chunk::<TEXT_MAX>() {
+                    Some(text) if len <= usize::from(head.text_max) => {
+                        let value = self.short_attribute(head, 2 + len);
+                        value[1..3].copy_from_slice(&[STRING, len as u8]);
+                        value[3..].copy_from_slice(text);
+                    }
+                    _ => self.string_attribute(head.bytes[0], head.prefix(), &text[..len]),
                 }
-                _ => self.string_attribute(head.bytes[0], head.prefix(), &text[..len]),
-            },
+                len
+            }
         }
     }
 }
@@ -184,23 +203,27 @@ impl Buffer {
 const _: () = assert!(HEAD_MAX - 1 - 2 + 1 + 2 + INLINE_MAX <= SHORT_MAX);
 
 impl Buffer {
-    /// A field that is an AnyValue that is this text.
+    /// A field that is an AnyValue that is this text. Gives its length.
     #[inline]
-    pub(crate) fn text_any_field(&mut self, tag: u8, place: Place<'_>) {
+    pub(crate) fn text_any_field(&mut self, tag: u8, place: Place<'_>) -> usize {
         match place {
             Place::Inline(text, len) => {
                 let room = self.advance_in_room(4 + len);
                 room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
                 room[4..20].copy_from_slice(&text.to_le_bytes());
+                len
             }
-            Place::Buffer(text, len) => match text.first_chunk::<TEXT_MAX>() {
-                Some(text) if len <= TEXT_MAX => {
-                    let room = self.advance_in_room(4 + len);
-                    room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
-                    room[4..4 + TEXT_MAX].copy_from_slice(text);
+            Place::Buffer(text, len) => {
+                match text.first_chunk::<TEXT_MAX>() {
+                    Some(text) if len <= TEXT_MAX => {
+                        let room = self.advance_in_room(4 + len);
+                        room[..4].copy_from_slice(&[tag, 2 + len as u8, STRING, len as u8]);
+                        room[4..4 + TEXT_MAX].copy_from_slice(text);
+                    }
+                    _ => self.string_any_field(tag, &text[..len]),
                 }
-                _ => self.string_any_field(tag, &text[..len]),
-            },
+                len
+            }
         }
     }
 }

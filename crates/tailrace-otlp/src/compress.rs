@@ -3,10 +3,18 @@
 //! A [`Compressor`] reuses its context from call to call: creating one costs as much as compressing a small request. Its
 //! result is an exact allocation, because payloads are what stays in memory while in flight. Decompression never returns
 //! more than the caller's limit.
+//!
+//! At level 1 of zstd, [`Compressor::compress_request`] uses the marks of a request where that gives the shorter payload
+//! (`compress/marked.rs`). It is a frame like any other.
+
+mod marked;
 
 use std::io::Read;
 
 use flate2::{Compress, Crc, FlushCompress, Status};
+
+use crate::part::Request;
+pub use marked::Choice;
 
 /// How a payload is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,10 +61,20 @@ pub struct Compressor {
 }
 
 enum Context {
-    Zstd(zstd::bulk::Compressor<'static>),
+    Zstd(Zstd),
     Gzip(Compress),
     None,
 }
+
+/// Both ways to make a frame. Each is created when it is first used.
+struct Zstd {
+    level: i32,
+    libzstd: Option<zstd::bulk::Compressor<'static>>,
+    marked: Option<Box<tailrace_zstd::Compressor>>,
+}
+
+/// The level for which marks are used: they take its place, and are cheaper and shorter.
+const MARKED_LEVEL: i32 = 1;
 
 impl std::fmt::Debug for Compressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,11 +90,11 @@ impl Compressor {
         let context = match compression {
             Compression::Zstd => {
                 let levels = zstd::compression_level_range();
-                let level = level.clamp(*levels.start(), *levels.end());
-                Context::Zstd(
-                    zstd::bulk::Compressor::new(level)
-                        .expect("zstd takes every level of its range"),
-                )
+                Context::Zstd(Zstd {
+                    level: level.clamp(*levels.start(), *levels.end()),
+                    libzstd: None,
+                    marked: None,
+                })
             }
             Compression::Gzip => {
                 let level = flate2::Compression::new(level.clamp(0, 9) as u32);
@@ -99,31 +117,95 @@ impl Compressor {
         }
     }
 
-    /// Compresses one request.
+    /// Compresses one request that an encoder made; `choice` is what was learned of that encoder's requests.
+    pub fn compress_request(&mut self, request: &Request, choice: &mut Choice) -> Vec<u8> {
+        if let Context::Zstd(zstd) = &mut self.context
+            && zstd.level == MARKED_LEVEL
+            && choice.takes_marks(request)
+            && let Some(payload) = zstd.with_marks(request, choice, &mut self.scratch)
+        {
+            self.release();
+            debug_assert!(
+                decompress(Compression::Zstd, &payload, request.bytes.len())
+                    .is_ok_and(|plain| plain == request.bytes),
+                "the payload is the request"
+            );
+            return payload;
+        }
+        self.compress(&request.bytes)
+    }
+
+    /// Compresses bytes of any kind.
     pub fn compress(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.scratch.clear();
         match &mut self.context {
             Context::None => return bytes.to_vec(),
             Context::Gzip(context) => gzip(context, bytes, &mut self.scratch),
-            Context::Zstd(context) => {
-                self.scratch
-                    .reserve(zstd::zstd_safe::compress_bound(bytes.len()));
-                context
-                    .compress_to_buffer(bytes, &mut self.scratch)
-                    .expect("zstd fails only where memory is exhausted, given room for the bound");
-            }
+            Context::Zstd(zstd) => zstd.by_libzstd(bytes, &mut self.scratch),
         }
         let compressed = self.scratch.to_vec();
+        self.release();
+        compressed
+    }
+
+    /// Gives back what only a long request needed.
+    fn release(&mut self) {
         self.scratch.clear();
         self.scratch.shrink_to(BYTES_KEPT);
-        compressed
+        if let Context::Zstd(Zstd {
+            marked: Some(marked),
+            ..
+        }) = &mut self.context
+        {
+            marked.release(BYTES_KEPT);
+        }
     }
 }
 
-/// One gzip member (RFC 1952).
+impl Zstd {
+    fn by_libzstd(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let context = self.libzstd.get_or_insert_with(|| {
+            zstd::bulk::Compressor::new(self.level).expect("zstd takes every level of its range")
+        });
+        out.clear();
+        out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+        context
+            .compress_to_buffer(bytes, out)
+            .expect("zstd fails only where memory is exhausted, given room for the bound");
+    }
+
+    /// The payload of a request that marks are tried on; `None` if they do not suit it.
+    fn with_marks(
+        &mut self,
+        request: &Request,
+        choice: &mut Choice,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let mut compressor = self.marked.take().unwrap_or_default();
+        let payload = compressor.compress(&request.bytes, &request.marks);
+        let len = request.bytes.len();
+        let payload = payload.map(|marked| {
+            if !choice.compares(len, marked.len()) {
+                return marked.to_vec();
+            }
+            self.by_libzstd(&request.bytes, scratch);
+            if choice.compared(len, marked.len(), scratch.len()) {
+                // Not needed for the next 127: its memory would be in addition to that of marks.
+                self.libzstd = None;
+                marked.to_vec()
+            } else {
+                scratch.clone()
+            }
+        });
+        self.marked = Some(compressor);
+        payload
+    }
+}
+
 /// Memory kept for the next request.
 const BYTES_KEPT: usize = 4 << 20;
 
+/// One gzip member (RFC 1952).
 fn gzip(context: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) {
     // Deflate, no flags, no time, no hints, unknown system.
     out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
@@ -209,106 +291,4 @@ fn read_to_limit(
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    const ALL: [Compression; 3] = [Compression::Zstd, Compression::Gzip, Compression::None];
-
-    fn sample(len: usize) -> Vec<u8> {
-        (0..len)
-            .map(|at| (at / 7 % 251) as u8 ^ (at % 3) as u8)
-            .collect()
-    }
-
-    #[test]
-    fn what_is_compressed_comes_back_with_a_used_context() {
-        for compression in ALL {
-            for level in [i32::MIN, -1, 0, 1, 6, i32::MAX] {
-                // The highest zstd levels want far more memory than a test should.
-                let level = if compression == Compression::Zstd {
-                    level.clamp(-7, 9)
-                } else {
-                    level
-                };
-                let mut compressor = Compressor::new(compression, level);
-                assert_eq!(compressor.compression(), compression);
-                for len in [0, 1, 100, 70_000, 300_000, 5] {
-                    let bytes = sample(len);
-                    let compressed = compressor.compress(&bytes);
-                    assert_eq!(compressed.capacity(), compressed.len());
-                    assert_eq!(decompress(compression, &compressed, len).unwrap(), bytes);
-                    if len > 0 {
-                        assert!(
-                            decompress(compression, &compressed, len - 1)
-                                .unwrap_err()
-                                .is_too_long()
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn compressing_makes_it_shorter() {
-        for compression in [Compression::Zstd, Compression::Gzip] {
-            let compressed = Compressor::new(compression, 1).compress(&sample(100_000));
-            assert!(
-                compressed.len() < 30_000,
-                "{compression:?}: {}",
-                compressed.len()
-            );
-        }
-    }
-
-    #[test]
-    fn a_bomb_is_stopped() {
-        let bomb = vec![0; 64 << 20];
-        for compression in [Compression::Zstd, Compression::Gzip] {
-            let compressed = Compressor::new(compression, 1).compress(&bomb);
-            assert!(compressed.len() < 1 << 20);
-            let error = decompress(compression, &compressed, 1 << 20).unwrap_err();
-            assert!(error.is_too_long());
-            assert_eq!(
-                error.to_string(),
-                "decompressed body is longer than 1048576 bytes"
-            );
-        }
-        // A frame header that asks for a window of 1 GiB.
-        let error = decompress(
-            Compression::Zstd,
-            &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa0, 0x01, 0, 0],
-            1 << 20,
-        );
-        assert!(!error.unwrap_err().is_too_long());
-    }
-
-    #[test]
-    fn what_is_not_compressed_is_an_error() {
-        for compression in [Compression::Zstd, Compression::Gzip] {
-            let mut cut = Compressor::new(compression, 1).compress(&sample(1000));
-            cut.pop();
-            for bytes in [&b"{\"resourceLogs\":[]}"[..], &cut] {
-                let error = decompress(compression, bytes, 1 << 20).unwrap_err();
-                assert!(!error.is_too_long());
-                assert_eq!(
-                    error.to_string(),
-                    format!("body is not valid {}", compression.name())
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn names_are_those_of_the_headers() {
-        for compression in ALL {
-            assert_eq!(
-                Compression::from_name(compression.name()),
-                Some(compression)
-            );
-        }
-        assert_eq!(Compression::from_name("GZIP"), Some(Compression::Gzip));
-        assert_eq!(Compression::from_name("br"), None);
-    }
-}
+mod tests;

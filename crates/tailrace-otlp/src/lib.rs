@@ -32,7 +32,7 @@ mod value_json;
 mod wire;
 
 pub use any::NESTING_MAX;
-pub use compress::{Compression, Compressor, DecompressError, decompress};
+pub use compress::{Choice, Compression, Compressor, DecompressError, decompress};
 pub use console::{ConsoleEncoder, ConsoleEncoding};
 pub use cut::{Cut, cut_lines, extract, middle};
 pub use encoding::{Encoder, Encoding};

@@ -84,6 +84,8 @@ struct Group {
     scope_logs: Open,
     /// Its first LogRecord in the request's tables.
     first: usize,
+    /// Its first mark.
+    first_mark: usize,
 }
 
 /// Attribute that is the same when a record is sent again, and else is not.
@@ -138,10 +140,14 @@ impl Encoder for OtlpEncoder {
         self.extras.rows = (usize::MAX, 0);
         let mut prefixes = std::mem::take(&mut self.prefixes);
         prefixes.clear();
-        let plans: Vec<_> = parts
+        self.values.marks.reset();
+        let mut plans: Vec<_> = parts
             .iter()
             .map(|part| PartPlan::new(part, &self.config.mapping, &mut prefixes))
             .collect();
+        for column in plans.iter_mut().flat_map(|plan| &mut plan.columns) {
+            column.mark = self.values.marks.column(column.name);
+        }
         let mut lifts = std::mem::take(&mut self.lifts);
         let batch = Batch {
             envelope,
@@ -161,7 +167,7 @@ impl Encoder for OtlpEncoder {
             if self.group.is_none() {
                 self.open_group(facts);
             }
-            let start = self.values.out.len();
+            let (start, first_mark) = (self.values.out.len(), self.values.marks.len());
             let of_row = Row {
                 plan: &plans[part],
                 lift: lifts.at(&batch, part, row, &mut self.values.stats),
@@ -182,9 +188,12 @@ impl Encoder for OtlpEncoder {
                 self.carried.clear();
                 self.carried.extend_from_slice(self.values.out.from(start));
                 self.values.out.truncate(start);
+                let marks = self.values.marks.split_off(first_mark);
                 self.close_group();
                 self.emit(emit);
                 self.open_group(facts);
+                let moved = self.values.out.len() as isize - start as isize;
+                self.values.marks.append(marks, moved);
                 self.values.out.bytes(&self.carried);
                 self.carried.clear();
                 self.carried.shrink_to(CARRIED_BYTES_KEPT);
@@ -204,6 +213,7 @@ impl Encoder for OtlpEncoder {
 
     fn release(&mut self, bytes: usize) {
         self.values.out.release(bytes);
+        self.values.marks.release(bytes);
         self.request.release(bytes);
     }
 }
@@ -249,6 +259,7 @@ impl OtlpEncoder {
             resource_logs,
             scope_logs,
             first: self.request.ends.len(),
+            first_mark: self.values.marks.len(),
         });
     }
 
@@ -268,17 +279,21 @@ impl OtlpEncoder {
             for end in ends {
                 *end = end.wrapping_add_signed(shift as i32);
             }
+            self.values.marks.shift(group.first_mark, shift);
         }
     }
 
     fn emit(&mut self, emit: &mut dyn FnMut(&Request)) {
         self.request.bytes = self.values.out.take();
+        self.request.marks = std::mem::take(&mut self.values.marks);
         self.values.stats.requests += 1;
         self.values.stats.bytes += self.request.bytes.len() as u64;
         emit(&self.request);
         self.values
             .out
             .restore(std::mem::take(&mut self.request.bytes));
+        self.values.marks = std::mem::take(&mut self.request.marks);
+        self.values.marks.clear();
         self.request.ends.clear();
         self.request.records.clear();
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, StringViewArray, UInt8Array};
+use tailrace_zstd::Marks;
 
 use crate::value::SourceFacts;
 
@@ -137,6 +138,8 @@ pub struct Request {
     /// The record that each LogRecord (or line) comes from, ascending, repeated where one record
     /// gave several rows.
     pub records: Vec<u32>,
+    /// Where values are in `bytes`, for the compressor; none if the encoder makes none.
+    pub marks: Marks,
 }
 
 impl Request {
@@ -145,6 +148,7 @@ impl Request {
         self.bytes.shrink_to(bytes);
         self.ends.shrink_to(bytes / size_of::<u32>());
         self.records.shrink_to(bytes / size_of::<u32>());
+        self.marks.release(bytes);
     }
 }
 

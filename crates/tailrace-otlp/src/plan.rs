@@ -42,6 +42,8 @@ pub(crate) struct ColumnPlan<'a> {
     /// How nearly all columns are read.
     pub(crate) simple: Option<SimpleColumn<'a>>,
     by_row: bool,
+    /// The column in the marks of requests.
+    pub(crate) mark: tailrace_zstd::Column,
     /// The column of the same name before this one, or [`NONE`].
     before: u32,
     /// Where the attribute's prefix lies in [`Prefixes`].
@@ -223,6 +225,7 @@ impl<'a> ColumnPlan<'a> {
             reader,
             simple,
             by_row,
+            mark: tailrace_zstd::Column::OTHER,
             before,
             prefix: (start, prefixes.len() as u32),
         }

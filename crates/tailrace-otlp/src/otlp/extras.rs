@@ -9,7 +9,7 @@ use crate::part::{Envelope, Part};
 use crate::value::{LOG_RECORD_ATTRIBUTES, Value, push_attribute};
 
 /// Hexadecimal digits of a uid.
-const UID_DIGITS: usize = 32;
+pub(super) const UID_DIGITS: usize = 32;
 pub(super) const IOSTREAM: &str = tailrace_model::reserved::IOSTREAM;
 
 /// Attributes that we add ourselves, encoded as fields of a LogRecord.

@@ -3,9 +3,10 @@
 
 use arrow::array::Array;
 use tailrace_model::json::Kind;
+use tailrace_zstd::Column;
 
-use super::extras::Extra;
-use super::{ORIGINAL, OtlpEncoder};
+use super::extras::{Extra, UID_DIGITS};
+use super::{ORIGINAL, OtlpEncoder, RECORD_UID};
 use crate::any::Values;
 use crate::cell::Cell;
 use crate::lift::Lift;
@@ -78,11 +79,16 @@ impl OtlpEncoder {
         if self.config.record_uid {
             self.extras.set_uid(envelope, row.record);
         }
+        let first_mark = self.values.marks.len();
         let open = self.values.fields_before(row, envelope, self.record_guess);
         self.attributes(row, beside);
         self.values.fields_behind(row, envelope);
         self.record_guess = self.values.out.content_len(open);
-        self.values.out.close(open);
+        let shift = self.values.out.close(open);
+        if shift != 0 {
+            self.values.marks.shift(first_mark, shift);
+        }
+        self.values.marks.end(self.values.out.len());
     }
 
     #[inline]
@@ -98,14 +104,18 @@ impl OtlpEncoder {
         }
         if self.has_extras {
             let extras = self.extras.of(beside.envelope, row, self.config.iostream);
-            for Extra { encoded, .. } in extras {
+            for Extra { name, encoded } in extras {
                 self.values.out.bytes(encoded);
+                if name == RECORD_UID {
+                    self.values.mark(Column::SPAN_ID, UID_DIGITS);
+                }
             }
             if let Some(raw) = row.original(beside.envelope) {
                 let prefix = &self.extras.original;
                 self.values
                     .out
                     .string_attribute(ATTRIBUTES, prefix, raw.as_bytes());
+                self.values.mark(Column::OTHER, raw.len());
             }
         }
     }
@@ -163,18 +173,26 @@ impl OtlpEncoder {
 }
 
 impl Values {
+    /// Marks the last `len` bytes as a value.
+    #[inline(always)]
+    fn mark(&mut self, column: Column, len: usize) {
+        self.marks.value(column, self.out.len(), len);
+    }
+
     /// Starts a LogRecord of about `guess` bytes: time, severity and body.
     #[inline]
     fn fields_before(&mut self, row: &Row<'_>, envelope: &Envelope<'_>, guess: usize) -> Open {
         let lifted = row.lift.row(row.row);
         self.out.byte(LOG_RECORDS);
         let open = self.out.open(guess);
+        let start = self.out.len();
         let room = self.out.ahead();
         let mut at = 0;
         if lifted.time_ns > 0 {
             room[0] = fixed64_tag(TIME);
             room[1..9].copy_from_slice(&lifted.time_ns.to_le_bytes());
             at = 9;
+            self.marks.value(Column::TIME, start + at, 8);
         }
         if lifted.severity_number > 0 {
             room[at..at + 2]
@@ -188,6 +206,7 @@ impl Values {
                 room[at..at + 2].copy_from_slice(&[bytes_tag(SEVERITY_TEXT), len as u8]);
                 room[at + 2..at + 18].copy_from_slice(&text.to_le_bytes());
                 self.out.advance(at + 2 + len);
+                self.mark(Column::SEVERITY, len);
             }
             Some((column, _)) => {
                 self.out.advance(at);
@@ -195,12 +214,23 @@ impl Values {
             }
         }
         if let Some(column) = lifted.body() {
-            match row.string(column) {
+            let start = self.out.len();
+            let len = match row.string(column) {
                 Some(place) => self.out.text_any_field(bytes_tag(BODY), place),
-                None => self.any_field(bytes_tag(BODY), row.cell(column)),
-            }
+                None => {
+                    let cell = row.cell(column);
+                    self.any_field(bytes_tag(BODY), cell);
+                    match cell {
+                        Cell::Str(text) => text.len(),
+                        // Behind two tags and two lengths, or more: nearly right is good enough.
+                        _ => (self.out.len() - start).saturating_sub(4),
+                    }
+                }
+            };
+            self.mark(Column::BODY, len);
         } else if let Some(raw) = row.plan.raw(envelope, row.record) {
             self.any_field(bytes_tag(BODY), Cell::Str(raw));
+            self.mark(Column::BODY, raw.len());
         }
         open
     }
@@ -213,8 +243,12 @@ impl Values {
             while bits != 0 {
                 let at = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                match &row.plan.columns[at].simple {
-                    Some(simple) => self.open_attribute(&simple.head, &simple.column, row.record),
+                let column = &row.plan.columns[at];
+                match &column.simple {
+                    Some(simple) => {
+                        let len = self.open_attribute(&simple.head, &simple.column, row.record);
+                        self.mark(column.mark, len);
+                    }
                     None => self.column(row, at, prefixes),
                 }
             }
@@ -230,7 +264,14 @@ impl Values {
         }
         let cell = row.cell(at);
         if !cell.is_absent() {
-            self.attribute(ATTRIBUTES, plan.prefix(at, prefixes), cell);
+            let (start, prefix) = (self.out.len(), plan.prefix(at, prefixes));
+            self.attribute(ATTRIBUTES, prefix, cell);
+            let value = match cell {
+                Cell::Str(text) => text.len(),
+                // Behind a tag, the key, two lengths and the value's tag, or more.
+                _ => (self.out.len() - start).saturating_sub(prefix.len() + 4),
+            };
+            self.mark(plan.columns[at].mark, value);
         }
     }
 
@@ -238,8 +279,9 @@ impl Values {
     #[inline]
     fn fields_behind(&mut self, row: &Row<'_>, envelope: &Envelope<'_>) {
         let rare = row.lift.rare(row.row);
+        let start = self.out.len();
         let room = self.out.ahead();
-        let mut at = 0;
+        let (mut at, mut ids) = (0, [0; 2]);
         if let Some(rare) = rare {
             if rare.flags > 0 {
                 room[0] = fixed32_tag(FLAGS);
@@ -250,17 +292,26 @@ impl Values {
                 room[at..at + 2].copy_from_slice(&[bytes_tag(TRACE_ID), 16]);
                 room[at + 2..at + 18].copy_from_slice(id);
                 at += 18;
+                ids[0] = at;
             }
             if let Some(id) = &rare.span_id {
                 room[at..at + 2].copy_from_slice(&[bytes_tag(SPAN_ID), 8]);
                 room[at + 2..at + 10].copy_from_slice(id);
                 at += 10;
+                ids[1] = at;
             }
         }
         let observed_ns = u64::try_from(envelope.observed_ns).unwrap_or(0);
         room[at] = fixed64_tag(OBSERVED_TIME);
         room[at + 1..at + 9].copy_from_slice(&observed_ns.to_le_bytes());
         self.out.advance(at + 9);
+        if ids[0] > 0 {
+            self.marks.value(Column::TRACE_ID, start + ids[0], 16);
+        }
+        if ids[1] > 0 {
+            self.marks.value(Column::SPAN_ID, start + ids[1], 8);
+        }
+        self.mark(Column::CONSTANT, 8);
         if let Some(column) = rare.and_then(|rare| rare.event_name) {
             self.text_field(EVENT_NAME, row.cell(column as usize));
         }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::logs::v1::ResourceLogs;
 use proptest::prelude::*;
 use prost::Message;
@@ -79,6 +80,53 @@ fn check_stats(
     Ok(())
 }
 
+/// Marks are where the values are, also if a record was moved or carried over to the next request. And they make a frame
+/// that has all of the request.
+fn check_marks(request: &Request, decoded: &ExportLogsServiceRequest) -> Result<(), TestCaseError> {
+    let places: Vec<_> = request.marks.places().collect();
+    prop_assert!(places.is_sorted_by_key(|place| place.end));
+    let scopes = decoded
+        .resource_logs
+        .iter()
+        .flat_map(|group| &group.scope_logs);
+    let records = scopes.flat_map(|scope| &scope.log_records);
+    let mut start = 0;
+    for (record, &end) in records.zip(&request.ends) {
+        let end = end as usize;
+        let of_record = places
+            .iter()
+            .filter(|place| (start + 1..=end).contains(&place.end));
+        let values: Vec<&[u8]> = of_record
+            .map(|place| &request.bytes[place.clone()])
+            .collect();
+        prop_assert_eq!(
+            places.iter().filter(|place| **place == (end..end)).count(),
+            1
+        );
+        start = end;
+        if record.time_unix_nano > 0 {
+            prop_assert!(values.contains(&&record.time_unix_nano.to_le_bytes()[..]));
+        }
+        prop_assert!(values.contains(&&record.observed_time_unix_nano.to_le_bytes()[..]));
+        if !record.trace_id.is_empty() {
+            prop_assert!(values.contains(&&*record.trace_id));
+        }
+        if let Some(Value::StringValue(body)) = record.body.as_ref().and_then(|b| b.value.as_ref())
+        {
+            let is_body = |value: &&[u8]| {
+                value.ends_with(body.as_bytes())
+                    || (!value.is_empty() && body.as_bytes().ends_with(value))
+            };
+            prop_assert!(values.iter().any(is_body), "{:?} {:?}", body, values);
+        }
+    }
+    let mut compressor = tailrace_zstd::Compressor::new();
+    let frame = compressor.compress(&request.bytes, &request.marks).unwrap();
+    let plain = zstd::bulk::decompress(frame, request.bytes.len()).unwrap();
+    prop_assert!(plain == request.bytes);
+    Ok(())
+}
+
 /// Decodes a request, checks what holds for each by itself, gives its LogRecords.
 fn check_request(request: &Request, bytes_max: usize) -> Result<Vec<Expected>, TestCaseError> {
     let decoded = ExportLogsServiceRequest::decode(&*request.bytes).unwrap();
@@ -92,6 +140,7 @@ fn check_request(request: &Request, bytes_max: usize) -> Result<Vec<Expected>, T
     prop_assert_eq!(decoded.encoded_len(), request.bytes.len());
     prop_assert_eq!(&ends(&request.bytes), &request.ends);
     prop_assert_eq!(request.ends.len(), request.records.len());
+    check_marks(request, &decoded)?;
     let mut records = Vec::new();
     let mut before: Option<&ResourceLogs> = None;
     for group in &decoded.resource_logs {

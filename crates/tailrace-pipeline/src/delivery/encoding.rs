@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
-use tailrace_otlp::{Compression, Compressor, Encoder, Encoding, Envelope, Part, Request};
+use tailrace_otlp::{Choice, Compression, Compressor, Encoder, Encoding, Envelope, Part, Request};
 use tailrace_outputs::delivery::Payload;
 
 /// What an output wants its requests to look like. Outputs that want the same share the work.
@@ -98,6 +98,8 @@ impl EncodedRequest {
 pub(crate) struct EncodingState {
     encoder: Box<dyn Encoder>,
     compression: Arc<SharedCompression>,
+    /// How its requests are compressed best.
+    choice: Choice,
 }
 
 /// The compressors of one worker, for all pipelines.
@@ -122,6 +124,7 @@ impl EncodingState {
         Self {
             encoder: plan.encoding.encoder(offset_s),
             compression: Arc::clone(&plan.compression),
+            choice: Choice::default(),
         }
     }
 
@@ -185,6 +188,7 @@ impl EncodingState {
         let compression = self.compression.get();
         let compressor = compressors.of(compression);
         let (mut requests, mut held) = (Vec::new(), 0);
+        let choice = &mut self.choice;
         self.encoder
             .encode(envelope, parts, &mut |request: &Request| {
                 if held > bytes_max {
@@ -192,7 +196,7 @@ impl EncodingState {
                 }
                 let request = EncodedRequest {
                     payload: Payload {
-                        bytes: Bytes::from(compressor.compress(&request.bytes)),
+                        bytes: Bytes::from(compressor.compress_request(request, choice)),
                         compression,
                         records: request.ends.len() as u64,
                         uncompressed_bytes: request.bytes.len() as u64,

@@ -1,0 +1,7 @@
+//! `bodies/zstd.rs` under libFuzzer.
+#![no_main]
+
+#[path = "../bodies/zstd.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));
