@@ -1,7 +1,12 @@
 //! Where an object or array inside a record ends.
 //!
-//! Finds the byte after the closing bracket, provided that everything between is JSON, escapes included. Never
-//! recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left to the walk.
+//! Finds the byte after the closing bracket, provided that everything between is JSON, escapes included. Most of it is
+//! read 64 bytes at a time (`blocks`), what does not fit in there value by value. Never recurses: what is open is a bit for
+//! each level, of which there may be 64; what is nested deeper is left to the walk.
+
+mod blocks;
+
+use blocks::Block;
 
 use super::plain::{behind_scalar, string_end};
 use crate::index::{PROBE_BYTES, Probe};
@@ -9,53 +14,86 @@ use crate::token::skip_whitespace;
 
 const DEPTH_MAX: u32 = u64::BITS;
 
+/// The objects and arrays that are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    /// The innermost at bit 0: 1 for an object.
+    kinds: u64,
+    depth: u32,
+}
+
+impl Open {
+    #[inline(always)]
+    fn is_object(self) -> bool {
+        self.kinds & 1 == 1
+    }
+
+    /// With this bracket opened; `None` if that is too deep.
+    #[inline(always)]
+    fn open(self, bracket: u8) -> Option<Open> {
+        (self.depth < DEPTH_MAX).then(|| Open {
+            kinds: self.kinds << 1 | u64::from(bracket == b'{'),
+            depth: self.depth + 1,
+        })
+    }
+
+    /// With this bracket closed; `None` if another one is open.
+    #[inline(always)]
+    fn close(self, bracket: u8) -> Option<Open> {
+        (self.is_object() == (bracket == b'}')).then(|| Open {
+            kinds: self.kinds >> 1,
+            depth: self.depth - 1,
+        })
+    }
+}
+
 /// After the object or array that starts at `at`.
 #[inline(always)]
 pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
-    let mut at = at;
-    // Of what is open, the innermost at bit 0: 1 for an object.
-    let (mut open, mut depth) = (0_u64, 0);
+    let bracket = *bytes.get(at)?;
+    // The closing bracket is two characters on from the opening one.
+    if *bytes.get(at + 1)? == bracket + 2 {
+        return Some(at + 2);
+    }
+    let none = Open { kinds: 0, depth: 0 };
+    let (mut open, mut at) = (none.open(bracket)?, at);
+    while let Some(block) = Block::read(probe, bytes, at, open) {
+        (at, open) = (block.at, block.open);
+        if open.depth == 0 {
+            return Some(at + 1);
+        }
+    }
+    value_by_value(probe, bytes, at, open)
+}
+
+/// After what is open, from the bracket or comma at `at` on, which is done.
+#[inline(always)]
+fn value_by_value<P: Probe>(probe: P, bytes: &[u8], at: usize, open: Open) -> Option<usize> {
+    let (mut at, mut open) = (at, open);
     loop {
-        // At a value.
-        let byte = *bytes.get(at)?;
-        let mut is_closed = true;
-        if let b'{' | b'[' = byte {
-            if depth == DEPTH_MAX {
-                return None;
-            }
-            depth += 1;
-            open = open << 1 | u64::from(byte == b'{');
-            at = skip_whitespace(bytes, at + 1);
-            // The closing bracket is two characters on from the opening one.
-            is_closed = *bytes.get(at)? == byte + 2;
-            if !is_closed && byte == b'{' {
+        let done = *bytes.get(at)?;
+        at = skip_whitespace(bytes, at + 1);
+        let is_empty = matches!(done, b'{' | b'[') && *bytes.get(at)? == done + 2;
+        if !is_empty && !matches!(done, b'}' | b']') {
+            if open.is_object() {
                 at = behind_key(probe, bytes, at)?;
             }
-        } else {
-            at = behind_plain(probe, bytes, at)?;
-            at = skip_whitespace(bytes, at);
-        }
-        // After a value, or at the bracket that closes one.
-        while is_closed {
-            let is_object = open & 1 == 1;
-            match *bytes.get(at)? {
-                b',' => {
-                    at = skip_whitespace(bytes, at + 1);
-                    if is_object {
-                        at = behind_key(probe, bytes, at)?;
-                    }
-                    is_closed = false;
-                }
-                byte @ (b'}' | b']') if is_object == (byte == b'}') => {
-                    depth -= 1;
-                    open >>= 1;
-                    if depth == 0 {
-                        return Some(at + 1);
-                    }
-                    at = skip_whitespace(bytes, at + 1);
-                }
-                _ => return None,
+            let first = *bytes.get(at)?;
+            if let b'{' | b'[' = first {
+                open = open.open(first)?;
+                continue;
             }
+            at = skip_whitespace(bytes, behind_plain(probe, bytes, at)?);
+        }
+        match *bytes.get(at)? {
+            b',' => {}
+            bracket @ (b'}' | b']') => {
+                open = open.close(bracket)?;
+                if open.depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => return None,
         }
     }
 }
@@ -91,3 +129,6 @@ fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     let (end, _) = string_end(probe, bytes, at)?;
     Some(end + 1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,7 @@ pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<
 
 /// Whether these bytes from `at` on, each after a backslash, make escapes that JSON has.
 #[inline(always)]
-fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
+pub(super) fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
     let mut rest = escaped;
     while rest != 0 {
         let at = at + rest.trailing_zeros() as usize;
