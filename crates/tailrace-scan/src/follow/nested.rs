@@ -9,10 +9,13 @@ mod blocks;
 use blocks::Block;
 
 use super::plain::{behind_scalar, string_end};
-use crate::index::{PROBE_BYTES, Probe};
+use crate::index::{PROBE_BYTES, Probe, STRING_BYTES};
 use crate::token::skip_whitespace;
 
 const DEPTH_MAX: u32 = u64::BITS;
+
+/// One that closes within so many bytes is read value by value: that is cheaper than what a block takes.
+const SHORT: u32 = 32;
 
 /// The objects and arrays that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,63 +40,103 @@ impl Open {
         })
     }
 
+    /// As it was before the innermost one was opened.
+    #[inline(always)]
+    fn without_innermost(self) -> Open {
+        Open {
+            kinds: self.kinds >> 1,
+            depth: self.depth - 1,
+        }
+    }
+
     /// With this bracket closed; `None` if another one is open.
     #[inline(always)]
     fn close(self, bracket: u8) -> Option<Open> {
-        (self.is_object() == (bracket == b'}')).then(|| Open {
-            kinds: self.kinds >> 1,
-            depth: self.depth - 1,
-        })
+        (self.is_object() == (bracket == b'}')).then(|| self.without_innermost())
     }
 }
 
 /// After the object or array that starts at `at`.
 #[inline(always)]
 pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
-    let bracket = *bytes.get(at)?;
-    // The closing bracket is two characters on from the opening one.
-    if *bytes.get(at + 1)? == bracket + 2 {
-        return Some(at + 2);
-    }
     let none = Open { kinds: 0, depth: 0 };
-    let (mut open, mut at) = (none.open(bracket)?, at);
+    let start = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
+    // The closing bracket is two characters on from the opening one.
+    let bracket = start[0];
+    if probe.equal(start, bracket + 2).trailing_zeros() < SHORT {
+        return value_by_value(probe, bytes, at, none, Place::Value);
+    }
+    let (mut at, mut open) = (at, none.open(bracket)?);
     while let Some(block) = Block::read(probe, bytes, at, open) {
         (at, open) = (block.at, block.open);
         if open.depth == 0 {
             return Some(at + 1);
         }
     }
-    value_by_value(probe, bytes, at, open)
+    let (place, open) = match bytes[at] {
+        b'{' | b'[' => (Place::Value, open.without_innermost()),
+        b',' => (Place::AfterValue, open),
+        _ => {
+            at = skip_whitespace(bytes, at + 1);
+            (Place::AfterValue, open)
+        }
+    };
+    value_by_value(probe, bytes, at, open, place)
 }
 
-/// After what is open, from the bracket or comma at `at` on, which is done.
+/// What stands at a place inside an object or array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Value,
+    /// A comma, or the bracket that closes the innermost one.
+    AfterValue,
+}
+
+/// After the outermost of what is open, from `at` on.
 #[inline(always)]
-fn value_by_value<P: Probe>(probe: P, bytes: &[u8], at: usize, open: Open) -> Option<usize> {
+fn value_by_value<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    at: usize,
+    open: Open,
+    place: Place,
+) -> Option<usize> {
     let (mut at, mut open) = (at, open);
+    let mut is_closed = place == Place::AfterValue;
     loop {
-        let done = *bytes.get(at)?;
-        at = skip_whitespace(bytes, at + 1);
-        let is_empty = matches!(done, b'{' | b'[') && *bytes.get(at)? == done + 2;
-        if !is_empty && !matches!(done, b'}' | b']') {
-            if open.is_object() {
-                at = behind_key(probe, bytes, at)?;
-            }
-            let first = *bytes.get(at)?;
-            if let b'{' | b'[' = first {
-                open = open.open(first)?;
-                continue;
-            }
-            at = skip_whitespace(bytes, behind_plain(probe, bytes, at)?);
-        }
-        match *bytes.get(at)? {
-            b',' => {}
-            bracket @ (b'}' | b']') => {
-                open = open.close(bracket)?;
-                if open.depth == 0 {
-                    return Some(at + 1);
+        if !is_closed {
+            let byte = *bytes.get(at)?;
+            is_closed = true;
+            if let b'{' | b'[' = byte {
+                open = open.open(byte)?;
+                at = skip_whitespace(bytes, at + 1);
+                is_closed = *bytes.get(at)? == byte + 2;
+                if !is_closed && byte == b'{' {
+                    at = behind_key(probe, bytes, at)?;
                 }
+            } else {
+                at = behind_plain(probe, bytes, at)?;
+                at = skip_whitespace(bytes, at);
             }
-            _ => return None,
+        }
+        while is_closed {
+            match *bytes.get(at)? {
+                b',' => {
+                    at = skip_whitespace(bytes, at + 1);
+                    if open.is_object() {
+                        at = behind_key(probe, bytes, at)?;
+                    }
+                    is_closed = false;
+                }
+                bracket @ (b'}' | b']') => {
+                    open = open.close(bracket)?;
+                    if open.depth == 0 {
+                        return Some(at + 1);
+                    }
+                    at = skip_whitespace(bytes, at + 1);
+                }
+                _ => return None,
+            }
         }
     }
 }

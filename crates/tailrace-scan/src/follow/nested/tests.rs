@@ -28,7 +28,7 @@ impl Task for Ends<'_> {
             next = Block::read(probe, bytes, block.at, block.open);
         }
         let behind = next.map_or(block.at, |last| last.at);
-        let one_by_one = value_by_value(probe, bytes, at, open);
+        let one_by_one = value_by_value(probe, bytes, at, none, Place::Value);
         (end(probe, bytes, at), one_by_one, behind - at)
     }
 }
