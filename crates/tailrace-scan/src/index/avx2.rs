@@ -85,6 +85,12 @@ impl Probe for Avx2 {
     }
 
     #[inline(always)]
+    fn escape_letters(self, bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+        // SAFETY: `self` proves AVX2.
+        unsafe { escape_letters(bytes) }
+    }
+
+    #[inline(always)]
     fn token_masks(self, bytes: &[u8; STRING_BYTES]) -> TokenMasks {
         // SAFETY: `self` proves AVX2.
         unsafe { token_masks(bytes) }
@@ -162,6 +168,37 @@ fn string_masks(bytes: &[u8; STRING_BYTES]) -> StringMasks {
         backslashes: bits(equal(low, b'\\'), equal(high, b'\\')),
         controls: bits(controls(low), controls(high)),
     }
+}
+
+/// A table holds them by their low four bits, of which `"`, `b` and `r` have the same. Entry 0 looks up no letter.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn escape_letters(bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+    let wanted = _mm_setr_epi8(
+        1,
+        0,
+        b'b' as i8,
+        0,
+        b't' as i8,
+        b'u' as i8,
+        b'f' as i8,
+        0,
+        0,
+        0,
+        0,
+        0,
+        b'\\' as i8,
+        0,
+        b'n' as i8,
+        b'/' as i8,
+    );
+    let letters = |bytes| {
+        let others = _mm256_or_si256(equal(bytes, b'"'), equal(bytes, b'r'));
+        _mm256_or_si256(_mm256_cmpeq_epi8(bytes, lookup(wanted, bytes)), others)
+    };
+    let (low, high) = halves(bytes);
+    let us = bits(equal(low, b'u'), equal(high, b'u'));
+    [bits(letters(low), letters(high)), us]
 }
 
 #[target_feature(enable = "avx2")]

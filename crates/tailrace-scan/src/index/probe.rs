@@ -67,6 +67,17 @@ pub(crate) trait Probe: Copy {
         masks
     }
 
+    /// The bytes that make an escape with a backslash before them, and those of them that are `u`.
+    #[inline(always)]
+    fn escape_letters(self, bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+        let mut letters = [0; 2];
+        for (i, &byte) in bytes.iter().enumerate() {
+            letters[0] |= u64::from(b"\"\\/bfnrtu".contains(&byte)) << i;
+            letters[1] |= u64::from(byte == b'u') << i;
+        }
+        letters
+    }
+
     /// What the bytes of an object or array are.
     #[inline(always)]
     fn token_masks(self, bytes: &[u8; STRING_BYTES]) -> TokenMasks {

@@ -104,7 +104,7 @@ fn seeds_at_every_offset() {
 struct Looks<'a>(&'a [u8; STRING_BYTES]);
 
 impl Task for Looks<'_> {
-    type Output = ([u32; 3], [u64; 3], StringMasks, TokenMasks);
+    type Output = ([u32; 3], [u64; 5], StringMasks, TokenMasks);
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) -> Self::Output {
@@ -118,7 +118,10 @@ impl Task for Looks<'_> {
         ];
         let mut turned = *self.0;
         turned.rotate_left(1);
+        let [letters, us] = probe.escape_letters(self.0);
         let places = [
+            letters,
+            us,
             probe.equal(self.0, b'"'),
             probe.equal_both(self.0, b'\\', &turned, b'/'),
             probe.xor_before(probe.equal(self.0, b'"')),
@@ -172,7 +175,7 @@ proptest! {
     fn looks_equal_those_of_plain_rust(
         bytes in proptest::collection::vec(
             prop_oneof![
-                2 => proptest::sample::select(&b"\"\\/09:[]{},;\x1f\x20\t\n\r\x0b"[..]),
+                2 => proptest::sample::select(&b"\"\\/bfnrtuv\x01\x00 09:[]{},;\x1f\x20\t\n\r\x0b"[..]),
                 1 => any::<u8>(),
             ],
             STRING_BYTES,

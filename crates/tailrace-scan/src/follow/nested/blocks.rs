@@ -66,7 +66,7 @@ impl Block {
         let are_scalars_good =
             tokens.scalars & reach == 0 || tokens.are_scalars_good(probe, block, reach);
         let escaped = tokens.escaped & reach;
-        let are_escapes_good = escaped == 0 || are_good(bytes, at, escaped);
+        let are_escapes_good = escaped == 0 || are_good(probe, bytes, at, block, escaped);
         let is_good = order.faults(&tokens) & reach == 0 && are_scalars_good && are_escapes_good;
         let last = reach.count_ones() as usize - 1;
         is_good.then_some(Block {
