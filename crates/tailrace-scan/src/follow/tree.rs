@@ -6,8 +6,8 @@
 use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
 use super::value_span::ValueSpan;
-use crate::index::Probe;
-use crate::template::{NONE, Node, Templates, WINDOW_BYTES};
+use crate::index::{Probe, Task};
+use crate::template::{Crowd, NONE, Node, Templates, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
@@ -28,7 +28,21 @@ pub(super) fn through<P: Probe>(
     let mut slots = value_spans.iter_mut();
     loop {
         let window = window(bytes, at)?;
-        if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
+        let here = Here { bytes, window, at };
+        let crowd = match node.child {
+            NONE => templates.crowds().get(node.crowd as usize),
+            _ => None,
+        };
+        let found = match crowd {
+            None => next(probe, nodes, node.child, &here, objects),
+            Some(crowd) => probe.apart(Among {
+                nodes,
+                crowd,
+                here: &here,
+                objects,
+            }),
+        };
+        if let Some(next) = found {
             node = next;
             at += node.literal.len;
             if !node.is_tail {
@@ -58,17 +72,49 @@ pub(super) enum Objects {
     Whole,
 }
 
-/// The node, this one or one that may stand in its place, whose text stands at `at`.
+/// A place in a record.
+struct Here<'a> {
+    bytes: &'a [u8],
+    window: &'a [u8; WINDOW_BYTES],
+    at: u32,
+}
+
+/// The node of a crowd whose text stands here.
+struct Among<'n, 'h> {
+    nodes: &'n [Node],
+    crowd: &'h Crowd,
+    here: &'h Here<'h>,
+    objects: Objects,
+}
+
+impl<'n> Task for Among<'n, '_> {
+    type Output = Option<&'n Node>;
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Option<&'n Node> {
+        let Among {
+            nodes,
+            crowd,
+            here,
+            objects,
+        } = self;
+        let quotes = probe.equal(here.window, b'"') as u32;
+        let list = crowd.list(here.window.first_chunk()?, quotes);
+        let found = next(probe, nodes, list, here, objects);
+        found.or_else(|| next(probe, nodes, crowd.tails(), here, objects))
+    }
+}
+
+/// The node, this one or one that may stand in its place, whose text stands here.
 #[inline(always)]
 fn next<'n, P: Probe>(
     probe: P,
     nodes: &'n [Node],
     number: u32,
-    bytes: &[u8],
-    window: &[u8; WINDOW_BYTES],
-    at: u32,
+    here: &Here<'_>,
     objects: Objects,
 ) -> Option<&'n Node> {
+    let &Here { bytes, window, at } = here;
     let mut number = number;
     let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
