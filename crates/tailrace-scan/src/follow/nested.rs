@@ -66,7 +66,13 @@ pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> 
     if probe.equal(start, bracket + 2).trailing_zeros() < SHORT {
         return value_by_value(probe, bytes, at, none, Place::Value);
     }
-    let (mut at, mut open) = (at, none.open(bracket)?);
+    in_blocks(probe, bytes, at, none.open(bracket)?)
+}
+
+/// After the outermost of what is open, from the bracket at `at` on, which is done.
+#[inline(always)]
+fn in_blocks<P: Probe>(probe: P, bytes: &[u8], at: usize, open: Open) -> Option<usize> {
+    let (mut at, mut open) = (at, open);
     while let Some(block) = Block::read(probe, bytes, at, open) {
         (at, open) = (block.at, block.open);
         if open.depth == 0 {

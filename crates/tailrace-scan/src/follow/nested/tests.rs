@@ -15,7 +15,7 @@ struct Ends<'a> {
 }
 
 impl Task for Ends<'_> {
-    type Output = (Option<usize>, Option<usize>, usize);
+    type Output = ([Option<usize>; 3], usize);
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) -> Self::Output {
@@ -29,7 +29,9 @@ impl Task for Ends<'_> {
         }
         let behind = next.map_or(block.at, |last| last.at);
         let one_by_one = value_by_value(probe, bytes, at, none, Place::Value);
-        (end(probe, bytes, at), one_by_one, behind - at)
+        let in_blocks = in_blocks(probe, bytes, at, open);
+        let ends = [end(probe, bytes, at), in_blocks, one_by_one];
+        (ends, behind - at)
     }
 }
 
@@ -46,8 +48,8 @@ fn check(text: &str, before: usize) -> usize {
         Indexer::new(isa).run(ends)
     });
     assert_eq!(ends[0], ends[1], "{text}");
-    let (end, one_by_one, in_blocks) = ends[0];
-    assert_eq!(end, one_by_one, "{text}");
+    let ([end, all_in_blocks, one_by_one], in_blocks) = ends[0];
+    assert_eq!([end, all_in_blocks], [one_by_one; 2], "{text}");
     // What is no value may be one with what stands after it, or in its first part.
     let expect = json::first_value(&bytes, before).map(|(_, end)| end);
     match end {
