@@ -351,10 +351,8 @@ impl<'r, 'p> Row<'r, 'p> {
         let start = value_span.start() - self.record.base();
         let end = start + value_span.len();
         let value = if value_span.is_escaped() {
-            let text = self.record.text();
-            self.rows
-                .unescape(RawText::new(&text[start..end]))
-                .map(Value::side)
+            let raw = self.record.raw(start, end);
+            self.rows.unescape(raw).map(Value::side)
         } else {
             let (kind, origin) = (value_span.kind(), Origin::Record { start, end });
             Some(Value { kind, origin })
@@ -381,10 +379,8 @@ impl<'r, 'p> Row<'r, 'p> {
         let text = &self.record.text()[start..end];
         let value = token::read(text).and_then(|token| {
             if token.escaped {
-                return self
-                    .rows
-                    .unescape(RawText::new(&text[token.start..token.end]))
-                    .map(Value::side);
+                let raw = self.record.raw(start + token.start, start + token.end);
+                return self.rows.unescape(raw).map(Value::side);
             }
             Some(Value {
                 kind: token.kind,

@@ -27,6 +27,7 @@ use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
 
 use crate::records::{Record, Records};
+use crate::unescape::RawText;
 
 mod view;
 
@@ -506,6 +507,12 @@ impl<'a> RecordText<'a> {
     #[inline]
     pub(crate) fn base(&self) -> usize {
         self.base as usize
+    }
+
+    /// Bytes `start..end` of the record, whose escapes are to be undone.
+    #[inline]
+    pub(crate) fn raw(&self, start: usize, end: usize) -> RawText<'a> {
+        RawText::in_buffer(&self.text[start..end], &self.reach[start..])
     }
 
     /// A view of bytes `start..end` of the record.

@@ -4,7 +4,7 @@
 //! however few of them count. Where the buffer ends sooner, `tailrace_model::json` undoes them. Never writes beyond the room that
 //! it asks for.
 
-use tailrace_model::json::{self, Unescaped};
+use tailrace_model::json;
 
 use crate::index::{Indexer, Probe, STRING_BYTES, Task};
 
@@ -66,7 +66,8 @@ impl Task for Unescape<'_, '_> {
         while at < bytes.len() {
             let source = reach.get(at..).and_then(<[u8]>::first_chunk);
             let Some::<&[u8; SOURCE_BYTES]>(source) = source else {
-                let (count, others) = rest(&bytes[at..], out.get_mut(written..)?)?;
+                let rest = json::unescape_into(&bytes[at..], out.get_mut(written..)?);
+                let (count, others) = rest?;
                 return Some((written + count, replaced + others));
             };
             let len = (bytes.len() - at).min(STRING_BYTES);
@@ -114,21 +115,11 @@ fn copy(source: &[u8; SOURCE_BYTES], from: usize, out: &mut [u8], to: usize) -> 
     Some(())
 }
 
-/// The same for what ends near the buffer's end.
-#[cold]
-fn rest(raw: &[u8], out: &mut [u8]) -> Option<(usize, u32)> {
-    let mut text = Vec::new();
-    let Unescaped::Done { replaced } = json::unescape_bytes(raw, &mut text) else {
-        return None;
-    };
-    out.get_mut(..text.len())?.copy_from_slice(&text);
-    Some((text.len(), replaced))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
+    use tailrace_model::json::Unescaped;
 
     use super::*;
     use crate::config::Isa;

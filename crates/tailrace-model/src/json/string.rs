@@ -43,6 +43,16 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     }
 }
 
+/// As [`unescape_bytes`], to the start of `out`, which has eight bytes more than `raw` at least. Gives how many bytes were written and
+/// how many lone surrogates were replaced; `None` where an escape is bad.
+///
+/// # Panics
+/// If `out` is shorter.
+pub fn unescape_into(raw: &[u8], out: &mut [u8]) -> Option<(usize, u32)> {
+    let (read, replaced, written) = unescape_all(raw, out);
+    (read == raw.len()).then_some((written, replaced))
+}
+
 /// How many bytes are copied at a time: strings are short, and a call for each would cost more than the copy.
 const STEP: usize = 8;
 

@@ -28,20 +28,19 @@ pub(super) fn through<P: Probe>(
     let mut slots = value_spans.iter_mut();
     loop {
         let window = window(bytes, at)?;
-        let here = Here { bytes, window, at };
-        let crowd = match node.child {
-            NONE => templates.crowds().get(node.crowd as usize),
-            _ => None,
-        };
-        let found = match crowd {
-            None => next(probe, nodes, node.child, &here, objects),
-            Some(crowd) => probe.apart(Among {
+        let mut found = next(probe, nodes, node.child, bytes, window, at, objects);
+        if found.is_none()
+            && let Some(crowd) = templates.crowds().get(node.crowd as usize)
+        {
+            found = probe.apart(Among {
                 nodes,
                 crowd,
-                here: &here,
+                bytes,
+                window,
+                at,
                 objects,
-            }),
-        };
+            });
+        }
         if let Some(next) = found {
             node = next;
             at += node.literal.len;
@@ -72,18 +71,13 @@ pub(super) enum Objects {
     Whole,
 }
 
-/// A place in a record.
-struct Here<'a> {
-    bytes: &'a [u8],
-    window: &'a [u8; WINDOW_BYTES],
-    at: u32,
-}
-
-/// The node of a crowd whose text stands here.
-struct Among<'n, 'h> {
+/// The node of a crowd whose text stands at `at`.
+struct Among<'n, 'r> {
     nodes: &'n [Node],
-    crowd: &'h Crowd,
-    here: &'h Here<'h>,
+    crowd: &'n Crowd,
+    bytes: &'r [u8],
+    window: &'r [u8; WINDOW_BYTES],
+    at: u32,
     objects: Objects,
 }
 
@@ -95,26 +89,29 @@ impl<'n> Task for Among<'n, '_> {
         let Among {
             nodes,
             crowd,
-            here,
+            bytes,
+            window,
+            at,
             objects,
         } = self;
-        let quotes = probe.equal(here.window, b'"') as u32;
-        let list = crowd.list(here.window.first_chunk()?, quotes);
-        let found = next(probe, nodes, list, here, objects);
-        found.or_else(|| next(probe, nodes, crowd.tails(), here, objects))
+        let quotes = probe.equal(window, b'"') as u32;
+        let list = crowd.list(window.first_chunk()?, quotes);
+        let found = next(probe, nodes, list, bytes, window, at, objects);
+        found.or_else(|| next(probe, nodes, crowd.tails(), bytes, window, at, objects))
     }
 }
 
-/// The node, this one or one that may stand in its place, whose text stands here.
+/// The node, this one or one that may stand in its place, whose text stands at `at`.
 #[inline(always)]
 fn next<'n, P: Probe>(
     probe: P,
     nodes: &'n [Node],
     number: u32,
-    here: &Here<'_>,
+    bytes: &[u8],
+    window: &[u8; WINDOW_BYTES],
+    at: u32,
     objects: Objects,
 ) -> Option<&'n Node> {
-    let &Here { bytes, window, at } = here;
     let mut number = number;
     let (mut whole, mut split) = (None, None);
     while let Some(node) = nodes.get(number as usize) {
