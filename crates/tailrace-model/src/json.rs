@@ -28,7 +28,10 @@ pub use digits::eight_digits;
 pub use number::{exact_integer, not_finite};
 pub use parse::{first_value, parse_value, plain_len, skip_whitespace, string_end, value_end};
 pub use path::{Step, get_path};
-pub use string::{Unescaped, string_equals, unescape, unescape_bytes, unescaped, write_string};
+pub use string::{
+    Unescaped, escape, short_escape, string_equals, unescape, unescape_bytes, unescape_into,
+    unescaped, write_string,
+};
 pub use value::{Kind, Value};
 pub use walk::{Elements, Members};
 

@@ -14,6 +14,7 @@ use crate::number;
 use crate::plan::Target;
 use crate::rows::{ColumnId, Rows};
 use crate::text::{StringView, StringViews, ValidText, ViewSlot};
+use crate::unescape::RawText;
 
 /// Sets all columns of one member of these records.
 pub(crate) fn gather(
@@ -128,9 +129,14 @@ impl MemberValues<'_, '_> {
                 .text_slots(end)
                 .expect("a column of text");
             from = self.common_texts(from, slots);
-            if let Some(pick) = self.picks.get(from) {
-                self.other(rows, pick, self.value_span(pick), place);
+            // Where one has escapes the next one is likely to have some.
+            while let Some(pick) = self.picks.get(from) {
+                let value_span = self.value_span(pick);
+                self.other(rows, pick, value_span, place);
                 from += 1;
+                if !value_span.is_escaped() {
+                    break;
+                }
             }
         }
     }
@@ -194,8 +200,9 @@ impl MemberValues<'_, '_> {
             let value_span = self.value_span(pick);
             let text = self.str(pick, value_span.start(), value_span.len());
             if !matches!(value_span.kind(), Kind::Object | Kind::Array) {
-                let is_bad =
-                    self.is_first && value_span.is_escaped() && rows.unescape(text).is_none();
+                let is_bad = self.is_first
+                    && value_span.is_escaped()
+                    && rows.unescape(RawText::new(text)).is_none();
                 rows.stats.bad_values += u64::from(is_bad);
                 continue;
             }
@@ -235,7 +242,8 @@ impl MemberValues<'_, '_> {
             self.str(pick, value_span.start(), value_span.len()),
         );
         if value_span.is_escaped() {
-            if !rows.set_escaped(place, row, text, is_first) {
+            let behind = &self.followed.record_group.bytes()[value_span.start()..];
+            if !rows.set_escaped(place, row, RawText::in_buffer(text, behind), is_first) {
                 rows.stats.bad_values += u64::from(is_first);
             }
             return;

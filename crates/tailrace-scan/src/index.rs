@@ -42,7 +42,7 @@ mod scalar;
 
 pub(crate) use build::{Index, Outline, escaped};
 pub(crate) use dispatch::Indexer;
-pub(crate) use probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
+pub(crate) use probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task, TokenMasks};
 
 #[cfg(test)]
 mod tests;

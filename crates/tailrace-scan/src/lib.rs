@@ -47,6 +47,7 @@ mod reserved;
 mod rows;
 mod star_columns;
 mod token;
+mod unescape;
 
 #[cfg(test)]
 mod naive;

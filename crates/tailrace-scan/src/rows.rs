@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, StringViewArray};
 use arrow::record_batch::RecordBatch;
-use tailrace_model::json::{self, Kind, Step, Unescaped};
+use tailrace_model::json::{self, Kind, Step};
 
 use crate::columns::{Cell, Column};
 use crate::config::Type;
 use crate::follow::ValueSpan;
+use crate::index::Indexer;
 use crate::keys::{Keys, Star};
 use crate::overflow::Overflow;
 use crate::plan::{KEY_LISTS, Plan, Target};
@@ -21,6 +22,7 @@ use crate::scanned::{Scanned, StarColumn, Stats};
 use crate::star_columns::StarColumns;
 use crate::text::{Buffers, RecordText, Side, SideText};
 use crate::token;
+use crate::unescape::RawText;
 use crate::walker::Sink;
 
 /// The columns of one batch.
@@ -37,6 +39,7 @@ pub(crate) struct Rows<'p> {
     truncated: Option<Vec<bool>>,
     pub(crate) side: Side,
     pub(crate) stats: Stats,
+    indexer: Indexer,
 }
 
 /// What a record is.
@@ -49,7 +52,7 @@ pub(crate) enum Shape {
 
 impl<'p> Rows<'p> {
     /// For this many records.
-    pub(crate) fn new(plan: &'p Plan, rows: usize, side: Side) -> Rows<'p> {
+    pub(crate) fn new(plan: &'p Plan, rows: usize, side: Side, indexer: Indexer) -> Rows<'p> {
         Rows {
             plan,
             rows,
@@ -64,6 +67,7 @@ impl<'p> Rows<'p> {
                 records: rows as u64,
                 ..Stats::default()
             },
+            indexer,
         }
     }
 
@@ -110,7 +114,7 @@ impl<'p> Rows<'p> {
         &mut self,
         place: ColumnId,
         row: usize,
-        raw: &str,
+        raw: RawText<'_>,
         is_first: bool,
     ) -> bool {
         let replaced = self.stats.replaced_surrogates;
@@ -138,12 +142,11 @@ impl<'p> Rows<'p> {
     }
 
     /// What the text between the quotes of a string means, in the side buffer; `None` if an escape is bad.
-    pub(crate) fn unescape(&mut self, raw: &str) -> Option<SideText> {
-        let written = self.side.append(|out| match json::unescape(raw, out) {
-            Unescaped::Done { replaced } => Some(replaced),
-            Unescaped::Invalid => None,
-        });
-        let (text, replaced) = written?;
+    pub(crate) fn unescape(&mut self, raw: RawText<'_>) -> Option<SideText> {
+        let indexer = self.indexer;
+        let (text, replaced) = self
+            .side
+            .append_within(raw.room(), |out| raw.unescape(indexer, out))?;
         self.stats.replaced_surrogates += u64::from(replaced);
         Some(text)
     }
@@ -348,8 +351,8 @@ impl<'r, 'p> Row<'r, 'p> {
         let start = value_span.start() - self.record.base();
         let end = start + value_span.len();
         let value = if value_span.is_escaped() {
-            let text = self.record.text();
-            self.rows.unescape(&text[start..end]).map(Value::side)
+            let raw = self.record.raw(start, end);
+            self.rows.unescape(raw).map(Value::side)
         } else {
             let (kind, origin) = (value_span.kind(), Origin::Record { start, end });
             Some(Value { kind, origin })
@@ -376,10 +379,8 @@ impl<'r, 'p> Row<'r, 'p> {
         let text = &self.record.text()[start..end];
         let value = token::read(text).and_then(|token| {
             if token.escaped {
-                return self
-                    .rows
-                    .unescape(&text[token.start..token.end])
-                    .map(Value::side);
+                let raw = self.record.raw(start + token.start, start + token.end);
+                return self.rows.unescape(raw).map(Value::side);
             }
             Some(Value {
                 kind: token.kind,
@@ -441,7 +442,10 @@ impl<'r, 'p> Row<'r, 'p> {
         };
         let inner = json::get_path(outer, path)?;
         if inner.escaped {
-            return self.rows.unescape(inner.text).map(Value::side);
+            return self
+                .rows
+                .unescape(RawText::new(inner.text))
+                .map(Value::side);
         }
         let start = inner.text.as_ptr() as usize - self.record.text().as_ptr() as usize;
         Some(Value {

@@ -120,7 +120,12 @@ impl Scanner {
             }
         };
         let plan = self.all.plan();
-        let mut made = Rows::new(&plan, rows.len(), first.buffers.side());
+        let mut made = Rows::new(
+            &plan,
+            rows.len(),
+            first.buffers.side(),
+            self.shared.indexer(),
+        );
         self.all.start_batch();
         let mut row = 0;
         while row < rows.len() {
@@ -166,7 +171,7 @@ fn scan_all(
 ) -> Scanned {
     let count = batch.records.records.len();
     let plan = extractor.plan();
-    let mut rows = Rows::new(&plan, count, batch.buffers.side());
+    let mut rows = Rows::new(&plan, count, batch.buffers.side(), shared.indexer());
     rows.stats.repaired = batch.buffers.repaired();
     extractor.start_batch();
     let mut first = 0;

@@ -10,11 +10,14 @@
 //! Never holds a template with a duplicate or a bad key, or with one that can have no column where all are wanted: such
 //! records are walked. Never grows beyond a few megabytes, whatever the keys are.
 
+mod crowd;
 mod learn;
 
 use std::collections::HashMap;
 
 use crate::index::{PROBE_BYTES, Probe};
+
+pub(crate) use crowd::Crowd;
 
 /// When there are so many templates, or so many literals of them, all are forgotten.
 const TEMPLATES_MAX: usize = 512;
@@ -29,6 +32,8 @@ const RECORD_BYTES_MAX: usize = BYTES_MAX / 4;
 pub(crate) const WINDOW_BYTES: usize = 2 * PROBE_BYTES;
 /// How many templates there may be of records with the same outer members, by the members of their objects.
 const VARIANTS_MAX: u32 = 8;
+/// So many literals in one place are looked up rather than compared one after the other.
+const CROWD_MIN: u32 = 12;
 /// How many records of one batch are looked at to learn from.
 const TRIES_MAX: u32 = 256;
 /// No node, no template.
@@ -38,6 +43,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Templates {
     nodes: Vec<Node>,
+    /// What may follow those nodes after which many literals may stand.
+    crowds: Vec<Crowd>,
     templates: Vec<Template>,
     /// Pieces in all templates; there are no more nodes than that, and the root.
     literals: usize,
@@ -102,6 +109,9 @@ pub(crate) struct Node {
     /// What may follow it, and what may stand in its place.
     pub(crate) child: u32,
     pub(crate) sibling: u32,
+    /// Many may follow it: instead of a list the crowd with this number.
+    pub(crate) crowd: u32,
+    children: u32,
     /// The template of a record that ends after its value, with a brace, or with this literal.
     pub(crate) template: u32,
 }
@@ -120,6 +130,7 @@ impl Templates {
     pub(crate) fn new() -> Templates {
         Templates {
             nodes: vec![Node::new(Literal::new(&[]), false)],
+            crowds: Vec::new(),
             templates: Vec::new(),
             literals: 0,
             bytes: 0,
@@ -160,6 +171,11 @@ impl Templates {
         &self.nodes
     }
 
+    /// The crowds, which nodes name by number.
+    pub(crate) fn crowds(&self) -> &[Crowd] {
+        &self.crowds
+    }
+
     /// The most value spans that a record of any template has.
     pub(crate) fn value_spans_max(&self) -> usize {
         self.value_spans_max
@@ -194,7 +210,7 @@ impl Templates {
     }
 
     fn child(&mut self, parent: usize, literal: &Literal, is_tail: bool) -> usize {
-        let mut number = self.nodes[parent].child;
+        let mut number = *self.list(parent, literal, is_tail);
         let mut last = None;
         while let Some(node) = self.nodes.get(number as usize) {
             if *node.literal.text == *literal.text && node.is_tail == is_tail {
@@ -207,9 +223,43 @@ impl Templates {
         self.nodes.push(Node::new(literal.clone(), is_tail));
         match last {
             Some(last) => self.nodes[last].sibling = new as u32,
-            None => self.nodes[parent].child = new as u32,
+            None => *self.list(parent, literal, is_tail) = new as u32,
+        }
+        self.nodes[parent].children += 1;
+        if self.nodes[parent].children == CROWD_MIN {
+            self.make_crowd(parent);
         }
         new
+    }
+
+    /// The list of a node's children to which this literal belongs: its first one.
+    fn list(&mut self, parent: usize, literal: &Literal, is_tail: bool) -> &mut u32 {
+        let node = &mut self.nodes[parent];
+        match self.crowds.get_mut(node.crowd as usize) {
+            Some(crowd) => crowd.list_mut(&literal.head, is_tail),
+            None => &mut node.child,
+        }
+    }
+
+    /// Parts the list of a node's children, in order.
+    fn make_crowd(&mut self, parent: usize) {
+        let mut crowd = Crowd::new();
+        let mut number = self.nodes[parent].child;
+        let mut last = HashMap::new();
+        while let Some(node) = self.nodes.get_mut(number as usize) {
+            let next = std::mem::replace(&mut node.sibling, NONE);
+            let list = crowd.list_mut(&node.literal.head, node.is_tail);
+            if *list == NONE {
+                *list = number;
+            }
+            if let Some(before) = last.insert(*list, number) {
+                self.nodes[before as usize].sibling = number;
+            }
+            number = next;
+        }
+        let node = &mut self.nodes[parent];
+        (node.child, node.crowd) = (NONE, self.crowds.len() as u32);
+        self.crowds.push(crowd);
     }
 }
 
@@ -220,6 +270,8 @@ impl Node {
             is_tail,
             child: NONE,
             sibling: NONE,
+            crowd: NONE,
+            children: 0,
             template: NONE,
         }
     }

@@ -9,8 +9,8 @@
 //! * A [`Span`] is only made here, for a range whose bytes were found valid (or written by the repair), of a buffer
 //!   that lives as long as [`Buffers`]; `Bytes` are immutable.
 //! * A [`StringView`] is only made here and in `view`, of a part of such a record, after its two ends were found to lie in the record (or in
-//!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written and
-//!   that nothing truncates.
+//!   a valid range with all of them) and to cut no character, or from a [`SideText`], a range of [`Side`] that was found valid after it was written,
+//!   that later calls do not write into, and that nothing truncates.
 //! * Both name buffers by their place in the list that [`Buffers::finish`] gives to the arrays: the caller's buffers,
 //!   then the repaired text, then the side buffer. One scanner makes views for one batch at a time and drops
 //!   them with it. Debug builds check every array in full.
@@ -27,6 +27,7 @@ use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
 
 use crate::records::{Record, Records};
+use crate::unescape::RawText;
 
 mod view;
 
@@ -226,6 +227,7 @@ impl Buffers {
         Side {
             buffer: self.buffers.len() as u32,
             bytes: Vec::new(),
+            len: 0,
             scratch: Vec::new(),
         }
     }
@@ -252,8 +254,9 @@ impl Buffers {
     }
 
     /// What the arrays of a batch refer to.
-    pub(crate) fn finish(&self, side: Side) -> Finished {
+    pub(crate) fn finish(&self, mut side: Side) -> Finished {
         let buffers = self.buffers.iter().cloned().map(Buffer::from);
+        side.bytes.truncate(side.len);
         Finished(buffers.chain([Buffer::from_vec(side.bytes)]).collect())
     }
 }
@@ -295,6 +298,8 @@ struct Repair {
 
 /// What stands for bytes that are no text.
 const MARK: &str = "\u{fffd}";
+/// A view is made of so many bytes, whatever follows the text.
+const VIEW_REACH: usize = 16;
 /// The room for text that is as long is reserved at once.
 const LONG: usize = 256 * 1024;
 
@@ -504,6 +509,12 @@ impl<'a> RecordText<'a> {
         self.base as usize
     }
 
+    /// Bytes `start..end` of the record, whose escapes are to be undone.
+    #[inline]
+    pub(crate) fn raw(&self, start: usize, end: usize) -> RawText<'a> {
+        RawText::in_buffer(&self.text[start..end], &self.reach[start..])
+    }
+
     /// A view of bytes `start..end` of the record.
     #[inline]
     pub(crate) fn view(&self, start: usize, end: usize) -> StringView {
@@ -521,8 +532,9 @@ impl<'a> RecordText<'a> {
 #[derive(Debug)]
 pub(crate) struct Side {
     buffer: u32,
+    /// The text, up to `len`, and room for what is being written: it joins the text once it is found valid.
     bytes: Vec<u8>,
-    /// What is being written: it joins `bytes` once it is found valid.
+    len: usize,
     scratch: Vec<u8>,
 }
 
@@ -541,13 +553,43 @@ impl Side {
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Option<T>,
     ) -> Option<(SideText, T)> {
-        self.scratch.clear();
-        let wrote = write(&mut self.scratch)?;
-        simdutf8::basic::from_utf8(&self.scratch).ok()?;
-        let start = u32::try_from(self.bytes.len()).ok()?;
-        let end = u32::try_from(self.bytes.len() + self.scratch.len()).ok()?;
-        self.bytes.extend_from_slice(&self.scratch);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let wrote = write(&mut scratch);
+        let copy = |room: &mut [u8]| {
+            room[..scratch.len()].copy_from_slice(&scratch);
+            Some((scratch.len(), wrote?))
+        };
+        let appended = self.append_within(scratch.len(), copy);
+        self.scratch = scratch;
+        appended
+    }
+
+    /// The same; `write` is given `room` bytes, which may hold anything, and says how many of them count.
+    #[inline]
+    pub(crate) fn append_within<T>(
+        &mut self,
+        room: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<(usize, T)>,
+    ) -> Option<(SideText, T)> {
+        let room = self.len..self.len + room;
+        if self.bytes.len() < room.end + VIEW_REACH {
+            self.make_room(room.end + VIEW_REACH);
+        }
+        let (len, wrote) = write(&mut self.bytes[room.clone()])?;
+        simdutf8::basic::from_utf8(self.bytes[room.clone()].get(..len)?).ok()?;
+        let start = u32::try_from(room.start).ok()?;
+        let end = u32::try_from(room.start + len).ok()?;
+        self.len += len;
         Some((SideText { start, end }, wrote))
+    }
+
+    /// So many bytes, and as many again: what is written once as zeros should not be often.
+    #[cold]
+    fn make_room(&mut self, len: usize) {
+        const LEAST: usize = 4096;
+        let grown = self.bytes.len() + self.bytes.len() / 2;
+        self.bytes.resize(len.max(grown).max(LEAST), 0);
     }
 
     /// Appends `text`.
@@ -564,15 +606,16 @@ impl Side {
     pub(crate) fn text(&self, text: SideText) -> &str {
         let bytes = &self.bytes[text.start as usize..text.end as usize];
         debug_assert!(std::str::from_utf8(bytes).is_ok());
-        // SAFETY: `append` made this range after it found these bytes valid; later calls only append.
+        // SAFETY: `append_within` made this range after it found these bytes valid; later calls write after them only.
         unsafe { std::str::from_utf8_unchecked(bytes) }
     }
 
     /// A view of a piece.
     #[inline]
     pub(crate) fn view(&self, text: SideText) -> StringView {
-        let start = text.start;
-        StringView::at_the_end(self.text(text).as_bytes(), self.buffer, start)
+        let (start, len) = (text.start, text.end - text.start);
+        let reach = &self.bytes[start as usize..];
+        StringView::of_part(reach, len as usize, self.buffer, start)
     }
 }
 

@@ -43,6 +43,16 @@ pub fn unescape_bytes(raw: &[u8], out: &mut Vec<u8>) -> Unescaped {
     }
 }
 
+/// As [`unescape_bytes`], to the start of `out`, which has eight bytes more than `raw` at least. Gives how many bytes were written and
+/// how many lone surrogates were replaced; `None` where an escape is bad.
+///
+/// # Panics
+/// If `out` is shorter.
+pub fn unescape_into(raw: &[u8], out: &mut [u8]) -> Option<(usize, u32)> {
+    let (read, replaced, written) = unescape_all(raw, out);
+    (read == raw.len()).then_some((written, replaced))
+}
+
 /// How many bytes are copied at a time: strings are short, and a call for each would cost more than the copy.
 const STEP: usize = 8;
 
@@ -106,9 +116,9 @@ fn backslash(chunk: [u8; STEP]) -> usize {
     found.trailing_zeros() as usize / 8
 }
 
-/// The character that a backslash and `code` are; nothing of longer escapes.
+/// The character that a backslash and `code` are; `None` for longer escapes, and where that is no escape.
 #[inline]
-fn short_escape(code: u8) -> Option<u8> {
+pub fn short_escape(code: u8) -> Option<u8> {
     let byte = SHORT_ESCAPES[usize::from(code)];
     (byte != 0).then_some(byte)
 }
@@ -207,7 +217,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 
 /// The escape at the start of `bytes` (a backslash): its character, or `None` within for a lone surrogate, and its
 /// length in bytes. `None` if it is no escape.
-fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
+pub fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
     let code = *bytes.get(1)?;
     if let Some(byte) = short_escape(code) {
         return Some((Some(char::from(byte)), 2));
@@ -230,11 +240,26 @@ fn escape(bytes: &[u8]) -> Option<(Option<char>, usize)> {
 
 /// The UTF-16 code unit of `\uXXXX` at the start of `bytes`.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
-    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
-    digits.iter().try_fold(0, |unit, &digit| {
-        Some(unit << 4 | char::from(digit).to_digit(16)?)
-    })
+    let &[b'\\', b'u', a, b, c, d] = bytes.first_chunk()? else {
+        return None;
+    };
+    let [a, b, c, d] = [a, b, c, d].map(|digit| u32::from(HEX_VALUES[usize::from(digit)]));
+    let are_digits = (a | b | c | d) < 16;
+    are_digits.then_some(a << 12 | b << 8 | c << 4 | d)
 }
+
+/// By hexadecimal digit; 16 where that is none.
+static HEX_VALUES: [u8; 256] = {
+    let mut values = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value as usize];
+        values[digit as usize] = value;
+        values[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    values
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,55 +1,142 @@
 //! Where an object or array inside a record ends.
 //!
-//! Finds the byte after the closing bracket, provided that everything between is JSON, escapes included. Never
-//! recurses: what is open is a bit for each level, of which there may be 64; what is nested deeper is left to the walk.
+//! Finds the byte after the closing bracket, provided that everything between is JSON, escapes included. Most of it is
+//! read 64 bytes at a time (`blocks`), what does not fit in there value by value. Never recurses: what is open is a bit for
+//! each level, of which there may be 64; what is nested deeper is left to the walk.
+
+mod blocks;
+
+use blocks::Block;
 
 use super::plain::{behind_scalar, string_end};
-use crate::index::{PROBE_BYTES, Probe};
+use crate::index::{PROBE_BYTES, Probe, STRING_BYTES};
 use crate::token::skip_whitespace;
 
 const DEPTH_MAX: u32 = u64::BITS;
 
+/// One that closes within so many bytes is read value by value: that is cheaper than what a block takes.
+const SHORT: u32 = 32;
+
+/// The objects and arrays that are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    /// The innermost at bit 0: 1 for an object.
+    kinds: u64,
+    depth: u32,
+}
+
+impl Open {
+    #[inline(always)]
+    fn is_object(self) -> bool {
+        self.kinds & 1 == 1
+    }
+
+    /// With this bracket opened; `None` if that is too deep.
+    #[inline(always)]
+    fn open(self, bracket: u8) -> Option<Open> {
+        (self.depth < DEPTH_MAX).then(|| Open {
+            kinds: self.kinds << 1 | u64::from(bracket == b'{'),
+            depth: self.depth + 1,
+        })
+    }
+
+    /// As it was before the innermost one was opened.
+    #[inline(always)]
+    fn without_innermost(self) -> Open {
+        Open {
+            kinds: self.kinds >> 1,
+            depth: self.depth - 1,
+        }
+    }
+
+    /// With this bracket closed; `None` if another one is open.
+    #[inline(always)]
+    fn close(self, bracket: u8) -> Option<Open> {
+        (self.is_object() == (bracket == b'}')).then(|| self.without_innermost())
+    }
+}
+
 /// After the object or array that starts at `at`.
 #[inline(always)]
 pub(super) fn end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
-    let mut at = at;
-    // Of what is open, the innermost at bit 0: 1 for an object.
-    let (mut open, mut depth) = (0_u64, 0);
-    loop {
-        // At a value.
-        let byte = *bytes.get(at)?;
-        let mut is_closed = true;
-        if let b'{' | b'[' = byte {
-            if depth == DEPTH_MAX {
-                return None;
-            }
-            depth += 1;
-            open = open << 1 | u64::from(byte == b'{');
-            at = skip_whitespace(bytes, at + 1);
-            // The closing bracket is two characters on from the opening one.
-            is_closed = *bytes.get(at)? == byte + 2;
-            if !is_closed && byte == b'{' {
-                at = behind_key(probe, bytes, at)?;
-            }
-        } else {
-            at = behind_plain(probe, bytes, at)?;
-            at = skip_whitespace(bytes, at);
+    let none = Open { kinds: 0, depth: 0 };
+    let start = bytes.get(at..at + STRING_BYTES)?.first_chunk()?;
+    // The closing bracket is two characters on from the opening one.
+    let bracket = start[0];
+    if probe.equal(start, bracket + 2).trailing_zeros() < SHORT {
+        return value_by_value(probe, bytes, at, none, Place::Value);
+    }
+    in_blocks(probe, bytes, at, none.open(bracket)?)
+}
+
+/// After the outermost of what is open, from the bracket at `at` on, which is done.
+#[inline(always)]
+fn in_blocks<P: Probe>(probe: P, bytes: &[u8], at: usize, open: Open) -> Option<usize> {
+    let (mut at, mut open) = (at, open);
+    while let Some(block) = Block::read(probe, bytes, at, open) {
+        (at, open) = (block.at, block.open);
+        if open.depth == 0 {
+            return Some(at + 1);
         }
-        // After a value, or at the bracket that closes one.
+    }
+    let (place, open) = match bytes[at] {
+        b'{' | b'[' => (Place::Value, open.without_innermost()),
+        b',' => (Place::AfterValue, open),
+        _ => {
+            at = skip_whitespace(bytes, at + 1);
+            (Place::AfterValue, open)
+        }
+    };
+    value_by_value(probe, bytes, at, open, place)
+}
+
+/// What stands at a place inside an object or array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Value,
+    /// A comma, or the bracket that closes the innermost one.
+    AfterValue,
+}
+
+/// After the outermost of what is open, from `at` on.
+#[inline(always)]
+fn value_by_value<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    at: usize,
+    open: Open,
+    place: Place,
+) -> Option<usize> {
+    let (mut at, mut open) = (at, open);
+    let mut is_closed = place == Place::AfterValue;
+    loop {
+        if !is_closed {
+            let byte = *bytes.get(at)?;
+            is_closed = true;
+            if let b'{' | b'[' = byte {
+                open = open.open(byte)?;
+                at = skip_whitespace(bytes, at + 1);
+                is_closed = *bytes.get(at)? == byte + 2;
+                if !is_closed && byte == b'{' {
+                    at = behind_key(probe, bytes, at)?;
+                }
+            } else {
+                at = behind_plain(probe, bytes, at)?;
+                at = skip_whitespace(bytes, at);
+            }
+        }
         while is_closed {
-            let is_object = open & 1 == 1;
             match *bytes.get(at)? {
                 b',' => {
                     at = skip_whitespace(bytes, at + 1);
-                    if is_object {
+                    if open.is_object() {
                         at = behind_key(probe, bytes, at)?;
                     }
                     is_closed = false;
                 }
-                byte @ (b'}' | b']') if is_object == (byte == b'}') => {
-                    depth -= 1;
-                    open >>= 1;
-                    if depth == 0 {
+                bracket @ (b'}' | b']') => {
+                    open = open.close(bracket)?;
+                    if open.depth == 0 {
                         return Some(at + 1);
                     }
                     at = skip_whitespace(bytes, at + 1);
@@ -91,3 +178,6 @@ fn behind_string<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<usize> {
     let (end, _) = string_end(probe, bytes, at)?;
     Some(end + 1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,7 @@ pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<
         // All of them if there is no end.
         let inside = ends.wrapping_sub(1) & !ends;
         seen |= backslashes & inside;
-        if escaped & inside != 0 && !are_good(bytes, at, escaped & inside) {
+        if escaped & inside != 0 && !are_good(probe, bytes, at, block, escaped & inside) {
             return None;
         }
         if ends != 0 {
@@ -75,25 +75,26 @@ pub(super) fn string_end<P: Probe>(probe: P, bytes: &[u8], at: usize) -> Option<
     }
 }
 
-/// Whether these bytes from `at` on, each after a backslash, make escapes that JSON has.
+/// Whether these bytes of the block at `at`, each after a backslash, make escapes that JSON has.
 #[inline(always)]
-fn are_good(bytes: &[u8], at: usize, escaped: u64) -> bool {
-    let mut rest = escaped;
-    while rest != 0 {
-        let at = at + rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        let is_good = match bytes[at] {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => true,
-            b'u' => bytes
-                .get(at + 1..at + 5)
-                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
-            _ => false,
-        };
-        if !is_good {
+pub(super) fn are_good<P: Probe>(
+    probe: P,
+    bytes: &[u8],
+    at: usize,
+    block: &[u8; STRING_BYTES],
+    escaped: u64,
+) -> bool {
+    let [letters, us] = probe.escape_letters(block);
+    let mut us = us & escaped;
+    while us != 0 {
+        let at = at + us.trailing_zeros() as usize;
+        us &= us - 1;
+        let digits = bytes.get(at + 1..at + 5);
+        if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
             return false;
         }
     }
-    true
+    escaped & !letters == 0
 }
 
 /// The place after the number or literal inside an object or array that starts at `at`.

@@ -6,8 +6,8 @@
 use super::step::{ends_at, near, put_objects, window};
 use super::value::{self, VALUE_BYTES};
 use super::value_span::ValueSpan;
-use crate::index::Probe;
-use crate::template::{NONE, Node, Templates, WINDOW_BYTES};
+use crate::index::{Probe, Task};
+use crate::template::{Crowd, NONE, Node, Templates, WINDOW_BYTES};
 use crate::text::Span;
 use crate::token::is_whitespace;
 
@@ -28,7 +28,20 @@ pub(super) fn through<P: Probe>(
     let mut slots = value_spans.iter_mut();
     loop {
         let window = window(bytes, at)?;
-        if let Some(next) = next(probe, nodes, node.child, bytes, window, at, objects) {
+        let mut found = next(probe, nodes, node.child, bytes, window, at, objects);
+        if found.is_none()
+            && let Some(crowd) = templates.crowds().get(node.crowd as usize)
+        {
+            found = probe.apart(Among {
+                nodes,
+                crowd,
+                bytes,
+                window,
+                at,
+                objects,
+            });
+        }
+        if let Some(next) = found {
             node = next;
             at += node.literal.len;
             if !node.is_tail {
@@ -56,6 +69,36 @@ pub(super) enum Objects {
     Split,
     /// As one value: its members may be other ones each time.
     Whole,
+}
+
+/// The node of a crowd whose text stands at `at`.
+struct Among<'n, 'r> {
+    nodes: &'n [Node],
+    crowd: &'n Crowd,
+    bytes: &'r [u8],
+    window: &'r [u8; WINDOW_BYTES],
+    at: u32,
+    objects: Objects,
+}
+
+impl<'n> Task for Among<'n, '_> {
+    type Output = Option<&'n Node>;
+
+    #[inline(always)]
+    fn run<P: Probe>(self, probe: P) -> Option<&'n Node> {
+        let Among {
+            nodes,
+            crowd,
+            bytes,
+            window,
+            at,
+            objects,
+        } = self;
+        let quotes = probe.equal(window, b'"') as u32;
+        let list = crowd.list(window.first_chunk()?, quotes);
+        let found = next(probe, nodes, list, bytes, window, at, objects);
+        found.or_else(|| next(probe, nodes, crowd.tails(), bytes, window, at, objects))
+    }
 }
 
 /// The node, this one or one that may stand in its place, whose text stands at `at`.

@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 
 use super::block::{BLOCK_BYTES, BlockMasks, Masks};
 use super::build::{Index, build};
-use super::probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
+use super::probe::{PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task, TokenMasks};
 use crate::text::Span;
 
 /// Proof that the CPU has AVX2, PCLMULQDQ, BMI1, BMI2, LZCNT and POPCNT.
@@ -82,6 +82,24 @@ impl Probe for Avx2 {
     fn string_masks(self, bytes: &[u8; STRING_BYTES]) -> StringMasks {
         // SAFETY: `self` proves AVX2.
         unsafe { string_masks(bytes) }
+    }
+
+    #[inline(always)]
+    fn escape_letters(self, bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+        // SAFETY: `self` proves AVX2.
+        unsafe { escape_letters(bytes) }
+    }
+
+    #[inline(always)]
+    fn token_masks(self, bytes: &[u8; STRING_BYTES]) -> TokenMasks {
+        // SAFETY: `self` proves AVX2.
+        unsafe { token_masks(bytes) }
+    }
+
+    #[inline(always)]
+    fn xor_before(self, bits: u64) -> u64 {
+        // SAFETY: `self` proves PCLMULQDQ.
+        unsafe { prefix_xor(bits) }
     }
 
     #[inline(always)]
@@ -150,6 +168,72 @@ fn string_masks(bytes: &[u8; STRING_BYTES]) -> StringMasks {
         backslashes: bits(equal(low, b'\\'), equal(high, b'\\')),
         controls: bits(controls(low), controls(high)),
     }
+}
+
+/// A table holds them by their low four bits, of which `"`, `b` and `r` have the same. Entry 0 looks up no letter.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn escape_letters(bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+    let wanted = _mm_setr_epi8(
+        1,
+        0,
+        b'b' as i8,
+        0,
+        b't' as i8,
+        b'u' as i8,
+        b'f' as i8,
+        0,
+        0,
+        0,
+        0,
+        0,
+        b'\\' as i8,
+        0,
+        b'n' as i8,
+        b'/' as i8,
+    );
+    let letters = |bytes| {
+        let others = _mm256_or_si256(equal(bytes, b'"'), equal(bytes, b'r'));
+        _mm256_or_si256(_mm256_cmpeq_epi8(bytes, lookup(wanted, bytes)), others)
+    };
+    let (low, high) = halves(bytes);
+    let us = bits(equal(low, b'u'), equal(high, b'u'));
+    [bits(letters(low), letters(high)), us]
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn token_masks(bytes: &[u8; STRING_BYTES]) -> TokenMasks {
+    let (low, high) = halves(bytes);
+    let of = |byte| bits(equal(low, byte), equal(high, byte));
+    TokenMasks {
+        quotes: of(b'"'),
+        backslashes: of(b'\\'),
+        controls: bits(controls(low), controls(high)),
+        colons: of(b':'),
+        commas: of(b','),
+        braces: of(b'{'),
+        squares: of(b'['),
+        closes: bits(closes(low), closes(high)),
+        whitespace: bits(whitespace(low), whitespace(high)),
+        digits: u64::from(!not_digits(low)) | u64::from(!not_digits(high)) << 32,
+    }
+}
+
+/// `}` and `]`, which bit 5 makes a `}`.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn closes(bytes: __m256i) -> __m256i {
+    equal(_mm256_or_si256(bytes, _mm256_set1_epi8(0x20)), b'}')
+}
+
+/// Space, tab, line feed, carriage return: a table holds each of them by its low four bits, and elsewhere what looks up
+/// another place.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn whitespace(bytes: __m256i) -> __m256i {
+    let wanted = _mm_setr_epi8(b' ' as i8, 0, 0, 0, 0, 0, 0, 0, 0, 9, 10, 0, 0, 13, 0, 0);
+    _mm256_cmpeq_epi8(bytes, lookup(wanted, bytes))
 }
 
 #[target_feature(enable = "avx2")]

@@ -22,6 +22,31 @@ pub(crate) struct StringMasks {
     pub(crate) controls: u64,
 }
 
+/// What 64 bytes of an object or array are, in strings or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenMasks {
+    /// `"`, escaped or not.
+    pub(crate) quotes: u64,
+    /// `\`.
+    pub(crate) backslashes: u64,
+    /// Those below 0x20.
+    pub(crate) controls: u64,
+    /// `:`
+    pub(crate) colons: u64,
+    /// `,`
+    pub(crate) commas: u64,
+    /// `{`
+    pub(crate) braces: u64,
+    /// `[`
+    pub(crate) squares: u64,
+    /// `}` and `]`
+    pub(crate) closes: u64,
+    /// Space, tab, line feed, carriage return.
+    pub(crate) whitespace: u64,
+    /// `0` to `9`
+    pub(crate) digits: u64,
+}
+
 /// One instruction set. A value of the type proves that the machine has it.
 pub(crate) trait Probe: Copy {
     /// The bytes that end a string, or must not stand in one as they are: `"`, `\` and those below 0x20.
@@ -40,6 +65,46 @@ pub(crate) trait Probe: Copy {
             masks.controls |= u64::from(byte < 0x20) << i;
         }
         masks
+    }
+
+    /// The bytes that make an escape with a backslash before them, and those of them that are `u`.
+    #[inline(always)]
+    fn escape_letters(self, bytes: &[u8; STRING_BYTES]) -> [u64; 2] {
+        let mut letters = [0; 2];
+        for (i, &byte) in bytes.iter().enumerate() {
+            letters[0] |= u64::from(b"\"\\/bfnrtu".contains(&byte)) << i;
+            letters[1] |= u64::from(byte == b'u') << i;
+        }
+        letters
+    }
+
+    /// What the bytes of an object or array are.
+    #[inline(always)]
+    fn token_masks(self, bytes: &[u8; STRING_BYTES]) -> TokenMasks {
+        let mut masks = TokenMasks::default();
+        for (i, &byte) in bytes.iter().enumerate() {
+            let bit = 1 << i;
+            match byte {
+                b'"' => masks.quotes |= bit,
+                b'\\' => masks.backslashes |= bit,
+                b':' => masks.colons |= bit,
+                b',' => masks.commas |= bit,
+                b'{' => masks.braces |= bit,
+                b'[' => masks.squares |= bit,
+                b'}' | b']' => masks.closes |= bit,
+                b'0'..=b'9' => masks.digits |= bit,
+                b' ' | b'\t' | b'\n' | b'\r' => masks.whitespace |= bit,
+                _ => {}
+            }
+            masks.controls |= u64::from(byte < 0x20) << i;
+        }
+        masks
+    }
+
+    /// Bit `i` of the result is the xor of bits `0..=i`.
+    #[inline(always)]
+    fn xor_before(self, bits: u64) -> u64 {
+        scalar::prefix_xor(bits)
     }
 
     /// The bytes that are this one.

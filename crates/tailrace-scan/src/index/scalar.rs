@@ -32,10 +32,16 @@ impl BlockMasks for Scalar {
 
     #[inline(always)]
     fn prefix_xor(self, bits: u64) -> u64 {
-        [1, 2, 4, 8, 16, 32]
-            .into_iter()
-            .fold(bits, |bits, shift| bits ^ (bits << shift))
+        prefix_xor(bits)
     }
+}
+
+/// Bit `i` of the result is the xor of bits `0..=i`.
+#[inline(always)]
+pub(super) fn prefix_xor(bits: u64) -> u64 {
+    [1, 2, 4, 8, 16, 32]
+        .into_iter()
+        .fold(bits, |bits, shift| bits ^ (bits << shift))
 }
 
 /// The bytes that are this one.

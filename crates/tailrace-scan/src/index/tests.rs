@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Index, Indexer, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task};
+use super::{Index, Indexer, PROBE_BYTES, Probe, STRING_BYTES, StringMasks, Task, TokenMasks};
 use crate::config::Isa;
 use crate::tests::ISAS;
 use crate::text::Span;
@@ -104,7 +104,7 @@ fn seeds_at_every_offset() {
 struct Looks<'a>(&'a [u8; STRING_BYTES]);
 
 impl Task for Looks<'_> {
-    type Output = ([u32; 3], [u64; 2], StringMasks);
+    type Output = ([u32; 3], [u64; 5], StringMasks, TokenMasks);
 
     #[inline(always)]
     fn run<P: Probe>(self, probe: P) -> Self::Output {
@@ -118,11 +118,16 @@ impl Task for Looks<'_> {
         ];
         let mut turned = *self.0;
         turned.rotate_left(1);
+        let [letters, us] = probe.escape_letters(self.0);
         let places = [
+            letters,
+            us,
             probe.equal(self.0, b'"'),
             probe.equal_both(self.0, b'\\', &turned, b'/'),
+            probe.xor_before(probe.equal(self.0, b'"')),
         ];
-        (looks, places, probe.string_masks(self.0))
+        let (of_string, of_tokens) = (probe.string_masks(self.0), probe.token_masks(self.0));
+        (looks, places, of_string, of_tokens)
     }
 }
 
@@ -170,7 +175,7 @@ proptest! {
     fn looks_equal_those_of_plain_rust(
         bytes in proptest::collection::vec(
             prop_oneof![
-                2 => proptest::sample::select(&b"\"\\/09:[]\x1f\x20"[..]),
+                2 => proptest::sample::select(&b"\"\\/bfnrtuv\x01\x00 09:[]{},;\x1f\x20\t\n\r\x0b"[..]),
                 1 => any::<u8>(),
             ],
             STRING_BYTES,

@@ -192,3 +192,39 @@ fn keys_of_any_kind_do_not_fill_memory() {
     );
     assert_eq!(templates.len(), 0);
 }
+
+/// Hundreds of literals in one place, those of a tail and of an object as a whole among them: each is found, whatever was learnt
+/// before and after it.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_crowd_of_literals_is_a_list_of_them() {
+    let (mut templates, keys) = (Templates::new(), star());
+    let mut texts: Vec<String> = (0..60)
+        .flat_map(|i| {
+            [
+                format!(r#"{{"a":1,"k{i}":2}}"#),
+                format!(r#"{{"a":1,"k{i}": 2}}"#),
+                format!(r#"{{"a":1,"a long prefix of more than 32 bytes and then {i}":2}}"#),
+                format!(r#"{{"a":1,"k{i}":{{"x":1}}}}"#),
+                format!(r#"{{"a":1,"k{i}":{{}}}}"#),
+            ]
+        })
+        .collect();
+    texts.push(r#"{"a":1}"#.to_owned());
+    texts.push(r#"{"a":1 }"#.to_owned());
+    let numbers: Vec<u32> = (texts.iter().map(|text| {
+        templates.tries = 0;
+        meet(&mut templates, &keys, text)
+    }))
+    .collect();
+    assert!(numbers.iter().all(|&number| number != NONE));
+    assert_eq!(templates.crowds.len(), 1);
+    for (text, number) in texts.iter().zip(numbers) {
+        let (bytes, end) = record(text);
+        assert_eq!(follow(&templates, &bytes, end), number, "{text}");
+    }
+    for other in [r#"{"a":1,"k60":2}"#, r#"{"a":1,"K1":2}"#, r#"{"a":1,"#] {
+        let (bytes, end) = record(other);
+        assert_eq!(follow(&templates, &bytes, end), NONE, "{other}");
+    }
+}

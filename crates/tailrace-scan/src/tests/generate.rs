@@ -112,6 +112,40 @@ pub(crate) fn of_template() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// One record of one of many shapes, which differ in few bytes.
+pub(crate) fn of_many_shapes() -> impl Strategy<Value = Vec<u8>> {
+    let key = prop_oneof![
+        3 => select(&["a", "aa", "a key", "level", "levelname", "a key of more than sixteen bytes"][..]).prop_map(str::to_owned),
+        1 => (0..1000_u32).prop_map(|i| format!("k{i}")),
+        1 => (0..40_u32).prop_map(|i| format!("a key of more than sixteen bytes and of more than thirty-two {i}")),
+        1 => Just(r#"q\"uote"#.to_owned()),
+    ];
+    let value = select(
+        &[
+            "1",
+            "-2.5e3",
+            "true",
+            "null",
+            r#""text""#,
+            r#""a text of more than thirty-two bytes and of more than sixty-four, all told""#,
+            r#""tab\t, \"quote\" and \u00e9\ud83d\ude00""#,
+            r#"{"x":1}"#,
+            r#"{"x":{"y":[]},"z":"\n"}"#,
+            r#"[{"sku":"SKU-1","count":3,"sizes":[[1,2],[],[{"w":1.5}]]},{"sku":"SKU-22","count":4}]"#,
+            r#"[ "low" , "high", -1, 2.5, {"a" : null} ]"#,
+            r#"["a long text in an array, which takes more than the sixty-four bytes", 01]"#,
+        ][..],
+    );
+    let end = select(&["}", "}", "}", " }", "} ", "", ",}"][..]);
+    (vec((key, value, any::<bool>()), 0..6), end).prop_map(|(members, end)| {
+        let member = |(key, value, spaced): &(String, &str, bool)| {
+            format!("\"{key}\":{}{value}", if *spaced { " " } else { "" })
+        };
+        let members: Vec<String> = members.iter().map(member).collect();
+        format!("{{{}{end}", members.join(",")).into_bytes()
+    })
+}
+
 /// Records of one template one after the other. Most have the same values, or others with as many structural characters.
 pub(crate) fn of_one_template() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let other = prop_oneof![4 => leaf(), 1 => value(1)];

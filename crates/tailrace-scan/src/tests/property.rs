@@ -47,6 +47,16 @@ proptest! {
         check_scan(&few, &batch);
     }
 
+    /// Many shapes in turns, with keys that share prefixes, repeat, come once and never again, and values nested in each other:
+    /// what was learnt of one line decides nothing of another. Twice, since what was learnt stays.
+    #[test]
+    fn shapes_in_turns_equal_the_reference(lines in proptest::collection::vec(generate::of_many_shapes(), 1..80)) {
+        let batch = Batch::of_lines(&[&lines[..], &lines[..]].concat(), 0);
+        for config in [star_config(512), star_config(2), rich_config(&["a", "level"])] {
+            check_scan(&config, &batch);
+        }
+    }
+
     /// Lines of one template one after the other: what is read by distance is what a walk reads.
     #[test]
     fn neighbours_equal_the_reference(lines in generate::of_one_template()) {
