@@ -64,7 +64,7 @@ pub(crate) async fn follow(
                     follower.version = None;
                 }
                 health.failed("cannot follow the pods", PERMISSION, &failure);
-                tokio::time::sleep(follower.backoff.next(None)).await;
+                tokio::time::sleep(follower.backoff.next_delay()).await;
             }
         }
     }

@@ -42,7 +42,7 @@ pub(crate) async fn poll(store: &Store, health: &Health, connect: &Connect) -> I
             }
             Err(failure) => {
                 health.failed("cannot ask the kubelet for its pods", PERMISSION, &failure);
-                sleep(backoff.next(None).max(BUSY)).await;
+                sleep(backoff.next_delay().max(BUSY)).await;
             }
         }
     }

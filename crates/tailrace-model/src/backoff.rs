@@ -41,20 +41,21 @@ impl Backoff {
         }
     }
 
-    /// The delay after one more failure; at least `after`, which the caller has capped, plus up to a
-    /// tenth of it.
-    pub fn next(&mut self, after: Option<Duration>) -> Duration {
+    /// The delay after one more failure; at least `after`, plus up to a tenth of it, as far as both are within `after_max`.
+    pub fn next_after(&mut self, after: Duration, after_max: Duration) -> Duration {
+        let delay = self.next_delay();
+        delay.max(self.spread(after.min(after_max)).min(after_max))
+    }
+
+    /// The delay after one more failure.
+    pub fn next_delay(&mut self) -> Duration {
         let ceiling = 2u32
             .checked_pow(self.failures.saturating_add(1))
             .and_then(|factor| self.min.checked_mul(factor))
             .map_or(self.max, |ceiling| ceiling.min(self.max));
         let floor = (ceiling / 2).max(self.min);
         self.failures = self.failures.saturating_add(1);
-        let delay = self.between(floor, ceiling);
-        match after {
-            None => delay,
-            Some(after) => delay.max(self.between(after, after + after / 10)),
-        }
+        self.between(floor, ceiling)
     }
 
     /// A time between `delay` and a tenth more.
@@ -102,22 +103,22 @@ mod tests {
         fn a_delay_stays_within_its_bounds((min, max) in bounds(), failures in 0u32..200) {
             let mut backoff = Backoff::try_new(min, max).unwrap();
             backoff.failures = failures;
-            let delay = backoff.next(None);
+            let delay = backoff.next_delay();
             prop_assert!(min <= delay && delay <= max, "{delay:?}");
         }
 
         #[test]
         fn the_server_is_never_asked_earlier_than_it_said(
             (min, max) in bounds(),
-            after in 0u64..=300_000,
+            after in 0u64..=600_000,
             failures in 0u32..40,
         ) {
-            let after = Duration::from_millis(after);
+            let (after, after_max) = (Duration::from_millis(after), Duration::from_secs(300));
             let mut backoff = Backoff::try_new(min, max).unwrap();
             backoff.failures = failures;
-            let delay = backoff.next(Some(after));
-            prop_assert!(delay >= after && delay >= min, "{delay:?}");
-            prop_assert!(delay <= max.max(after + after / 10), "{delay:?}");
+            let delay = backoff.next_after(after, after_max);
+            prop_assert!(delay >= after.min(after_max) && delay >= min, "{delay:?}");
+            prop_assert!(delay <= max.max((after + after / 10).min(after_max)), "{delay:?}");
         }
     }
 
@@ -128,7 +129,7 @@ mod tests {
         let ranges = [(1, 2), (2, 4), (4, 8), (8, 16), (15, 30), (15, 30)];
         for round in 0..2 {
             for (low, high) in ranges {
-                let delay = backoff.next(None);
+                let delay = backoff.next_delay();
                 let within = seconds(low) <= delay && delay <= seconds(high);
                 assert!(within, "round {round}: {delay:?} not in {low}..={high} s");
             }
@@ -141,7 +142,7 @@ mod tests {
         let mut backoff =
             Backoff::try_new(Duration::from_secs(1), Duration::from_secs(1000)).unwrap();
         backoff.failures = 20;
-        let delays: std::collections::HashSet<_> = (0..100).map(|_| backoff.next(None)).collect();
+        let delays: std::collections::HashSet<_> = (0..100).map(|_| backoff.next_delay()).collect();
         assert!(delays.len() > 90);
     }
 

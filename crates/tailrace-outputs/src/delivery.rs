@@ -72,6 +72,10 @@ pub async fn drive<R: Request>(
         waiting: Waiting::new(),
         reported_at: None,
         held: false,
+        is_searching: false,
+        compared: 0,
+        to_report: false,
+        is_down: false,
         is_cancelled: false,
     };
     let mut closed = false;
@@ -88,6 +92,7 @@ pub async fn drive<R: Request>(
             Step::Pause { delay, compared } => drive.pause(delay, compared),
             Step::GiveUp(delivery) => delivery.request.give_up(&drive.reason),
             Step::Wait { until, take } => {
+                drive.report_compared(until, now);
                 tokio::select! {
                     Some(answer) = drive.on_wire.join_next() => drive.answered(answer),
                     request = requests.recv(), if take && !closed => match request {
@@ -123,6 +128,14 @@ struct Drive<'a, R> {
     reported_at: Option<Instant>,
     /// The observer knows that the output holds.
     held: bool,
+    /// The observer knows that something was refused.
+    is_searching: bool,
+    /// How many records wait to be compared, as the observer knows it.
+    compared: usize,
+    /// Something was refused since these were last reported.
+    to_report: bool,
+    /// The last answer, if there was one, was not about the request.
+    is_down: bool,
     /// An attempt was cancelled: the runtime ends, and so does the loop. What is unresolved is dropped.
     is_cancelled: bool,
 }
@@ -138,6 +151,9 @@ struct Answer<R> {
 
 impl<R: Request> Drive<'_, R> {
     fn send(&mut self, delivery: Delivery<R>) {
+        if !delivery.is_suspect() {
+            self.set_compared(0);
+        }
         let compression = self.transport.compression().compression(&delivery.round);
         let payload = match delivery.request.payload() {
             payload if payload.compression == compression => payload.clone(),
@@ -188,6 +204,7 @@ impl<R: Request> Drive<'_, R> {
             doubt,
             oddity,
         } = answered;
+        self.is_down = matches!(outcome, Outcome::Retry { .. });
         let (refusal, reason) = match outcome {
             Outcome::Delivered { rejected, message } => {
                 self.transport.compression().accepted(compression);
@@ -230,7 +247,9 @@ impl<R: Request> Drive<'_, R> {
             delivery.attempts += 1;
             return self.send(delivery);
         }
-        self.reason = reason;
+        let is_first = !std::mem::replace(&mut self.is_searching, true);
+        self.observer.refused(&reason, is_first);
+        (self.reason, self.to_report) = (reason, true);
         let effect = self.scheduler.refused(delivery, refusal, now);
         self.apply(effect, now);
     }
@@ -265,6 +284,8 @@ impl<R: Request> Drive<'_, R> {
     }
 
     fn pause(&mut self, delay: Duration, compared: Option<usize>) {
+        self.to_report = false;
+        self.set_compared(compared.unwrap_or(0));
         if let Some(records) = compared {
             self.observer.comparing(&self.reason, records, delay);
             return self.release();
@@ -273,8 +294,31 @@ impl<R: Request> Drive<'_, R> {
         self.observer.holding(&self.reason, delay);
     }
 
+    /// Reports the records that wait for more evidence while nothing is on the wire.
+    fn report_compared(&mut self, until: Option<Instant>, now: Instant) {
+        let Some(records) = self.scheduler.compared() else {
+            return;
+        };
+        // In an outage it is not known whether others would be accepted.
+        self.set_compared(if self.is_down { 0 } else { records });
+        if self.compared > 0 && std::mem::take(&mut self.to_report) {
+            let delay = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+            self.observer.comparing(&self.reason, records, delay);
+        }
+    }
+
+    fn set_compared(&mut self, records: usize) {
+        if std::mem::replace(&mut self.compared, records) != records {
+            self.observer.compared(records);
+        }
+    }
+
     fn report_release(&mut self) {
         if self.scheduler.is_open() {
+            self.set_compared(0);
+            if std::mem::take(&mut self.is_searching) {
+                self.observer.cleared();
+            }
             self.release();
         }
     }

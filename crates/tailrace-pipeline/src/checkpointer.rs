@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tailrace_inputs::checkpoint::{
     Checkpoint, Counts, Loaded, Origin, PipelineState, Store, Watermark,
 };
-use tailrace_inputs::{DataDir, FingerprintKey, HandedOver};
+use tailrace_inputs::{DataDir, FileId, FingerprintKey, HandedOver};
 use tracing::{debug, error, info, warn};
 
 use crate::error::{Error, Kind};
@@ -87,17 +87,18 @@ impl Idle {
     /// Loads the checkpoint of a data directory; a damaged one is set aside with a warning.
     pub(crate) fn load(dir: DataDir, plans: &[PipelinePlan]) -> Result<(Self, Restored), Error> {
         let path = dir.path().to_owned();
-        let loaded = Checkpoint::load(&dir).map_err(|source| Kind::DataDir { path, source })?;
+        let mut loaded = Checkpoint::load(&dir).map_err(|source| Kind::DataDir { path, source })?;
         if let Some(warning) = &loaded.warning {
             warn!("{warning}");
         }
+        let fingerprint_key = loaded.checkpoint.fingerprint_key();
         let restore = |plan: &PipelinePlan| RestoredPipeline {
-            resume: resume_table(plan, loaded.checkpoint.pipeline(&plan.name)),
             first_start: loaded.is_first_start(&plan.name),
+            resume: resume_table(plan, &mut loaded.checkpoint),
             handed_over: HandedOver::default(),
         };
         let restored = Restored {
-            fingerprint_key: loaded.checkpoint.fingerprint_key(),
+            fingerprint_key,
             pipelines: plans.iter().map(restore).collect(),
         };
         Ok((Self { dir, loaded }, restored))
@@ -192,8 +193,8 @@ impl Checkpointer {
 
     /// Where a pipeline goes on that was [`Self::begin`] or that takes the place of one that has ended.
     pub(crate) fn resume(&self, plan: &PipelinePlan) -> ResumeTable {
-        let writer = lock(&self.writer);
-        resume_table(plan, writer.store.checkpoint.pipeline(&plan.name))
+        let mut writer = lock(&self.writer);
+        resume_table(plan, &mut writer.store.checkpoint)
     }
 
     /// Whether the checkpoint can be written.
@@ -311,9 +312,11 @@ impl Writer {
     fn collect_from(&mut self, pipeline: &Pipeline) {
         let name = &pipeline.plan.name;
         let state = self.store.checkpoint.pipeline_mut(name);
+        state.begin(&output_names(&pipeline.plan));
         let (departed, retired) = pipeline.tracker.take_departed();
         let marks = pipeline.tracker.take_marks();
         for (id, generation) in retired {
+            report_unfinished(&pipeline.plan, state, (id, generation));
             state.remove(id, generation);
         }
         // What departed was acknowledged to its end: a lower mark of a source that came back in its place would be refused.
@@ -341,6 +344,26 @@ impl Writer {
                     debug!(pipeline = name, path = %mark.path.display(), %backwards);
                 }
             }
+        }
+    }
+}
+
+/// A file is gone: says which outputs had not finished it that are not configured now, and so cannot read it.
+fn report_unfinished(plan: &PipelinePlan, state: &PipelineState, (id, generation): (FileId, u32)) {
+    let Some(file) = state.file(id, generation) else {
+        return;
+    };
+    let is_configured = |name: &str| plan.config.outputs.iter().any(|output| output.name == name);
+    for (output, at) in file.outputs() {
+        if at.offset < file.size && !is_configured(output) {
+            warn!(
+                pipeline = plan.name,
+                output,
+                path = %file.path.display(),
+                bytes = file.size - at.offset,
+                "a file is gone that an output had not delivered to its end, which the config has no more; if it is \
+                 added again, it is without these bytes"
+            );
         }
     }
 }
@@ -386,12 +409,20 @@ fn lowest_marks(mut marks: Vec<CheckpointEntry>) -> Vec<CheckpointEntry> {
     marks
 }
 
-fn resume_table(plan: &PipelinePlan, state: Option<&PipelineState>) -> ResumeTable {
+/// Where a pipeline goes on; notes which outputs it has from now on.
+fn resume_table(plan: &PipelinePlan, checkpoint: &mut Checkpoint) -> ResumeTable {
+    if checkpoint.pipeline(&plan.name).is_none() {
+        return ResumeTable::default();
+    }
+    let outputs = output_names(plan);
+    let state = checkpoint.pipeline_mut(&plan.name);
+    state.begin(&outputs);
+    ResumeTable::new(state, outputs)
+}
+
+fn output_names(plan: &PipelinePlan) -> Vec<String> {
     let outputs = plan.config.outputs.iter();
-    let outputs = outputs.map(|output| output.name.clone()).collect();
-    state.map_or_else(ResumeTable::default, |state| {
-        ResumeTable::new(state, outputs)
-    })
+    outputs.map(|output| output.name.clone()).collect()
 }
 
 fn records(counts: Counts) -> u64 {

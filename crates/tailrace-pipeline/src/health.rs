@@ -123,7 +123,9 @@ impl Health {
                 + output.dead_lettered
                 + output.dropped;
             acked_by_all += acked;
-            let waits = output.in_flight_requests > 0;
+            // Records that are refused while others are accepted keep nobody waiting, unless reading waits for them.
+            let keeps = output.compared == 0 || ledger.unread_bytes > 0;
+            let waits = output.in_flight_requests > 0 && keeps;
             let progress = state.outputs.entry(output.output.clone()).or_default();
             let stood = progress.look(acked, waits, now);
             if stood >= STALLED_AFTER {
@@ -277,6 +279,18 @@ mod tests {
         after(&health, &still, start, 2001);
         assert_eq!(after(&health, &still, start, 2020).len(), 1);
         assert_eq!(after(&health, &ledger(10, 2, 11), start, 2021), []);
+    }
+
+    #[test]
+    fn records_that_are_refused_while_others_are_accepted_are_no_stall_unless_reading_waits() {
+        let (health, start) = (Health::default(), Instant::now());
+        let mut compared = ledger(0, 1, 999);
+        compared.outputs[0].compared = 1;
+        assert_eq!(after(&health, &compared, start, 0), []);
+        assert_eq!(after(&health, &compared, start, 300), []);
+        compared.unread_bytes = 10;
+        assert_eq!(after(&health, &compared, start, 301), []);
+        assert_eq!(after(&health, &compared, start, 317).len(), 1);
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct OutputLedger {
     pub last_error: Option<(SystemTime, String)>,
     /// When the next attempt is due, if the output waits for one.
     pub retry_at: Option<SystemTime>,
+    /// Refused records that wait to be compared with more, while everything else is accepted.
+    pub compared: u64,
     /// From reading a batch to its acknowledgement.
     pub delay: DelaySums,
 }
@@ -120,6 +122,7 @@ impl PipelineLedger {
             holding: output.holding.get() != 0,
             last_error: output.failures.last(),
             retry_at: output.failures.retry_at(),
+            compared: output.failures.records_compared(),
             delay: output.delay.sums(),
         };
         // Outcomes before records: what is counted in between shows as in flight, never as a
@@ -197,7 +200,7 @@ impl SelfCheck {
         for ledger in &mut now {
             ledger.oldest_unread_s = 0;
             for output in &mut ledger.outputs {
-                (output.last_error, output.retry_at) = (None, None);
+                (output.last_error, output.retry_at, output.compared) = (None, None, 0);
             }
         }
         for ledger in now.iter().filter(|ledger| self.last.contains(ledger)) {

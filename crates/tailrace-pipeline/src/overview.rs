@@ -80,7 +80,7 @@ impl PipelineOverview {
 fn state(handle: &OutputHandle, ledger: &OutputLedger, now: Instant) -> OutputState {
     if ledger.holding {
         OutputState::Holding
-    } else if handle.is_failing() {
+    } else if handle.is_failing() || handle.said().is_some() || ledger.compared > 0 {
         OutputState::Retrying
     } else if ledger.detached > 0 {
         OutputState::Detached

@@ -229,7 +229,10 @@ fn start_outputs(
         OutputHandle::start(
             &plan.name,
             (name.clone(), output),
-            &plan.encodings[plan.encoding_of[n]],
+            (
+                &plan.encodings[plan.encoding_of[n]],
+                plan.query.is_one_to_one(),
+            ),
             metrics.outputs[n].clone(),
             waiting,
             (&dead_letters, around.reasons),

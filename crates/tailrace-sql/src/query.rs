@@ -80,6 +80,12 @@ impl Query {
         self.pushdown.as_ref()
     }
 
+    /// Whether it makes at most one row of each record.
+    pub fn is_one_to_one(&self) -> bool {
+        let mut branches = self.prepared.iter();
+        self.branches.len() == 1 && !branches.any(|branch| branch.rewritten.unnests())
+    }
+
     /// What may not be as meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

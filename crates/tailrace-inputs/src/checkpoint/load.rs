@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
+use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, PipelineState};
 use super::wire;
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
@@ -199,10 +199,8 @@ fn with_journal(
         elsewhere |= name != JOURNAL && applied > 0;
         whole = (name == JOURNAL && applied == bytes.len()).then_some(bytes.len() as u64);
     }
-    for state in checkpoint.pipelines.values_mut() {
-        state.changed.clear();
-        state.gone.written();
-    }
+    let states = checkpoint.pipelines.values_mut();
+    states.for_each(PipelineState::written);
     let is_dated = |checkpoint: &Checkpoint| {
         let mut states = checkpoint.pipelines.values();
         states.all(|state| state.gone.since > 0)

@@ -34,11 +34,15 @@ pub struct PipelineState {
     pub(super) changed: BTreeSet<FileKey>,
     /// What was read of files that were removed of late.
     pub(super) gone: GoneFiles,
+    /// The outputs that have run, whether they are configured now or not.
+    pub(super) outputs: BTreeSet<String>,
+    /// Some of them are not written yet.
+    pub(super) outputs_changed: bool,
 }
 
 impl PartialEq for PipelineState {
     fn eq(&self, other: &Self) -> bool {
-        self.files == other.files && self.retired == other.retired
+        self.files == other.files && self.retired == other.retired && self.outputs == other.outputs
     }
 }
 
@@ -129,6 +133,53 @@ impl Checkpoint {
 }
 
 impl PipelineState {
+    /// Notes which outputs run from now on. One that never ran begins where the others are: in each file at the lowest
+    /// of their watermarks. So a file without a watermark of an output of these appeared while the output was not
+    /// configured, and the output has all of it to read.
+    pub fn begin<S: AsRef<str>>(&mut self, outputs: &[S]) {
+        let outputs = || outputs.iter().map(AsRef::as_ref);
+        let new: Vec<&str> = outputs()
+            .filter(|name| !self.outputs.contains(*name))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        let mut earlier = BTreeSet::new();
+        for (key, file) in &mut self.files {
+            if self.outputs.is_empty() {
+                // An earlier build wrote no outputs. Those that were removed since have run, too.
+                earlier.extend(file.outputs().map(|(name, _)| name.to_owned()));
+            }
+            let marks = outputs().filter_map(|name| file.output(name));
+            let Some(offset) = marks.map(|at| at.offset).min() else {
+                continue;
+            };
+            let counts = Counts::default();
+            for name in &new {
+                if file.output(name).is_none() {
+                    let file = Arc::make_mut(file);
+                    file.outputs.set(name, Watermark { offset, counts });
+                    self.changed.insert(*key);
+                }
+            }
+        }
+        self.outputs.extend(earlier);
+        self.outputs.extend(new.into_iter().map(str::to_owned));
+        self.outputs_changed = true;
+    }
+
+    /// Whether anything is to be written.
+    pub(super) fn is_changed(&self) -> bool {
+        self.outputs_changed || !self.changed.is_empty()
+    }
+
+    /// All of it is on the disk.
+    pub(super) fn written(&mut self) {
+        self.changed.clear();
+        self.outputs_changed = false;
+        self.gone.written();
+    }
+
     /// Notes how far an output has acked a file, with the identity, name and size it has now.
     ///
     /// # Errors
@@ -192,8 +243,13 @@ impl PipelineState {
     /// The watermark of an output in a file.
     #[must_use]
     pub fn get(&self, output: &str, id: FileId, generation: u32) -> Option<Watermark> {
-        let file = self.files.get(&id.key(generation))?;
-        file.output(output)
+        self.file(id, generation)?.output(output)
+    }
+
+    /// What is known of a file.
+    #[must_use]
+    pub fn file(&self, id: FileId, generation: u32) -> Option<&FileState> {
+        self.files.get(&id.key(generation)).map(|file| &**file)
     }
 
     /// Drops a file that is gone and acked, or lost. Its counts stay in the totals.
@@ -239,8 +295,7 @@ impl PipelineState {
     }
 
     /// Where to read on so that each of `outputs` gets all it has not acked: per file, the lowest
-    /// watermark. An output without a watermark in a file that others know is new: it begins with
-    /// them.
+    /// watermark. An output without a watermark in a file that others know has all of it to read.
     #[must_use]
     pub fn resume(&self, outputs: &[&str]) -> Vec<Resume> {
         self.files()
@@ -293,8 +348,12 @@ impl FileState {
         generation: u32,
         outputs: &[S],
     ) -> Option<Resume> {
-        let outputs = outputs.iter().filter_map(|name| self.output(name.as_ref()));
-        let offset = outputs.map(|watermark| watermark.offset).min()?;
+        let marks = outputs.iter().map(|name| self.output(name.as_ref()));
+        let known: Vec<_> = marks.flatten().map(|at| at.offset).collect();
+        let offset = match known.iter().min()? {
+            _ if known.len() < outputs.len() => 0,
+            lowest => *lowest,
+        };
         Some(Resume {
             id,
             generation,

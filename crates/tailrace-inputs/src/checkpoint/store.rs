@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::time::SystemTime;
 
 use super::load::Loaded;
-use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS};
+use super::state::{Checkpoint, JOURNAL, JOURNAL_PREVIOUS, NAME, PREVIOUS, PipelineState};
 use super::wire;
 use crate::data_dir::{DataDir, rename};
 use crate::error::{Error, Kind};
@@ -79,7 +79,7 @@ impl Store {
         }
         let changed = |checkpoint: &Checkpoint| {
             let mut states = checkpoint.pipelines.values();
-            states.any(|state| !state.changed.is_empty())
+            states.any(PipelineState::is_changed)
         };
         match self.journal.take() {
             Some(journal) if journal.pipelines == self.checkpoint.pipelines.len() => {
@@ -96,10 +96,8 @@ impl Store {
             }
             _ => self.write_whole()?,
         }
-        for state in self.checkpoint.pipelines.values_mut() {
-            state.changed.clear();
-            state.gone.written();
-        }
+        let states = self.checkpoint.pipelines.values_mut();
+        states.for_each(PipelineState::written);
         Ok(true)
     }
 

@@ -476,18 +476,47 @@ fn a_longer_fingerprint_replaces_the_shorter_one() {
 
 #[test]
 fn reading_resumes_at_the_slowest_output() {
-    let state = sample();
-    let web = state.pipeline("web").unwrap();
-    let offset = |outputs: &[&str]| {
+    let mut state = sample();
+    let web = state.pipeline_mut("web");
+    let offset = |web: &PipelineState, outputs: &[&str]| {
         web.resume(outputs)
             .iter()
             .map(|entry| (entry.id.inode, entry.generation, entry.offset, entry.size))
             .collect::<Vec<_>>()
     };
-    assert_eq!(offset(&["otlp"]), [(1, 0, 300, 400), (2, 3, 7, 7)]);
-    assert_eq!(offset(&["otlp", "file"]), [(1, 0, 100, 400), (2, 3, 7, 7)]);
-    assert_eq!(offset(&["file", "new"]), [(1, 0, 100, 400)]);
-    assert_eq!(offset(&["new"]), []);
+    assert_eq!(offset(web, &["otlp"]), [(1, 0, 300, 400), (2, 3, 7, 7)]);
+    // A file that an output has not seen is read from its start, unless the output is new.
+    let both = ["otlp", "file"];
+    assert_eq!(offset(web, &both), [(1, 0, 100, 400), (2, 3, 0, 7)]);
+    web.begin(&["otlp", "file", "new"]);
+    assert_eq!(offset(web, &both), [(1, 0, 100, 400), (2, 3, 7, 7)]);
+    let new = ["file", "new"];
+    assert_eq!(offset(web, &new), [(1, 0, 100, 400), (2, 3, 7, 7)]);
+    assert_eq!(offset(web, &["unknown"]), []);
+}
+
+#[test]
+fn the_outputs_that_have_run_are_written_even_without_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let outputs = |name: &str| {
+        let loaded = Checkpoint::load(&DataDir::open(dir.path()).unwrap()).unwrap();
+        let state = loaded.checkpoint.pipeline(name).cloned();
+        state.unwrap_or_default().outputs
+    };
+    let mut store = Store::new(DataDir::open(dir.path()).unwrap(), Checkpoint::new());
+    store.checkpoint.pipeline_mut("web").begin(&["a"]);
+    assert!(store.save().unwrap());
+    drop(store);
+    assert_eq!(outputs("web").len(), 1);
+    // To the journal, too.
+    let dir_of = DataDir::open(dir.path()).unwrap();
+    let loaded = Checkpoint::load(&dir_of).unwrap();
+    let mut store = Store::go_on(dir_of, loaded);
+    store.checkpoint.pipeline_mut("web").begin(&["a", "b"]);
+    assert!(store.save().unwrap());
+    assert!(!store.save().unwrap(), "nothing has changed");
+    drop(store);
+    assert_eq!(outputs("web").len(), 2);
 }
 
 #[test]

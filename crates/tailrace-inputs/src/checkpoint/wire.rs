@@ -4,7 +4,7 @@
 //! covers the version and every byte of the body.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -57,6 +57,9 @@ struct Pipeline<'a> {
     gone_since: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<GoneFile>,
+    /// The outputs that have run; none where an earlier build wrote the file.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    outputs: Cow<'a, BTreeSet<String>>,
     files: Files<'a>,
 }
 
@@ -122,6 +125,9 @@ struct Changes<F> {
 #[derive(Serialize, Deserialize)]
 struct PipelineChanges<F> {
     retired: BTreeMap<String, WireCounts>,
+    /// The outputs that have run, all of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    outputs: BTreeSet<String>,
     /// Device, inode and generation of files that are no longer listed.
     removed: Vec<(u64, u64, u32)>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -335,6 +341,7 @@ impl Addition<'_> {
             let removed = state.changed.iter().filter(is_removed);
             PipelineChanges {
                 retired: counts_to_wire(&state.retired),
+                outputs: state.outputs.clone(),
                 removed: removed.map(triple).collect(),
                 gone_since: state.gone.since,
                 gone: state.gone.unwritten().map(GoneFile::from).collect(),
@@ -345,7 +352,7 @@ impl Addition<'_> {
         let changes = Changes {
             base: base.to_owned(),
             pipelines: pipelines
-                .filter(|(_, state)| !state.changed.is_empty())
+                .filter(|(_, state)| state.is_changed())
                 .map(|(name, state)| (name.clone(), changed(state)))
                 .collect(),
         };
@@ -443,10 +450,12 @@ pub(super) fn apply(line: &[u8], base: &str, checkpoint: &mut Checkpoint) -> Res
         let gone: Result<Vec<_>, _> = gone.collect();
         let gone = gone.map_err(|failure| format!("{failure:?}"))?;
         let gone = (pipeline.gone_since, gone);
-        read.push((name, pipeline.retired, pipeline.removed, files, gone));
+        let outputs = (pipeline.outputs, pipeline.retired);
+        read.push((name, outputs, pipeline.removed, files, gone));
     }
-    for (name, retired, removed, files, (since, gone)) in read {
+    for (name, (outputs, retired), removed, files, (since, gone)) in read {
         let state = checkpoint.pipelines.entry(name).or_default();
+        state.outputs.extend(outputs);
         state.gone.add(since, gone);
         state.retired = counts_from_wire(retired);
         for (device, inode, generation) in removed {
@@ -498,6 +507,7 @@ impl<'a> From<&'a PipelineState> for Pipeline<'a> {
             retired: counts_to_wire(&state.retired),
             gone_since: state.gone.since,
             gone: state.gone.all().map(GoneFile::from).collect(),
+            outputs: Cow::Borrowed(&state.outputs),
             files: Files(Cow::Borrowed(&state.files)),
         }
     }
@@ -509,6 +519,7 @@ impl Pipeline<'_> {
         let mut state = PipelineState {
             files: self.files.0.into_owned(),
             retired: counts_from_wire(self.retired),
+            outputs: self.outputs.into_owned(),
             ..PipelineState::default()
         };
         state.gone.add(self.gone_since, gone?);

@@ -24,6 +24,21 @@ pub trait Observer: Send + Sync {
         let _ = (cause, reason, delay);
     }
 
+    /// A request, or a part of one, was refused. `is_first`: nothing was under suspicion before. What follows is a search
+    /// for what is at fault, which ends with [`Observer::cleared`].
+    fn refused(&self, reason: &str, is_first: bool) {
+        let _ = (reason, is_first);
+    }
+
+    /// Nothing is under suspicion any more.
+    fn cleared(&self) {}
+
+    /// So many single records were refused and wait to be compared with more. Everything else is accepted, or there is
+    /// nothing else.
+    fn compared(&self, records: usize) {
+        let _ = records;
+    }
+
     /// A request was refused and nothing shows that others would be accepted: the output holds, and
     /// probes again after `delay`.
     fn holding(&self, reason: &str, delay: Duration) {

@@ -389,8 +389,11 @@ impl<R: Request> Scheduler<R> {
         now: Instant,
     ) -> Duration {
         self.answer();
-        let after = after.map(|after| after.min(self.policy.after_max));
-        let delay = delivery.backoff.next(after);
+        let backoff = &mut delivery.backoff;
+        let delay = match after {
+            Some(after) => backoff.next_after(after, self.policy.after_max),
+            None => backoff.next_delay(),
+        };
         delivery.not_before = Some(now + delay);
         if let Some(hold) = &mut self.hold {
             // A server that was down may come back as a different one; a busy one is still there.
@@ -526,6 +529,11 @@ impl<R: Request> Delivery<R> {
 }
 
 impl<R> Delivery<R> {
+    /// Whether it was refused, or is a part of what was.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.suspect
+    }
+
     fn is_due(&self, now: Instant) -> bool {
         self.not_before.is_none_or(|at| at <= now)
     }

@@ -1,5 +1,6 @@
 //! The loop against scripted servers, with paused time: what is sent, waited for, and resolved how.
 
+mod evidence;
 mod model;
 mod refusals;
 mod retries;
@@ -239,6 +240,19 @@ impl Observer for Diary {
 
     fn waiting(&self, problem: &str, _records: usize) {
         self.write(format!("wait {problem}"));
+    }
+
+    fn refused(&self, reason: &str, is_first: bool) {
+        let which = if is_first { "first" } else { "again" };
+        self.write(format!("refused {reason} {which}"));
+    }
+
+    fn cleared(&self) {
+        self.write("cleared".to_owned());
+    }
+
+    fn compared(&self, records: usize) {
+        self.write(format!("kept {records}"));
     }
 
     fn released(&self) {

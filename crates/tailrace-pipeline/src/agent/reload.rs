@@ -28,7 +28,7 @@ use crate::certificates::Certificates;
 use crate::checkpointer::RestoredPipeline;
 use crate::delivery::outputs::OutputHandle;
 use crate::error::Error;
-use crate::pipeline::{self, Opened};
+use crate::pipeline::{self, Opened, Pipeline};
 use crate::plan::PipelinePlan;
 
 /// How long pipelines that end may take to deliver what they have read.
@@ -93,7 +93,12 @@ impl Agent {
         let goes = |running: &Running| !reloaded.unchanged.contains(&running.pipeline.plan.name);
         let (leaving, staying) = self.running.drain(..).partition(goes);
         self.running = staying;
-        let mut handed_over = self.end(leaving);
+        let stays = |pipeline: &str, output: &str| {
+            let mut plans = ready.iter().map(|ready| &ready.opened.plan);
+            let plan = plans.find(|plan| plan.name == pipeline);
+            plan.is_some_and(|plan| has_output(plan, output))
+        };
+        let mut handed_over = self.end(leaving, stays);
         let share = self.around.share(pipelines);
         for running in &self.running {
             running.pipeline.resize(share);
@@ -204,8 +209,12 @@ impl Agent {
     }
 
     /// Ends pipelines; their progress is in the checkpoint then, and nothing of them is in flight. Gives what
-    /// each of them held open.
-    fn end(&self, mut leaving: Vec<Running>) -> HashMap<String, HandedOver> {
+    /// each of them held open. `stays` says whether the new config has an output of a pipeline, by their names.
+    fn end(
+        &self,
+        mut leaving: Vec<Running>,
+        stays: impl Fn(&str, &str) -> bool,
+    ) -> HashMap<String, HandedOver> {
         for running in &leaving {
             running.pipeline.stop_reading();
         }
@@ -232,6 +241,7 @@ impl Agent {
         self.runtime.block_on(drain(&mut leaving));
         for running in leaving {
             let pipeline = &running.pipeline;
+            report_undelivered(pipeline, &stays);
             pipeline.count_earlier();
             self.checkpointer.end(pipeline);
             pipeline.metrics.ended();
@@ -262,6 +272,30 @@ impl Agent {
 impl Running {
     fn goes_on_as(&self, plan: &PipelinePlan) -> bool {
         self.pipeline.plan.is_same(plan) && self.certificates == Certificates::of(&plan.config)
+    }
+}
+
+fn has_output(plan: &PipelinePlan, name: &str) -> bool {
+    let mut outputs = plan.config.outputs.iter();
+    outputs.any(|output| output.name == name)
+}
+
+/// Says what the outputs of a pipeline that has ended leave behind that the new config does not have.
+fn report_undelivered(pipeline: &Pipeline, stays: &impl Fn(&str, &str) -> bool) {
+    let name = &pipeline.plan.name;
+    let ledger = pipeline.ledger();
+    for (n, output) in ledger.outputs.iter().enumerate() {
+        let bytes = pipeline.tracker.undelivered_by(n);
+        if bytes > 0 && !stays(name, &output.output) {
+            warn!(
+                pipeline = name,
+                output = output.output,
+                records = ledger.in_flight(output),
+                bytes,
+                "an output was removed that has not delivered everything; if it is added again, it goes on with what \
+                 is still in the files by then"
+            );
+        }
     }
 }
 

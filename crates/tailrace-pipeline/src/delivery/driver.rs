@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     /// How its requests are encoded, and so cut.
     pub(crate) encoding: Arc<dyn Encoding>,
     compression: Arc<SharedCompression>,
+    /// Each LogRecord of its requests is a record of its own.
+    pub(crate) is_one_to_one: bool,
     /// The server refuses everything.
     held: AtomicBool,
     pub(crate) standing: Standing,
@@ -60,7 +62,7 @@ impl LogLimit {
 impl Driver {
     pub(crate) fn new(
         (pipeline, name): (String, String),
-        encoding: &EncodingPlan,
+        (encoding, is_one_to_one): (&EncodingPlan, bool),
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         dead_letters: &Arc<DeadLetterQueue>,
@@ -75,6 +77,7 @@ impl Driver {
             crash_log: LogLimit::default(),
             encoding: Arc::clone(&encoding.encoding),
             compression: Arc::clone(&encoding.compression),
+            is_one_to_one,
             held: AtomicBool::new(false),
             standing: Standing::default(),
             reasons: Arc::clone(reasons),
@@ -107,23 +110,23 @@ impl Driver {
 
     /// Takes back what it reported in metrics, after its end.
     pub(crate) fn forget(&self) {
+        self.metrics.failures.compared(0);
         if self.held.swap(false, Ordering::Relaxed) {
             self.metrics.holding.dec();
         }
     }
 
-    /// An attempt failed, for this reason; the next one begins after `delay`.
-    fn fail(&self, kind: ReasonKind, reason: &str, delay: Option<Duration>) {
+    /// An attempt failed, for this reason, which the last error says; the next one begins after `delay`, if that is known.
+    fn fail(&self, reason: &str, delay: Option<Duration>) {
         self.standing.failed(reason);
         let failures = &self.metrics.failures;
         failures.failed(reason, delay, SystemTime::now());
-        self.note(kind, reason, 1);
-        self.failing.send_replace(true);
     }
 
     /// Something is held back, for this reason.
     fn hold(&self, reason: &str, delay: Option<Duration>) {
-        self.fail(ReasonKind::Refused, reason, delay);
+        self.fail(reason, delay);
+        self.failing.send_replace(true);
         if !self.held.swap(true, Ordering::Relaxed) {
             self.metrics.holding.inc();
         }
@@ -136,7 +139,9 @@ impl Observer for Driver {
     }
 
     fn retrying(&self, cause: RetryCause, reason: &str, delay: Duration) {
-        self.fail(ReasonKind::Retry, reason, Some(delay));
+        self.fail(reason, Some(delay));
+        self.note(ReasonKind::Retry, reason, 1);
+        self.failing.send_replace(true);
         self.metrics.retried(cause.as_str());
         warn!(
             pipeline = self.pipeline,
@@ -148,7 +153,29 @@ impl Observer for Driver {
         );
     }
 
+    fn refused(&self, reason: &str, is_first: bool) {
+        self.fail(reason, None);
+        self.note(ReasonKind::Refused, reason, 1);
+        if is_first {
+            warn!(
+                pipeline = self.pipeline,
+                output = self.name,
+                reason,
+                "the server refuses a request: its parts are sent one after the other to find the records at fault"
+            );
+        }
+    }
+
+    fn cleared(&self) {
+        self.standing.cleared();
+    }
+
+    fn compared(&self, records: usize) {
+        self.metrics.failures.compared(records as u64);
+    }
+
     fn waiting(&self, problem: &str, records: usize) {
+        self.note(ReasonKind::Refused, problem, 1);
         self.hold(problem, None);
         error!(
             pipeline = self.pipeline,
@@ -173,8 +200,7 @@ impl Observer for Driver {
     }
 
     fn comparing(&self, reason: &str, records: usize, delay: Duration) {
-        let failures = &self.metrics.failures;
-        failures.failed(reason, Some(delay), SystemTime::now());
+        self.fail(reason, Some(delay));
         warn!(
             pipeline = self.pipeline,
             output = self.name,

@@ -11,9 +11,20 @@ pub(crate) struct Failures(Arc<Mutex<State>>);
 struct State {
     last: Option<(SystemTime, String)>,
     retry_at: Option<SystemTime>,
+    compared: u64,
 }
 
 impl Failures {
+    /// So many refused records wait to be compared with more, and everything else is accepted.
+    pub(crate) fn compared(&self, records: u64) {
+        self.lock().compared = records;
+    }
+
+    /// How many refused records wait to be compared with more while everything else is accepted.
+    pub(crate) fn records_compared(&self) -> u64 {
+        self.lock().compared
+    }
+
     /// An attempt failed at `now`, for this reason; the next one begins after `delay`, if that is known.
     pub(crate) fn failed(&self, reason: &str, delay: Option<Duration>, now: SystemTime) {
         let mut state = self.lock();
@@ -26,9 +37,12 @@ impl Failures {
         state.retry_at = Some(earlier.unwrap_or(at));
     }
 
-    /// An attempt succeeded: nothing is waited for. The last failure is still known.
+    /// An attempt succeeded: unless refused records wait, nothing is waited for. The last failure is still known.
     pub(crate) fn succeeded(&self) {
-        self.lock().retry_at = None;
+        let mut state = self.lock();
+        if state.compared == 0 {
+            state.retry_at = None;
+        }
     }
 
     /// When the last attempt failed, and why. It stays known after a success.

@@ -45,6 +45,8 @@ struct OutputInFlight {
     share: Mutex<Option<Share>>,
     nacked: AtomicBool,
     rejected: AtomicU64,
+    /// Records that were counted as delivered before all of the batch is resolved.
+    accepted: AtomicU64,
     /// The records that were neither delivered nor rejected in a partial success; a record has the
     /// worst outcome of its rows.
     outcomes: Mutex<BTreeMap<u32, RecordOutcome>>,
@@ -109,6 +111,7 @@ impl BatchInFlight {
             share: Mutex::default(),
             nacked: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             outcomes: Mutex::default(),
         };
         let batch = Arc::new(Self {
@@ -178,8 +181,10 @@ impl BatchInFlight {
         };
         let acked: Vec<(Span, Counts)> = self.spans.iter().map(charged).collect();
         if let Some(metrics) = self.metrics.get(output) {
+            let delivered: u64 = acked.iter().map(|(_, counts)| counts.delivered).sum();
+            let counted = self.outputs[output].accepted.load(Ordering::Relaxed);
+            metrics.delivered.inc_by(delivered.saturating_sub(counted));
             for (_, counts) in &acked {
-                metrics.delivered.inc_by(counts.delivered);
                 metrics.rejected.inc_by(counts.rejected);
                 metrics.dead_lettered.inc_by(counts.dead_lettered);
             }
@@ -250,6 +255,16 @@ impl Ticket {
             output,
             resolved: false,
             _held: held,
+        }
+    }
+
+    /// So many records of the batch are delivered, whatever becomes of the others: they are counted at once. Each may be
+    /// named once, and none with another outcome.
+    pub(crate) fn accepted(&self, records: u64) {
+        let state = &self.batch.outputs[self.output];
+        state.accepted.fetch_add(records, Ordering::Relaxed);
+        if let Some(metrics) = self.batch.metrics.get(self.output) {
+            metrics.delivered.inc_by(records);
         }
     }
 

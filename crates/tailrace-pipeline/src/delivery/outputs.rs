@@ -37,12 +37,12 @@ struct Senders {
 }
 
 impl OutputHandle {
-    /// Starts to drive an output; the task ends when the handle is closed and all is resolved, or it is
+    /// Starts to drive an output, whose requests are encoded so, and have one row for each record or not; the task ends when the handle is closed and all is resolved, or it is
     /// abandoned.
     pub(crate) fn start(
         pipeline: &str,
         (name, open): (String, Opened),
-        encoding: &EncodingPlan,
+        encoding: (&EncodingPlan, bool),
         metrics: OutputMetrics,
         waiting: &Arc<Readers>,
         (dead_letters, reasons): (&Arc<DeadLetterQueue>, &Arc<Reasons>),

@@ -190,6 +190,10 @@ impl Request for RequestPart {
                 "the server says"
             );
         }
+        if driver.is_one_to_one {
+            let accepted = (self.rows.len() as u64).saturating_sub(delivered.rejected);
+            self.ticket(|ticket| ticket.accepted(accepted));
+        }
         self.resolve();
     }
 

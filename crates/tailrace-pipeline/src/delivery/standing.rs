@@ -10,7 +10,7 @@ pub enum OutputState {
     Ok,
     /// There is nothing to send, and nothing was for a while.
     Idle,
-    /// The last attempt failed and is repeated.
+    /// The last attempt failed, or records were refused, and it is repeated.
     Retrying,
     /// The server refuses the output, or records cannot be set aside; it waits from one attempt to the next.
     Holding,
@@ -58,6 +58,11 @@ impl Standing {
         state.accepted_at = Some(now);
     }
 
+    /// Nothing is left of what failed: it was accepted or set aside.
+    pub(crate) fn cleared(&self) {
+        self.lock().said = None;
+    }
+
     /// What the last attempt said, if it failed.
     pub(crate) fn said(&self) -> Option<String> {
         self.lock().said.clone()
@@ -84,6 +89,8 @@ mod tests {
         assert!(standing.is_quiet(now));
         standing.failed("503");
         assert_eq!(standing.said().as_deref(), Some("503"));
+        standing.cleared();
+        assert_eq!(standing.said(), None);
         standing.accepted(now);
         assert_eq!(standing.said(), None);
         let second = Duration::from_secs(1);

@@ -63,13 +63,13 @@ impl ResumeTable {
                 watermark: at.offset,
                 counts: at.counts,
             },
-            // A new output begins with the others.
-            None => Resumed {
-                watermark: resume.offset,
-                ..Resumed::default()
-            },
+            // The file appeared while the output was not configured.
+            None => Resumed::default(),
         };
-        (resume.offset == offset).then(|| ResumedFile {
+        let is_whole = |output: &String| file.output(output).is_none();
+        // Of a disk queue, what the other outputs have acknowledged may be gone.
+        let is_same = resume.offset == offset || self.outputs.iter().any(is_whole);
+        is_same.then(|| ResumedFile {
             outputs: self.outputs.iter().map(resumed).collect(),
             read_to: file.size,
             rests: file.rests().to_vec(),
@@ -136,7 +136,9 @@ mod tests {
             let path = Path::new("/var/log/app.log");
             state.set("otlp", *file, 0, path, 100, at).unwrap();
         }
-        ResumeTable::new(&state, vec!["new".to_owned(), "otlp".to_owned()])
+        let outputs = ["new", "otlp"].map(str::to_owned);
+        state.begin(&outputs);
+        ResumeTable::new(&state, outputs.to_vec())
     }
 
     #[test]
@@ -178,6 +180,34 @@ mod tests {
         assert!(table.take(id(42, 0), 0, 0).is_none());
         table.forget(id(43, 0), 0);
         assert!(table.take(id(43, 0), 0, 50).is_none());
+    }
+
+    #[test]
+    fn an_output_that_is_added_again_reads_what_appeared_meanwhile() {
+        let (mut state, counts) = (PipelineState::default(), Default::default());
+        let set = |state: &mut PipelineState, output: &str, inode, offset| {
+            let at = Watermark { offset, counts };
+            let path = Path::new("/var/log/app.log");
+            state.set(output, id(inode, 0), 0, path, 100, at).unwrap();
+        };
+        let both = ["a", "b"].map(str::to_owned);
+        state.begin(&both);
+        set(&mut state, "a", 42, 100);
+        set(&mut state, "b", 42, 70);
+        state.begin(&both[..1]);
+        set(&mut state, "a", 43, 90);
+        // One that never ran begins with the others, one that was away with what it has not.
+        let outputs = ["a", "b", "new"].map(str::to_owned);
+        state.begin(&outputs);
+        let mut table = ResumeTable::new(&state, outputs.to_vec());
+        let from: Vec<u64> = table.entries().iter().map(|entry| entry.offset).collect();
+        assert_eq!(from, [70, 0]);
+        let mut marks = |inode, offset| {
+            let known = table.take(id(inode, 0), 0, offset).unwrap().outputs;
+            known.iter().map(|at| at.watermark).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(42, 70), [100, 70, 70]);
+        assert_eq!(marks(43, 0), [90, 0, 90]);
     }
 
     #[test]

@@ -46,6 +46,19 @@ impl Tracker {
         bytes.sum()
     }
 
+    /// Bytes of known files with a record that one output has not acknowledged, read or not.
+    pub(crate) fn undelivered_by(&self, output: usize) -> u64 {
+        let state = self.lock();
+        let bytes = state.sources.values().filter_map(|source| {
+            let unacked = source
+                .views
+                .get(output)?
+                .unacked_bytes(source.head.framed_to);
+            Some(unacked + source.size.saturating_sub(source.read_to))
+        });
+        bytes.sum()
+    }
+
     /// All sources as they are now, some at a time: workers take the lock.
     pub(crate) fn source_states(&self) -> Vec<SourceState> {
         let state = |source: &TrackedSource| SourceState {

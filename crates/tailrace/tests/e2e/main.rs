@@ -29,6 +29,7 @@ mod queue;
 mod real_collector;
 mod refused;
 mod reload;
+mod reload_outputs;
 mod safe_mode;
 mod tap;
 mod telemetry;

@@ -74,6 +74,45 @@ fn bad_records_of_a_quiet_output_hold_nobody() {
     assert_eq!(entries(&bench).len(), 3);
 }
 
+/// A record that a server answers with 500: what is known of it is said at once, and its neighbours are counted.
+#[test]
+fn a_record_that_waits_for_evidence_is_told_and_its_neighbours_are_counted() {
+    let (bench, collector) = (Bench::new(), Collector::start());
+    let is_bad = |record: &Record| body(record) == "line 507";
+    let answer = Answer::status(500).message("broken");
+    collector.answer_if(move |records| records.iter().any(is_bad), answer);
+    let admin = free_address();
+    let more = format!("admin: {{listen: '{admin}'}}\nshutdown: {{grace: 100ms}}\n");
+    bench.pipeline(&collector.endpoint(), "json", &more);
+    append(&bench.log("a.log"), &lines(0..1000));
+    let agent = bench.start();
+    agent.says("the server refuses a request");
+    let json = |path: &str| serde_json::from_str::<serde_json::Value>(&get(&admin, path)).unwrap();
+    let ledger = || json("/api/v1/ledger")["pipelines"][0]["outputs"][0].clone();
+    until(
+        || ledger()["delivered_records"] == 999,
+        || get(&admin, "/api/v1/ledger"),
+    );
+    let output = ledger();
+    assert_eq!(output["in_flight_records"], 1, "{output}");
+    agent.says("they wait until it has accepted a few more");
+    let output = json("/api/v1/overview")["pipelines"][0]["outputs"][0].clone();
+    assert_eq!(output["state"], "retrying", "{output}");
+    assert!(
+        output["last_error"].to_string().contains("broken"),
+        "{output}"
+    );
+    assert!(output["retry_in_s"].as_f64().is_some(), "{output}");
+    let reasons = json("/api/v1/reasons").to_string();
+    assert!(
+        reasons.contains("refused") && reasons.contains("broken"),
+        "{reasons}"
+    );
+    assert!(get(&admin, "/healthz").contains("\"healthy\":true"));
+    // The watermark waits for all of the batch.
+    assert_eq!(agent.terminate().code(), Some(3));
+}
+
 #[test]
 fn a_server_that_answers_in_json_is_believed_and_noted_once() {
     let (bench, collector) = (Bench::new(), Collector::start());

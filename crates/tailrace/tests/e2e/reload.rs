@@ -17,11 +17,11 @@ use crate::support::{Agent, Bench, append, get, post, until};
 /// How often the config is reloaded under load; `TAILRACE_RELOADS` asks for more.
 const RELOADS: usize = 60;
 
-fn json(agent: &Agent, path: &str) -> Json {
+pub(crate) fn json(agent: &Agent, path: &str) -> Json {
     serde_json::from_str(&get(&agent.admin(), path)).unwrap()
 }
 
-fn reload(agent: &Agent) -> (u16, Json) {
+pub(crate) fn reload(agent: &Agent) -> (u16, Json) {
     let (status, body) = post(&agent.admin(), "/-/reload");
     (status, serde_json::from_str(&body).unwrap())
 }
@@ -34,7 +34,7 @@ fn reloads(agent: &Agent) -> (u64, u64) {
 }
 
 /// The ledger of one pipeline.
-fn ledger(agent: &Agent, pipeline: &str) -> Json {
+pub(crate) fn ledger(agent: &Agent, pipeline: &str) -> Json {
     let ledger = json(agent, "/api/v1/ledger");
     let mut pipelines = ledger["pipelines"].as_array().unwrap().iter();
     let found = pipelines.find(|found| found["pipeline"] == pipeline);

@@ -136,6 +136,13 @@ impl<R: Request> Scheduler<R> {
         Step::Pause { delay, compared }
     }
 
+    /// The number of refused single records that wait to be compared with more, if everything else is accepted. `None`
+    /// while something is on the wire.
+    pub(crate) fn compared(&self) -> Option<usize> {
+        let is_comparing = self.hold.is_some() && self.is_comparing();
+        (self.on_wire == 0).then(|| usize::from(is_comparing) * self.deliveries.len())
+    }
+
     /// Returns whether the server accepts everything but single records, which wait to be compared with more.
     fn is_comparing(&self) -> bool {
         let is_refused_record = |delivery: &Delivery<R>| delivery.is_refused_record();

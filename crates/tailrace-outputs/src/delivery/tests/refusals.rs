@@ -3,7 +3,7 @@
 use super::*;
 
 /// Refuses what holds one of these, accepts the rest.
-fn poisoned(poison: &[u32], refusal: fn() -> Answered) -> Arc<Server> {
+pub(super) fn poisoned(poison: &[u32], refusal: fn() -> Answered) -> Arc<Server> {
     let poison = poison.to_vec();
     let is_poison = move |record: &u32| poison.contains(record);
     Server::new(move |seen| {
@@ -31,7 +31,7 @@ pub(super) fn requests(count: u32, records: u32) -> impl Iterator<Item = Vec<u32
 }
 
 /// Delivers requests that come one by one, so long after each other.
-async fn check_slowly(
+pub(super) async fn check_slowly(
     server: &Arc<Server>,
     config: DriveConfig,
     requests: impl IntoIterator<Item = Vec<u32>>,
@@ -55,7 +55,7 @@ async fn check_slowly(
 /// What the searches for a good record cost at most in an outage that blames the records.
 const SEARCHES: usize = 1024;
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test(start_paused = true)]
 async fn one_poison_record_in_ten_thousand_is_found_wherever_it_is() {

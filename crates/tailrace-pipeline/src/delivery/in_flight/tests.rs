@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use prometheus_client::registry::Registry;
+
 use super::*;
+use crate::metrics::Metrics;
 use crate::watermark::{Opening, Slot, SourceHead};
 
 fn tracker(outputs: usize) -> (Arc<Tracker>, Slot) {
@@ -243,4 +246,39 @@ fn a_record_is_found_where_it_was_read() {
         None,
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_accepted_is_counted_at_once_and_once() {
+    let (tracker, slot) = tracker(1);
+    let registered = Metrics::register(&mut Registry::default());
+    let metrics = registered.pipeline("p", &["o".to_owned()]);
+    let outputs = &metrics.outputs;
+    let frame = |start: u64| {
+        let span = span(slot, start, start + 100);
+        tracker.read(slot, span.end);
+        tracker.framed_for_all(&[span], &[head(slot, span.end)]);
+        let mut tickets = sealed(&tracker, outputs, vec![span], 1, &[2]);
+        let tickets: [Ticket; 2] = tickets.remove(0).try_into().unwrap();
+        tickets
+    };
+    let counted = || (outputs[0].delivered.get(), outputs[0].dead_lettered.get());
+    // Nine records of ten are kept, in two requests: five, and four of which one is bad.
+    let [first, second] = frame(0);
+    first.accepted(5);
+    assert_eq!(counted(), (5, 0));
+    first.ack(0);
+    second.accepted(3);
+    assert_eq!(counted(), (8, 0));
+    second.note(9, RecordOutcome::DeadLettered);
+    second.ack(0);
+    assert_eq!(counted(), (8, 1));
+    assert_eq!(tracker.lags(1), []);
+    // What is dropped unresolved was accepted all the same; the watermark stays below it.
+    let [first, second] = frame(100);
+    first.accepted(5);
+    first.ack(0);
+    drop(second);
+    assert_eq!(counted(), (13, 1));
+    assert_eq!(tracker.lags(1)[0].watermark, 100);
 }
