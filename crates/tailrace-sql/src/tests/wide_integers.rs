@@ -58,7 +58,10 @@ fn every_form_of_comparison_agrees_with_the_oracle() {
             format!("coalesce(b, 0) = {literal}"),
             format!("nullif(b, {literal}) IS NULL"),
             format!("NOT b <> {literal}"),
-            format!("b::decimal(38, 0) = {literal}"),
+            match literal.len() {
+                ..=38 => format!("b::decimal(38, 0) = {literal}"),
+                _ => format!("b = {literal}"),
+            },
         ];
         let orders = [format!("b < {literal}"), format!("({literal}) > b")];
         let all: Vec<_> = forms.iter().chain(&orders).collect();
