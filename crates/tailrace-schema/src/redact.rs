@@ -5,7 +5,7 @@
 //! for accepted values that appear later, in a network error, a path or a query. Values of fewer than `CHARS_MIN`
 //! characters are not replaced, because they are part of many words.
 
-mod forms;
+pub mod forms;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ const VALUE_BYTES_MAX: usize = 4096;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// All forms of a value that differ from it. Searches ignore the case of letters, so that hex digits have one form.
-pub(super) fn of(value: &str) -> Vec<String> {
+pub fn of(value: &str) -> Vec<String> {
     if value.is_empty() || value.len() > VALUE_BYTES_MAX {
         return Vec::new();
     }
