@@ -52,7 +52,9 @@ pub use metrics_example::example_metrics;
 pub use overview::{InputOverview, OutputOverview, PipelineOverview};
 pub use plan::{ColumnFrom, Fact, PipelinePlan, prepare};
 pub use process::sample::{Sampled, sample};
-pub use process::tap::{Sample, Subscription, TapError, TapRequest, TapTracer, Tapped};
+pub use process::tap::{
+    Sample, Subscription, TAP_CONDITION_BYTES_MAX, TapError, TapRequest, TapTracer, Tapped,
+};
 pub use process::trace::{
     FailedExpression, ReadValue, Row, RowBounds, Trace, TraceOptions, TraceSource, Traced, Tracer,
     Unmet, Verdict, trace,

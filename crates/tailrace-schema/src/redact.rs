@@ -5,7 +5,10 @@
 //! for accepted values that appear later, in a network error, a path or a query. Values of fewer than `CHARS_MIN`
 //! characters are not replaced, because they are part of many words.
 
+pub mod forms;
+
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Values shorter than this are not recognised in a text.
@@ -35,8 +38,8 @@ impl fmt::Debug for Expanded {
 /// Replaces values by the names of the variables and files that they came from.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// What to look for and what to write instead, the longest first.
-    needles: Vec<(String, String)>,
+    /// What to look for and what to write instead, by the first byte in lower case; of each the longest first.
+    needles: BTreeMap<u8, Vec<(String, String)>>,
 }
 
 impl Redactor {
@@ -47,6 +50,9 @@ impl Redactor {
             redactor.add(name, value);
             // As it looks in a quoted text, and line by line.
             redactor.add(name, &value.escape_debug().to_string());
+            for form in forms::of(value.trim_end()) {
+                redactor.add(name, &form);
+            }
             let is_long = |line: &&str| line.chars().count() >= LINE_CHARS_MIN;
             for line in value.lines().map(str::trim).filter(is_long).take(LINES_MAX) {
                 redactor.add(name, line);
@@ -57,23 +63,30 @@ impl Redactor {
 
     fn add(&mut self, name: &str, value: &str) {
         let needle = (value.to_owned(), name.to_owned());
-        if value.chars().count() >= CHARS_MIN && !self.needles.contains(&needle) {
+        let Some(first) = value
+            .bytes()
+            .next()
+            .filter(|_| value.chars().count() >= CHARS_MIN)
+        else {
+            return;
+        };
+        let needles = self.needles.entry(first.to_ascii_lowercase()).or_default();
+        if !needles.contains(&needle) {
             let longer = |other: &(String, String)| other.0.len() >= value.len();
-            self.needles
-                .insert(self.needles.partition_point(longer), needle);
+            needles.insert(needles.partition_point(longer), needle);
         }
     }
 
     /// Adds what another one replaces; the values of an earlier configuration may still show up.
     pub fn extend(&mut self, other: &Redactor) {
-        for (value, name) in &other.needles {
+        for (value, name) in other.needles.values().flatten() {
             self.add(name, value);
         }
     }
 
     /// How many texts are looked for.
     pub fn len(&self) -> usize {
-        self.needles.len()
+        self.needles.values().map(Vec::len).sum()
     }
 
     /// Whether there is nothing to replace.
@@ -87,10 +100,9 @@ impl Redactor {
         let (mut at, mut copied) = (0, 0);
         while at < text.len() {
             let rest = &text[at..];
-            let found = self
-                .needles
-                .iter()
-                .find(|(value, _)| is_at(text, at, value));
+            let needles = self.needles.get(&text.as_bytes()[at].to_ascii_lowercase());
+            let mut needles = needles.into_iter().flatten();
+            let found = needles.find(|(value, _)| is_at(text, at, value));
             match found {
                 Some((value, name)) => {
                     redacted.push_str(&text[copied..at]);
@@ -128,7 +140,8 @@ fn is_at(text: &str, at: usize, value: &str) -> bool {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.needles.iter().map(|(_, name)| name);
+        let names = self.needles.values().flatten().map(|(_, name)| name);
+        let names: std::collections::BTreeSet<&String> = names.collect();
         f.debug_list().entries(names).finish()
     }
 }
@@ -175,12 +188,32 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_recognised_in_the_forms_that_a_server_gives_it() {
+        let redactor = redactor(&[("${T}", "p&ss \"w/rd\"<~?>'")]);
+        for text in [
+            "at p%26ss%20%22w%2Frd%22%3C~%3F%3E%27 here",
+            "at p%26ss+%22w%2frd%22%3c%7E%3f%3e%27 here",
+            "at p&amp;ss &quot;w/rd&quot;&lt;~?&gt;&#39; here",
+            "at p&#38;ss &#34;w/rd&#34;&#60;~?&#62;&#39; here",
+            "at p&amp;ss &quot;w/rd&quot;&lt;~?&gt;&#x27; here",
+            "at cCZzcyAidy9yZCI8fj8+Jw here",
+            "at cCZzcyAidy9yZCI8fj8-Jw here",
+            "at 702673732022772f7264223c7e3f3e27 here",
+        ] {
+            assert_eq!(redactor.redact(text), "at ${T} here", "{text}");
+        }
+        assert_eq!(redactor.redact("cCZzcyAidy9yZCI8fj8+Jw=="), "${T}");
+    }
+
+    #[test]
     fn the_longer_value_wins_and_debug_shows_names_alone() {
         let mut one = redactor(&[("${A}", "secret")]);
         one.extend(&redactor(&[("${B}", "secret-longer")]));
         one.extend(&redactor(&[("${B}", "secret-longer")]));
         assert_eq!(one.redact("secret-longer secret"), "${B} ${A}");
-        assert_eq!(format!("{one:?}"), r#"["${B}", "${A}"]"#);
-        assert!(Redactor::default().is_empty() && one.len() == 2);
+        assert_eq!(format!("{one:?}"), r#"["${A}", "${B}"]"#);
+        let len = one.len();
+        one.extend(&redactor(&[("${A}", "secret")]));
+        assert!(Redactor::default().is_empty() && one.len() == len);
     }
 }

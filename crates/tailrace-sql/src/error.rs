@@ -117,6 +117,15 @@ impl Positions {
             .map(|token| self.of(token.span))
     }
 
+    /// The first semicolon after a statement.
+    pub(crate) fn semicolon(&self) -> Option<Position> {
+        let is_blank =
+            |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::SemiColon);
+        let mut tokens = self.tokens.iter().skip_while(is_blank);
+        let found = tokens.find(|token| token.token == Token::SemiColon);
+        found.map(|token| self.of(token.span))
+    }
+
     /// Where a text gets so long without a comma that its tree may be too deep to be walked: operators nest without
     /// parentheses, one level for each. `max` counts tokens, those around parentheses too.
     pub(crate) fn too_long(&self, max: usize) -> Option<Position> {

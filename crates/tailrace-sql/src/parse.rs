@@ -64,7 +64,9 @@ pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Er
         return Err(Position::START.error("the query is empty").with_hint(hint));
     };
     if let Some(second) = statements.next() {
-        let place = places.of(second.span());
+        let place = places
+            .semicolon()
+            .unwrap_or_else(|| places.of(second.span()));
         return Err(place
             .error("a query is one statement")
             .with_hint("join several SELECTs with UNION ALL"));

@@ -15,5 +15,6 @@ mod results;
 mod sizes;
 mod times;
 mod typing;
+mod wide_integers;
 
 pub(crate) use data::compile;

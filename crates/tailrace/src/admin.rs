@@ -26,7 +26,7 @@ use anyhow::Context;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use prometheus_client::registry::Registry;
@@ -143,14 +143,18 @@ pub(crate) fn start(address: &AdminAddress, shared: Shared) -> anyhow::Result<Ad
 
 /// What answers each path. Access is checked before any of them.
 fn routes(shared: Shared) -> axum::Router {
+    let plain = axum::Router::new()
+        .route(LEDGER_PATH, get(ledger))
+        .route(STATUS_PATH, get(status))
+        .route("/-/reload", post(reload))
+        .merge(api::plain_routes())
+        .route_layer(from_fn(parameters::none));
     axum::Router::new()
         .route("/metrics", get(metrics))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/healthz", get(healthz))
-        .route(LEDGER_PATH, get(ledger))
-        .route(STATUS_PATH, get(status))
-        .route("/-/reload", post(reload))
+        .merge(plain)
         .merge(api::routes())
         .merge(tap::routes())
         .merge(page::routes())

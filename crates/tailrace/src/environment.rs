@@ -36,7 +36,9 @@ pub(crate) fn check(
         .build()
         .context("no runtime")?;
     let mut diagnostics = Vec::new();
-    if let Err(error) = writable_dir(&config.data_dir) {
+    if let Err(error) = writable_dir(&config.data_dir)
+        && !is_start_possible(&config.data_dir, &error)
+    {
         let path = config.data_dir.display();
         let message = format!("data_dir: {path} cannot be written to ({error})");
         let diagnostic = at(places.data_dir.as_ref(), &config.data_dir, message);
@@ -71,6 +73,30 @@ pub(crate) fn check(
             Some(_) => diagnostic,
         });
     Ok(hinted.collect())
+}
+
+/// Returns a warning where `run` starts and delivers, and cannot write its checkpoint: a full or read-only disk.
+pub(crate) fn warning(config: &Config, places: &Places) -> Option<Diagnostic> {
+    let data_dir = &config.data_dir;
+    let error = writable_dir(data_dir).err()?;
+    if !is_start_possible(data_dir, &error) {
+        return None;
+    }
+    let message = format!(
+        "data_dir: {} cannot be written to now ({error}): the agent starts and delivers, and sends records again after a restart",
+        data_dir.display()
+    );
+    let hint = "make room, or mount it writable: then the checkpoint is written";
+    Some(at(places.data_dir.as_ref(), data_dir, message).with_hint(hint.to_owned()))
+}
+
+/// Whether `run` starts with a data directory that cannot be written to: one that is there, on a full or read-only disk.
+fn is_start_possible(data_dir: &Path, error: &io::Error) -> bool {
+    let is_of_disk = matches!(
+        error.kind(),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    );
+    is_of_disk && data_dir.is_dir()
 }
 
 fn at(position: Option<&Position>, file: &Path, message: String) -> Diagnostic {
@@ -155,6 +181,17 @@ mod tests {
         std::fs::set_permissions(&data, PermissionsExt::from_mode(0o777)).unwrap();
         let (message, _) = closed_to_others(&data).unwrap();
         assert!(message.contains("everybody may write"), "{message}");
+    }
+
+    #[test]
+    fn a_full_or_read_only_disk_keeps_no_agent_from_starting() {
+        let dir = tempfile::tempdir().unwrap();
+        let starts = |path: &Path, kind: ErrorKind| is_start_possible(path, &kind.into());
+        for kind in [ErrorKind::ReadOnlyFilesystem, ErrorKind::StorageFull] {
+            assert!(starts(dir.path(), kind));
+            assert!(!starts(&dir.path().join("none"), kind));
+        }
+        assert!(!starts(dir.path(), ErrorKind::PermissionDenied));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::style::{self, Stream};
 /// What must not be shown, for the whole process: texts come from everywhere in it.
 static REDACTOR: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// Values of earlier configurations that are remembered: far more than are in use at a time.
-const EARLIER_MAX: usize = 1000;
+/// Forms of values of earlier configurations that are remembered: far more than are in use at a time.
+const EARLIER_MAX: usize = 10_000;
 
 /// From now on these values are not shown, nor those of earlier configurations, which may still be in use.
 pub(crate) fn hide(redactor: &Redactor) {

@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&args.output);
         return Err(error.context(format!("{path} cannot be written")).into());
     }
-    let parts = bundle.parts().len();
+    // The manifest is one, too.
+    let parts = bundle.parts().len() + 1;
     writeln!(out, "wrote {}: {parts} files", style::strong(&path)).context("stdout")?;
     for (name, reason) in bundle.missing() {
         writeln!(out, "  without {name}: {}", printed::shown(reason)).context("stdout")?;

@@ -124,6 +124,11 @@ fn judge(args: &Args) -> Result<Verdict, Failure> {
         verdict.errors = environment::check(&config, &plans, &places)?;
     }
     verdict.warnings = warnings(&args.config, &config, &plans);
+    if !args.no_environment && args.sample.is_none() {
+        verdict
+            .warnings
+            .extend(environment::warning(&config, &places));
+    }
     if let Some(path) = &args.sample {
         let bytes = sample::read(path)?;
         for plan in &plans {

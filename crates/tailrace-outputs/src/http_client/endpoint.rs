@@ -48,6 +48,11 @@ fn read_url(
     let resolved = reader.scalar(node, "a URL such as `http://localhost:4318`")?;
     match check(&resolved.text) {
         Ok(()) => Some(resolved.text),
+        Err((what, hint)) if resolved.is_hidden && what == WITH_USER => {
+            let message = format!("{}: {what}", reader.path());
+            reader.report(node.diagnostic(message).without_snippet().with_hint(hint));
+            None
+        }
         Err(_) if resolved.is_hidden => {
             reader.expected(
                 node,
@@ -68,6 +73,9 @@ fn read_url(
         }
     }
 }
+
+/// What is said of such a URL, without any of its text.
+const WITH_USER: &str = "a URL with a user or password";
 
 fn check(url: &str) -> Result<(), Complaint> {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -93,7 +101,7 @@ fn check(url: &str) -> Result<(), Complaint> {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
         let hint = "send credentials in `headers`, such as `authorization`".to_owned();
-        return Err(("a URL with a user or password".to_owned(), Some(hint)));
+        return Err((WITH_USER.to_owned(), Some(hint)));
     }
     if !plausible_authority(authority) {
         return Err((

@@ -1,6 +1,7 @@
 //! What the server of an output must not give back to us: the values of its headers and of the query of its URL, and the
 //! credentials of its proxy. A server
 //! that quotes a request in its answer would otherwise put them into logs and into the dead-letter file. A value is
+//! recognised in any case, and also percent-encoded, escaped for HTML, in base64 and in hex. It is
 //! replaced by as many `*`, so that a message of protobuf around it stays readable.
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use tailrace_schema::Secret;
+use tailrace_schema::redact::forms;
 
 use super::proxy::Proxy;
 
@@ -49,7 +51,13 @@ impl Secrets {
         let raw = url.query().unwrap_or_default().split('&');
         all.extend(raw.filter_map(|pair| Some(pair.split_once('=')?.1.into())));
         all.retain(|secret| secret.len() >= BYTES_MIN);
-        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        let texts: Vec<String> = all
+            .iter()
+            .filter_map(|secret| std::str::from_utf8(secret).ok().map(str::to_owned))
+            .collect();
+        let encoded = texts.iter().flat_map(|text| forms::of(text));
+        all.extend(encoded.map(String::into_bytes));
+        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         all.dedup();
         Secrets(all)
     }
@@ -59,7 +67,7 @@ impl Secrets {
         for secret in &self.0 {
             let mut at = 0;
             while at + secret.len() <= bytes.len() {
-                if bytes[at..].starts_with(secret) {
+                if bytes[at..at + secret.len()].eq_ignore_ascii_case(secret) {
                     bytes[at..at + secret.len()].fill(b'*');
                     at += secret.len();
                 } else {
@@ -128,6 +136,15 @@ mod tests {
             ("got tok-12345tok-12345", "got ******************"),
             ("user:hunter22 or hunter22", "************* or ********"),
             ("se/cret1 se%2Fcret1", "******** **********"),
+            (
+                "TOK-12345 dG9rLTEyMzQ1 tok%2D12345",
+                "********* ************ tok%2D12345",
+            ),
+            (
+                "aHVudGVyMjI= 68756e7465723232",
+                "************ ****************",
+            ),
+            ("se&#47;cret1 c2UvY3JldDE", "se&#47;cret1 ***********"),
             ("prod b Bearer", "prod b ******"),
             ("", ""),
         ];

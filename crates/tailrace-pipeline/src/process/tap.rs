@@ -23,7 +23,7 @@ use crate::input::facts::Facts;
 use crate::input::input_queue::Framed;
 use crate::pipeline_id::PipelineId;
 pub(crate) use reader::open;
-pub use reader::{TapError, TapRequest, TapTracer, Tapped};
+pub use reader::{TAP_CONDITION_BYTES_MAX, TapError, TapRequest, TapTracer, Tapped};
 
 /// Samples that wait for the reader of a subscription, and their bytes, but for the last one.
 const QUEUED_MAX: usize = 64;

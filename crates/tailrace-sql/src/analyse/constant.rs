@@ -3,9 +3,10 @@
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, UnaryOperator, Value,
 };
-use tailrace_model::json::Step;
+use tailrace_model::json::{self, Step};
 
-use super::build::is_sign;
+use super::build::{is_sign, of_values};
+use crate::value::Function;
 
 /// Integers below this magnitude are exact as 64-bit floats, and no other number rounds to them.
 const FLOAT_EXACT_END: f64 = (1_u64 << 53) as f64;
@@ -106,6 +107,79 @@ fn magnitude(expr: &Expr) -> f64 {
     }
 }
 
+/// A constant as an operand of functions over values of any kind. DataFusion's planner makes floats of integers beyond
+/// 64 bits: such a one becomes a value that keeps its digits. With `is_compared`, a float literal that is an integer
+/// becomes that integer, since numbers are compared as they are written.
+pub(super) fn exact(expr: Expr, is_compared: bool) -> Expr {
+    let Some(text) = written(&expr) else {
+        return expr;
+    };
+    if text.contains(['.', 'e', 'E']) {
+        return match json::exact_integer(&text).filter(|_| is_compared) {
+            Some(integer) if integer.unsigned_abs() as f64 >= FLOAT_EXACT_END => {
+                digits(&integer.to_string())
+            }
+            _ => expr,
+        };
+    }
+    let (is_negative, magnitude) = match text.strip_prefix('-') {
+        Some(magnitude) => (true, magnitude),
+        None => (false, text.as_str()),
+    };
+    let is_kept =
+        magnitude.parse::<i64>().is_ok() || !is_negative && magnitude.parse::<u64>().is_ok();
+    if is_kept { expr } else { digits(&text) }
+}
+
+/// A value of any kind that is this integer.
+fn digits(text: &str) -> Expr {
+    let text = Expr::value(Value::SingleQuotedString(text.to_owned()));
+    of_values(Function::Digits, vec![text])
+}
+
+/// Whether a constant is an integer that is compared as a float, because it has too many digits.
+pub(super) fn is_rounded(expr: &Expr) -> bool {
+    let is_integer = |text: &String| !text.contains(['.', 'e', 'E']);
+    written(expr)
+        .filter(is_integer)
+        .is_some_and(|text| text.parse::<i128>().is_err())
+}
+
+/// The integer that a constant of more than 64 bits is, if it has at most 38 digits.
+pub(super) fn wide_integer(expr: &Expr) -> Option<String> {
+    const DECIMAL_END: u128 = 10_u128.pow(38);
+    let text = written(expr)?;
+    let is_wide = text.parse::<i64>().is_err();
+    let integer = text.parse::<i128>().ok()?;
+    (is_wide && integer.unsigned_abs() < DECIMAL_END).then_some(text)
+}
+
+/// A number as it is written, with its sign.
+fn written(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) => written(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => Some(text.replace('_', "")),
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Plus,
+            expr,
+        } => written(expr),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let text = written(expr)?;
+            Some(match text.strip_prefix('-') {
+                Some(magnitude) => magnitude.to_owned(),
+                None => format!("-{text}"),
+            })
+        }
+        _ => None,
+    }
+}
+
 /// The text of a string literal.
 pub(super) fn text(value: &Value) -> Option<&str> {
     match value {
@@ -148,6 +222,7 @@ pub(super) fn quoted(expr: Expr) -> Expr {
                     Expr::Value(value)
                 }
                 Expr::UnaryOp { .. } => Expr::value(Value::SingleQuotedString(text)),
+                Expr::Nested(inner) => Expr::Nested(Box::new(quoted(*inner))),
                 other => other,
             }
         }

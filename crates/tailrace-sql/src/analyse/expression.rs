@@ -290,14 +290,8 @@ impl Analysis<'_> {
         let around = expr.to_string();
         let outer = nothing(&around);
         let rebuilt = match expr {
-            Expr::IsDistinctFrom(left, right) => {
-                let [left, right] = self.identical([*left, *right], &outer)?;
-                Expr::IsDistinctFrom(Box::new(left), Box::new(right))
-            }
-            Expr::IsNotDistinctFrom(left, right) => {
-                let [left, right] = self.identical([*left, *right], &outer)?;
-                Expr::IsNotDistinctFrom(Box::new(left), Box::new(right))
-            }
+            Expr::IsDistinctFrom(left, right) => self.distinct(*left, *right, &outer, false)?,
+            Expr::IsNotDistinctFrom(left, right) => self.distinct(*left, *right, &outer, true)?,
             Expr::Between {
                 expr,
                 negated,
@@ -344,14 +338,28 @@ impl Analysis<'_> {
         self.typed(rebuilt)
     }
 
-    fn identical<const N: usize>(
+    /// `left IS DISTINCT FROM right`, or with `negated` IS NOT DISTINCT FROM.
+    fn distinct(
         &mut self,
-        exprs: [Expr; N],
+        left: Expr,
+        right: Expr,
         outer: &Want,
-    ) -> Result<[Expr; N], Error> {
+        negated: bool,
+    ) -> Result<Expr, Error> {
         let around = outer.around.clone();
-        let peers = self.peers(exprs.into(), Joined::Identity, &around, outer)?;
-        Ok(<[Expr; N]>::try_from(peers.exprs).expect("as many peers come back as went in"))
+        let peers = self.peers(vec![left, right], Joined::Identity, &around, outer)?;
+        if peers.are_values {
+            let is_distinct = of_values(Function::Distinct, peers.exprs);
+            return Ok(negated_if(negated, is_distinct));
+        }
+        let [left, right] = <[Expr; 2]>::try_from(peers.exprs)
+            .expect("as many peers come back as went in")
+            .map(Box::new);
+        Ok(if negated {
+            Expr::IsNotDistinctFrom(left, right)
+        } else {
+            Expr::IsDistinctFrom(left, right)
+        })
     }
 
     pub(super) fn case(&mut self, expr: Expr, want: &Want) -> Result<Expr, Error> {
@@ -378,7 +386,15 @@ impl Analysis<'_> {
                 all.extend(whens);
                 let peers = self.peers(all, Joined::Identity, &around, &nothing(&around))?;
                 let mut all = peers.exprs;
-                (Some(Box::new(all.remove(0))), all)
+                if peers.are_values {
+                    // Which of them it is, is found out by one call.
+                    let indices = (0..all.len() - 1)
+                        .map(|index| Expr::value(Value::Number(index.to_string(), false)));
+                    let indices = indices.collect();
+                    (Some(Box::new(of_values(Function::IndexOf, all))), indices)
+                } else {
+                    (Some(Box::new(all.remove(0))), all)
+                }
             }
             None => {
                 let want = Want::new(Type::Boolean, "a condition", Force::Fixed, &around);

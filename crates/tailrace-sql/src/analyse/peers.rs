@@ -1,10 +1,12 @@
 //! Operands that share one type: both sides of a comparison, the members of a list, the branches of a CASE.
 
 use arrow::datatypes::DataType;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, ExactNumberInfo, Expr, Spanned, Value,
+};
 
 use super::build::{self, is_json, is_null, of_values};
-use super::constant::{Constant, constant, quoted};
+use super::constant::{self, Constant, constant, quoted};
 use super::{Analysis, Force, Want};
 use crate::error::Error;
 use crate::types::Type;
@@ -17,7 +19,7 @@ pub(super) enum Joined {
     Equality,
     /// `<`, BETWEEN and the like.
     Order,
-    /// CASE x WHEN, IS DISTINCT FROM: equality that only DataFusion's own operators have.
+    /// CASE x WHEN, IS DISTINCT FROM: equality where NULL is not the end.
     Identity,
     /// `+` and `-`.
     Sum,
@@ -51,6 +53,7 @@ struct Facts {
     interval: bool,
     /// A decimal, list or the like.
     other: bool,
+    decimal: bool,
     /// Operands that are numbers of any kind: their rows decide.
     dynamic: bool,
     /// How many operands are not constant.
@@ -139,7 +142,11 @@ impl Analysis<'_> {
                 as_text |= self.type_of(&expr)? == DataType::Utf8View;
                 expr
             } else if constant(&operand.expr).is_some() {
-                operand.expr
+                if facts.decimal {
+                    as_decimal(operand.expr)
+                } else {
+                    operand.expr
+                }
             } else {
                 self.fit(operand.expr, want)?
             };
@@ -166,15 +173,22 @@ impl Analysis<'_> {
         let why = match joined {
             Joined::Value => "one of several values, handed on as it is",
             Joined::Sum | Joined::Product => "arithmetic, exact for integers",
+            _ if operands.iter().any(|it| constant::is_rounded(&it.expr)) => {
+                "compared exactly, with a constant as a float"
+            }
             _ => "compared exactly",
         };
+        let is_compared = matches!(joined, Joined::Equality | Joined::Order | Joined::Identity);
         let want = Want::value(why, around);
         let mut exprs = Vec::with_capacity(operands.len());
         for operand in operands {
             let expr = if operand.is_open {
                 self.rewrite(operand.expr, &want)?
             } else {
-                operand.expr
+                if is_compared && constant::is_rounded(&operand.expr) {
+                    self.warn_rounded(&operand.expr);
+                }
+                constant::exact(operand.expr, is_compared)
             };
             let is_value =
                 joined != Joined::Value || is_null(&expr) || array::is_value(&self.type_of(&expr)?);
@@ -188,6 +202,14 @@ impl Analysis<'_> {
             exprs,
             are_values: true,
         })
+    }
+
+    fn warn_rounded(&mut self, expr: &Expr) {
+        let message = format!(
+            "`{expr}` has more than 38 digits, so it is compared as the nearest float64, which many integers share: \
+             for equality, compare text instead, such as `id::text = '{expr}'`"
+        );
+        self.warn(expr.span(), message);
     }
 
     /// Whether an expression chooses between values of which one is a key's.
@@ -244,6 +266,20 @@ fn alternatives(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
+/// An integer beyond 64 bits beside a decimal: DataFusion would make floats of both.
+fn as_decimal(expr: Expr) -> Expr {
+    let Some(text) = constant::wide_integer(&expr) else {
+        return expr;
+    };
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        data_type: SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(38, 0)),
+        array: false,
+        format: None,
+    }
+}
+
 impl Facts {
     fn constant(&mut self, constant: Constant) {
         match constant {
@@ -281,6 +317,7 @@ impl Facts {
             DataType::Decimal128(..) | DataType::Decimal256(..) => {
                 self.floats = true;
                 self.other = true;
+                self.decimal = true;
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => self.text = true,
             DataType::Dictionary(_, value) => self.data_type(value),
@@ -373,10 +410,10 @@ impl Facts {
             want(Type::Boolean, "beside true or false")
         } else if !numbers {
             Meeting::Typed(Want::nothing("beside nothing that has a type", around))
+        } else if is_exact && !self.other {
+            Meeting::Values
         } else if joined == Joined::Identity && self.integers && !self.floats {
             whole(Type::Int64)
-        } else if joined != Joined::Identity && is_exact && !self.other {
-            Meeting::Values
         } else if joined == Joined::Order {
             want(Type::Float64, "ordered comparison with a number")
         } else if self.floats {

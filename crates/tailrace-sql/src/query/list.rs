@@ -106,6 +106,8 @@ fn unnamed(analysis: &mut Analysis<'_>, list: &mut List, expr: &Expr) -> Result<
     let place = analysis.places.of(expr.span());
     let key = analysis.key(expr)?.filter(|key| !key.path);
     let Some(key) = key else {
+        // What is wrong with the expression itself comes first: a name would not mend it.
+        analysis.output(expr.clone())?;
         let hint = format!("add `AS name`: {expr} AS name");
         return Err(place
             .error(format!("the output `{expr}` has no name"))

@@ -106,6 +106,18 @@ fn refusals() {
 }
 
 #[test]
+fn what_a_name_would_not_mend_is_said_first() {
+    let refused = refusal("SELECT count(*) FROM logs");
+    assert!(refused.contains("combines records"), "{refused}");
+    let refused = refusal("SELECT nofunction(a) FROM logs");
+    assert!(refused.contains("unknown function"), "{refused}");
+    let refused = refusal("SELECT upper(a) FROM logs");
+    assert!(refused.contains("AS name"), "{refused}");
+    let refused = refusal("SELECT ';' AS a FROM logs ; DROP TABLE logs");
+    assert!(refused.starts_with("1:27+1 "), "{refused}");
+}
+
+#[test]
 fn every_refusal_has_a_place_and_a_hint() {
     for sql in REFUSED {
         let error = Query::compile(sql, &Options::default()).expect_err(sql);

@@ -38,6 +38,12 @@ pub(crate) enum Function {
     Negate,
     /// Two numbers: -1, 0 or 1.
     Compare,
+    /// The integer of any size that a literal text is.
+    Digits,
+    /// Whether two numbers differ; NULL is equal to NULL only.
+    Distinct,
+    /// Which of the others the first number equals, from 0; NULL if none.
+    IndexOf,
     /// Whether the first number is one of the others, or NULL as SQL has it.
     In,
     /// Whether the first number is neither below the second nor above the third.
@@ -53,7 +59,7 @@ pub(crate) enum Function {
     ToText,
 }
 
-const ALL: [Function; 19] = [
+const ALL: [Function; 22] = [
     Function::Value,
     Function::JsonGet,
     Function::Compute(Operation::Add),
@@ -64,6 +70,9 @@ const ALL: [Function; 19] = [
     Function::Divide,
     Function::Negate,
     Function::Compare,
+    Function::Digits,
+    Function::Distinct,
+    Function::IndexOf,
     Function::In,
     Function::Between,
     Function::Greatest,
@@ -99,6 +108,9 @@ impl Function {
             Function::Divide => "#divide",
             Function::Negate => "#negate",
             Function::Compare => "#compare",
+            Function::Digits => "#digits",
+            Function::Distinct => "#distinct",
+            Function::IndexOf => "#index_of",
             Function::In => "#in",
             Function::Between => "#between",
             Function::ToTimestamp => "#to_timestamp",
@@ -113,9 +125,11 @@ impl Function {
 
     fn count_is(self, count: usize) -> bool {
         match self {
-            Function::Compute(_) | Function::Divide | Function::Compare => count == 2,
+            Function::Compute(_) | Function::Divide | Function::Compare | Function::Distinct => {
+                count == 2
+            }
             Function::Between => count == 3,
-            Function::In | Function::JsonGet => count > 1,
+            Function::In | Function::IndexOf | Function::JsonGet => count > 1,
             Function::Greatest | Function::Least => count > 0,
             _ => count == 1,
         }
@@ -155,6 +169,8 @@ impl ScalarUDFImpl for OfValues {
                     | Function::Divide
                     | Function::Negate
                     | Function::Compare
+                    | Function::Distinct
+                    | Function::IndexOf
                     | Function::In
                     | Function::Between
             );
@@ -165,6 +181,7 @@ impl ScalarUDFImpl for OfValues {
         Ok(match self.function {
             Function::Compute(_) | Function::Negate if are_integers(arguments) => DataType::Int64,
             Function::Value
+            | Function::Digits
             | Function::JsonGet
             | Function::Compute(_)
             | Function::Negate
@@ -172,8 +189,10 @@ impl ScalarUDFImpl for OfValues {
             | Function::Least => data_type(),
             Function::Divide | Function::ToFloat64 => DataType::Float64,
             Function::Compare => DataType::Int8,
-            Function::ToInt64 => DataType::Int64,
-            Function::ToBoolean | Function::In | Function::Between => DataType::Boolean,
+            Function::ToInt64 | Function::IndexOf => DataType::Int64,
+            Function::ToBoolean | Function::Distinct | Function::In | Function::Between => {
+                DataType::Boolean
+            }
             Function::ToTimestamp => types::data_type(Type::Timestamp),
             Function::ToText => DataType::Utf8View,
         })
@@ -252,6 +271,26 @@ impl OfValues {
                     Some(a.compare(b) as i8)
                 };
                 Ok(Arc::new((0..rows).map(compare).collect::<Int8Array>()))
+            }
+            Function::Digits => {
+                let mut builder = Builder::new(rows);
+                for row in 0..rows {
+                    let text = arguments[0]
+                        .get(row)
+                        .and_then(|value| text_of(&value).map(str::to_owned));
+                    builder.push(text.as_deref().map(|text| Value::Text(Kind::Integer, text)));
+                }
+                Ok(builder.finish())
+            }
+            Function::Distinct => {
+                let is_distinct = |row| Some(arguments[0].number(row) != arguments[1].number(row));
+                Ok(Arc::new(
+                    (0..rows).map(is_distinct).collect::<BooleanArray>(),
+                ))
+            }
+            Function::IndexOf => {
+                let index_of = |row| index_of(&arguments, row);
+                Ok(Arc::new((0..rows).map(index_of).collect::<Int64Array>()))
             }
             Function::In => {
                 let is_in = |row| is_in(&arguments, row);
@@ -345,6 +384,13 @@ fn collect(rows: usize, ty: &DataType, number: impl Fn(usize) -> Option<Number>)
         builder.push(number(row).map(Value::Number));
     }
     builder.finish()
+}
+
+fn index_of(arguments: &[Argument<'_>], row: usize) -> Option<i64> {
+    let value = arguments[0].number(row)?;
+    let mut others = arguments[1..].iter();
+    let index = others.position(|other| other.number(row) == Some(value))?;
+    i64::try_from(index).ok()
 }
 
 fn is_in(arguments: &[Argument<'_>], row: usize) -> Option<bool> {

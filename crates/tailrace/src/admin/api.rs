@@ -27,12 +27,17 @@ const LOG_LINES: usize = 200;
 const SOURCES: usize = 20;
 const SOURCES_MAX: usize = 1000;
 
-/// The paths and what answers them.
-pub(super) fn routes() -> axum::Router<Shared> {
+/// The paths without parameters and what answers them.
+pub(super) fn plain_routes() -> axum::Router<Shared> {
     axum::Router::new()
         .route("/api/v1/overview", get(overview))
         .route("/api/v1/history", get(history))
         .route(REASONS_PATH, get(reasons))
+}
+
+/// The paths with parameters and what answers them.
+pub(super) fn routes() -> axum::Router<Shared> {
+    axum::Router::new()
         .route("/api/v1/log", get(log))
         .route(SOURCES_PATH, get(sources))
         .route("/api/v1/explain", get(explain))

@@ -3,7 +3,21 @@
 
 use std::borrow::Cow;
 
-use axum::http::Uri;
+use axum::extract::Request;
+use axum::http::{StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::refused;
+use crate::printed::redacted;
+
+/// Refuses a request with parameters, for paths that have none.
+pub(super) async fn none(request: Request, next: Next) -> Response {
+    match Parameters::of(request.uri(), &[]) {
+        Ok(_) => next.run(request).await,
+        Err(text) => refused(StatusCode::BAD_REQUEST, &redacted(&text)),
+    }
+}
 
 /// The parameters of one request.
 #[derive(Debug)]
@@ -20,6 +34,9 @@ impl<'a> Parameters<'a> {
         let mut pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if !known.contains(&&*name) {
+                if known.is_empty() {
+                    return Err(format!("unknown parameter `{name}`; there is none"));
+                }
                 let known = known.join("`, `");
                 return Err(format!("unknown parameter `{name}`; there is `{known}`"));
             }

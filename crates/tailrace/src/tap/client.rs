@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use tailrace_config::ReadOnce;
+use tailrace_pipeline::TAP_CONDITION_BYTES_MAX;
 
 use super::print::Print;
 use super::request::{Request, Stage};
@@ -74,6 +75,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         condition: args.condition.clone(),
         verdict: args.verdict,
     };
+    let bytes = args.condition.as_ref().map_or(0, String::len);
+    if bytes > TAP_CONDITION_BYTES_MAX {
+        let text = "the condition of --where is too long";
+        return Err(anyhow!("{text} ({bytes} bytes, at most {TAP_CONDITION_BYTES_MAX})").into());
+    }
     let mut stream = connect(args)?;
     let line = request.to_json() + "\n";
     // Who refuses a client does not read its request: what the agent says is read in any case.

@@ -20,7 +20,13 @@ pub(super) struct Print<'a> {
     out: &'a mut dyn Write,
     records: u64,
     not_sampled: u64,
+    /// Records that did not meet the condition, and how many lines of the agent said so, one a second, before any met it.
+    not_matched: u64,
+    vain: u32,
 }
+
+/// So many lines without a record are commented.
+const VAIN_MAX: u32 = 3;
 
 impl<'a> Print<'a> {
     pub(super) fn new(request: &Request, is_text: bool, out: &'a mut dyn Write) -> Self {
@@ -31,6 +37,8 @@ impl<'a> Print<'a> {
             out,
             records: 0,
             not_sampled: 0,
+            not_matched: 0,
+            vain: 0,
         }
     }
 
@@ -48,6 +56,12 @@ impl<'a> Print<'a> {
         let number = |key: &str| message.get(key).and_then(Value::as_u64);
         if let Some(count) = number("not_sampled") {
             self.not_sampled += count;
+            self.not_matched += number("not_matched").unwrap_or(0);
+            self.vain += u32::from(self.not_matched > 0);
+            if self.records == 0 && self.vain == VAIN_MAX {
+                let seen = self.not_matched;
+                return self.note(&format!("no record matched yet ({seen} seen)"));
+            }
             return Ok(());
         }
         if let Some(ms) = number("paused_ms") {

@@ -1,14 +1,14 @@
-//! The agent's side of `tailrace tap`: serves samples on a socket in the data directory, on a thread of its own.
+//! The agent's side of `tailrace tap`: serves samples on a socket in the data directory, each client on a thread of its own.
 //!
-//! No client can harm the pipelines. The thread gives way to all others and takes a bounded share of a core. Few clients are
-//! served at a time. A client that does not read is waited for without being sampled: it costs the pipelines nothing, and
+//! No client can harm the pipelines, or another client. The threads give way to all others, and each takes a bounded share of
+//! a core: what one client owes, it owes alone. Few clients are served at a time. A client that does not read is waited for without being sampled: it costs the pipelines nothing, and
 //! the memory of one sample. It makes room if another one comes.
 
 mod conversation;
 
-use std::cell::{Cell, RefCell};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -16,21 +16,16 @@ use tailrace_pipeline::View;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, LocalSet};
 use tracing::{info, warn};
 
 use super::socket::{self, Socket};
-use crate::admin::budget::Budget;
-use crate::admin::cpu::{ThreadClock, give_way};
+use crate::admin::cpu::give_way;
 use crate::ending::Ending;
 
 /// Clients at a time.
 const CLIENTS_MAX: usize = 4;
 /// A client that has not read for so long makes room for another one.
 const STALLED_MAX: Duration = Duration::from_secs(1);
-/// The share of one core for all clients, and what may be saved up of it.
-const CPU_PART: u32 = 20;
-const CPU_BURST: Duration = Duration::from_secs(1);
 /// How long a shutdown waits for a record that is being traced.
 const END_TIME: Duration = Duration::from_secs(1);
 /// After the kernel had no connection to give.
@@ -60,10 +55,9 @@ pub(crate) fn start(data_dir: &Path, view: View) -> anyhow::Result<Server> {
     let (stop, stopped) = oneshot::channel();
     let run = move || {
         give_way();
-        LocalSet::new().block_on(&runtime, async {
-            let shared = Rc::new(Shared::new(view));
+        runtime.block_on(async {
             tokio::select! {
-                () = serve(&socket, &shared) => {}
+                () = serve(&socket, &view) => {}
                 _ = stopped => {}
             }
         });
@@ -82,105 +76,100 @@ impl Drop for Server {
     }
 }
 
-/// What the conversations share.
-struct Shared {
-    view: View,
-    clients: RefCell<Vec<Client>>,
-    clock: ThreadClock,
-    begin: Instant,
-    /// What is left of the thread's share, and the time that was counted.
-    budget: RefCell<(Budget, Duration)>,
-}
+/// Since when a client has not read what was written.
+type Stalled = Arc<Mutex<Option<Instant>>>;
 
+/// A client that is served. Dropping it ends the conversation.
 struct Client {
-    id: u64,
-    task: AbortHandle,
-    /// Since when it has not read what was written.
-    stalled: Rc<Cell<Option<Instant>>>,
+    _stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+    stalled: Stalled,
 }
 
-impl Shared {
-    fn new(view: View) -> Self {
-        let clock = ThreadClock::new();
-        let counted = clock.now();
-        Self {
-            view,
-            clients: RefCell::default(),
-            clock,
-            begin: Instant::now(),
-            budget: RefCell::new((Budget::new(CPU_PART, CPU_BURST), counted)),
-        }
-    }
+#[derive(Default)]
+struct Clients(Vec<Client>);
 
-    /// Waits until the thread may work again.
-    async fn pace(&self) {
-        let wait = {
-            let (budget, counted) = &mut *self.budget.borrow_mut();
-            let now = self.clock.now();
-            budget.take(now.saturating_sub(*counted), self.begin.elapsed());
-            *counted = now;
-            budget.wait()
-        };
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-    }
-
+impl Clients {
     /// Whether one more client may be served. Ends the one that has not read for the longest time, if it is needed.
-    fn make_room(&self) -> bool {
-        let mut clients = self.clients.borrow_mut();
-        clients.retain(|client| !client.task.is_finished());
-        if clients.len() < CLIENTS_MAX {
+    fn make_room(&mut self) -> bool {
+        // One that is gone keeps its place until its thread has done its work.
+        self.0.retain(|client| !client.thread.is_finished());
+        if self.0.len() < CLIENTS_MAX {
             return true;
         }
-        let stalled = clients
-            .iter()
-            .filter_map(|client| Some((client.stalled.get()?, client.id)));
+        let since = |client: &Client| {
+            *client
+                .stalled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let stalled = self.0.iter().enumerate();
+        let stalled = stalled.filter_map(|(at, client)| Some((since(client)?, at)));
         let longest = stalled
             .min()
             .filter(|(since, _)| since.elapsed() >= STALLED_MAX);
-        let Some((_, id)) = longest else {
+        let Some((_, at)) = longest else {
             return false;
         };
-        for client in clients.extract_if(.., |client| client.id == id) {
-            client.task.abort();
-            info!("a tap client that did not read made room for another one");
-        }
+        // It waits for its client, so that its thread ends at once.
+        drop(self.0.remove(at));
+        info!("a tap client that did not read made room for another one");
         true
     }
 }
 
 /// Accepts clients until it is dropped.
-async fn serve(socket: &Socket, shared: &Rc<Shared>) {
-    for id in 0_u64.. {
-        shared.pace().await;
+async fn serve(socket: &Socket, view: &View) {
+    let mut clients = Clients::default();
+    loop {
         match socket.listener.accept().await {
             Ok((stream, _)) if !socket::is_trusted(&stream) => {
                 refuse(stream, "only the agent's user and root may tap it").await;
             }
-            Ok((stream, _)) if !shared.make_room() => {
+            Ok((stream, _)) if !clients.make_room() => {
                 let text = format!("{CLIENTS_MAX} clients tap this agent already: end one of them");
                 refuse(stream, &text).await;
             }
-            Ok((stream, _)) => {
-                let stalled = Rc::<Cell<Option<Instant>>>::default();
-                let (of_task, of_client) = (Rc::clone(shared), Rc::clone(&stalled));
-                let task = tokio::task::spawn_local(async move {
-                    // It ends when its client is gone.
-                    let _ = conversation::hold(stream, &of_task, &of_client).await;
-                });
-                shared.clients.borrow_mut().push(Client {
-                    id,
-                    task: task.abort_handle(),
-                    stalled,
-                });
-            }
+            Ok((stream, _)) => match converse(stream, view.clone()) {
+                Ok(client) => clients.0.push(client),
+                Err(error) => warn!(%error, "a tap client cannot be served"),
+            },
             Err(error) => {
                 warn!(%error, "the tap socket cannot accept a connection");
                 tokio::time::sleep(ERROR_PAUSE).await;
             }
         }
     }
+}
+
+/// Serves a client on a thread of its own.
+fn converse(stream: UnixStream, view: View) -> std::io::Result<Client> {
+    let stream = stream.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let stalled = Stalled::default();
+    let of_thread = Arc::clone(&stalled);
+    let (stop, stopped) = oneshot::channel();
+    let run = move || {
+        give_way();
+        runtime.block_on(async {
+            let Ok(stream) = UnixStream::from_std(stream) else {
+                return;
+            };
+            tokio::select! {
+                // It ends when its client is gone.
+                _ = conversation::hold(stream, &view, &of_thread) => {}
+                _ = stopped => {}
+            }
+        });
+    };
+    let thread = std::thread::Builder::new().name("tailrace-tapped".to_owned());
+    Ok(Client {
+        _stop: stop,
+        thread: thread.spawn(run)?,
+        stalled,
+    })
 }
 
 async fn refuse(mut stream: UnixStream, text: &str) {

@@ -333,6 +333,11 @@ fn the_log_the_sources_and_the_plan_are_asked_for_with_parameters() {
 
     let admin = agent.admin();
     for (path, why) in [
+        ("status?x=1", "unknown parameter `x`; there is none"),
+        ("ledger?x=1", "unknown parameter `x`"),
+        ("overview?x", "unknown parameter `x`"),
+        ("history?x=", "unknown parameter `x`"),
+        ("reasons?x=1", "unknown parameter `x`"),
         ("log?n=501", "from 0 to 500"),
         ("log?n=x", "got `x`"),
         ("log?lines=3", "unknown parameter `lines`"),
@@ -347,6 +352,8 @@ fn the_log_the_sources_and_the_plan_are_asked_for_with_parameters() {
         );
     }
     assert_eq!(post(&admin, "/api/v1/overview").0, 405);
+    assert_eq!(post(&admin, "/-/reload?x=1").0, 400);
+    assert_eq!(request("GET", &admin, "/api/v1/status?").0, 200);
     assert_eq!(request("GET", &admin, "/api/v1/nothing").0, 404);
 
     let output = ledger(&admin, &["--by", "file", "--top", "1"]);

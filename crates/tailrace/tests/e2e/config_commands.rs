@@ -401,3 +401,58 @@ fn a_config_that_was_read_once_serves_reloads_too() {
         "{said}"
     );
 }
+
+#[test]
+fn a_user_in_a_url_from_variables_is_named_without_its_value() {
+    let bench = Bench::new();
+    let config = bench.config(
+        "pipelines:\n  app:\n    input: {type: stdin}\n    output: {type: otlp, endpoint: 'http://${LOGIN_USER}:${LOGIN_PASSWORD}@host/'}\n",
+    );
+    let output = tailrace()
+        .args(["validate", "--no-environment", "-c"])
+        .arg(&config)
+        .env("LOGIN_USER", "planted-user")
+        .env("LOGIN_PASSWORD", "planted-password")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("a URL with a user or password")
+            && said.contains("send credentials in `headers`"),
+        "{said}"
+    );
+    assert!(!said.contains("planted"), "{said}");
+}
+
+#[test]
+fn integers_beyond_64_bits_are_compared_by_their_digits() {
+    let kept = |record: &str, condition: &str| {
+        let bench = Bench::new();
+        let path = bench.path("records.jsonl");
+        std::fs::write(&path, format!("{record}\n")).unwrap();
+        let query = format!("SELECT b FROM logs WHERE {condition}");
+        let output = tailrace()
+            .arg("try")
+            .arg(query)
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().contains("\"b\":")
+    };
+    let twenty = r#"{"b":99999999999999999999}"#;
+    let long = r#"{"b":-12345678901234567890123}"#;
+    for (record, condition, is_kept) in [
+        (twenty, "b = 99999999999999999999", true),
+        (twenty, "b = 99999999999999999998", false),
+        (twenty, "b::text = 99999999999999999999", true),
+        (twenty, "json->'b' IN (1, 99999999999999999999)", true),
+        (twenty, "b > 99999999999999999999", false),
+        (long, "b < -12345678901234567890122", true),
+        (long, "b < -12345678901234567890123", false),
+        (long, "b = -(12345678901234567890123)", true),
+    ] {
+        assert_eq!(kept(record, condition), is_kept, "{record} {condition}");
+    }
+}

@@ -246,7 +246,9 @@ fn the_archive_is_for_its_user_alone_and_overwrites_nothing() {
         0o600
     );
     let written = fs::read(&path).unwrap();
-    assert!(parts(&written).contains_key("MANIFEST.txt"));
+    let parts = parts(&written);
+    assert!(parts.contains_key("MANIFEST.txt"));
+    assert!(said.contains(&format!(": {} files", parts.len())), "{said}");
     assert_eq!(run().status.code(), Some(1));
     assert_eq!(fs::read(&path).unwrap(), written);
 }

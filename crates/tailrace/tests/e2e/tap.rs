@@ -205,6 +205,22 @@ fn what_cannot_be_tapped_is_said() {
     );
     refused(&["--where", ""], &["the condition is empty"]);
     refused(
+        &["--where", &format!("n = 1{}", " ".repeat(69_000))],
+        &["too long (69005 bytes, at most 16384)"],
+    );
+    let (_, answer) = connect(&bench, &json!({"where": "x".repeat(20_000)}));
+    assert!(
+        answer
+            .to_string()
+            .contains("too long (20000 bytes, at most 16384)"),
+        "{answer}"
+    );
+    let (_, answer) = connect(&bench, &json!({"where": "x".repeat(200_000)}));
+    assert!(
+        answer.to_string().contains("the request is too long"),
+        "{answer}"
+    );
+    refused(
         &["--where", "n = 1 UNION ALL SELECT 1 AS is_wanted FROM logs"],
         &["more than a condition"],
     );
@@ -218,6 +234,59 @@ fn what_cannot_be_tapped_is_said() {
     assert!(!is_tapped(&bench));
     let (_, err) = texts(&tap(&bench, &[]));
     assert!(err.contains("no agent runs"), "{err}");
+}
+
+#[test]
+fn a_condition_that_costs_too_much_ends_its_own_tap_only() {
+    let bench = Bench::new();
+    config(&bench, "SELECT * FROM logs", "");
+    let agent = bench.start();
+    agent.says("running");
+    let _feeder = Feeder::start(&bench.log("a.log"), LINES);
+    until(|| is_tapped(&bench), || agent.own_log());
+    let expensive = "levenshtein(repeat(msg,2000),repeat(reverse(msg),2000)) < 0";
+    let (mut costly, first) = connect(&bench, &json!({"where": expensive}));
+    assert_eq!(first, json!({"tapping": true}));
+    // Others are served beside it.
+    assert_eq!(tapped(&bench, &["-n", "1", "--where", "n > 0"]).len(), 1);
+    let (_, err) = texts(&tap(&bench, &["--where", "n >"]));
+    assert!(err.contains("--where"), "{err}");
+    let ended = loop {
+        let line = next(&mut costly);
+        if line.get("not_sampled").is_none() {
+            break line.to_string();
+        }
+    };
+    assert!(
+        ended.contains("costs too much") && ended.contains("levenshtein(repeat"),
+        "{ended}"
+    );
+    assert_eq!(tapped(&bench, &["-n", "1", "--where", "n > 0"]).len(), 1);
+    assert!(agent.terminate().success());
+}
+
+#[test]
+fn a_condition_that_no_record_meets_is_said_to_be_so() {
+    let bench = Bench::new();
+    config(&bench, "SELECT * FROM logs", "");
+    let agent = bench.start();
+    agent.says("running");
+    let _feeder = Feeder::start(&bench.log("a.log"), LINES);
+    until(|| is_tapped(&bench), || agent.own_log());
+    let mut command = tailrace();
+    command.arg("tap").arg("--data-dir").arg(bench.path("data"));
+    command.args(["--where", "n > 100"]).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        line.starts_with("no record matched yet (") && line.contains("seen"),
+        "{line}"
+    );
+    assert!(agent.terminate().success());
 }
 
 #[test]
@@ -384,8 +453,8 @@ fn a_client_that_says_nonsense_is_answered() {
     for (asked, expected) in [
         (json!([1]), "JSON object"),
         (json!({"stage": "x"}), "`stage`"),
-        (json!({"where": "x".repeat(30_000)}), "longer than"),
-        (json!({"where": "x".repeat(300_000)}), "JSON object"),
+        (json!({"where": "x".repeat(30_000)}), "too long"),
+        (json!({"where": "x".repeat(300_000)}), "too long"),
     ] {
         let (_, first) = connect(&bench, &asked);
         assert!(

@@ -88,7 +88,7 @@ struct OfInput {
 }
 
 /// A longer condition is refused.
-const CONDITION_BYTES_MAX: usize = 16 * 1024;
+pub const TAP_CONDITION_BYTES_MAX: usize = 16 * 1024;
 
 /// Subscribes to samples.
 pub(crate) fn open(
@@ -200,8 +200,10 @@ fn compiled(plan: &PipelinePlan, condition: &str) -> Result<PipelinePlan, sql::E
         length: 1,
         hint: Some("write it as behind WHERE, such as `level = 'ERROR'`".to_owned()),
     };
-    if condition.len() > CONDITION_BYTES_MAX {
-        let message = format!("the condition is longer than {CONDITION_BYTES_MAX} bytes");
+    if condition.len() > TAP_CONDITION_BYTES_MAX {
+        let bytes = condition.len();
+        let message =
+            format!("the condition is too long ({bytes} bytes, at most {TAP_CONDITION_BYTES_MAX})");
         return Err(wrong(&message));
     }
     if condition.trim().is_empty() {
