@@ -96,12 +96,14 @@ impl SingleSender {
         let policy = self.transport.retry_policy();
         match answered.outcome {
             Outcome::Retry { reason, after, .. } => {
-                let after = after.map(|after| after.min(policy.after_max));
-                let after = self.backoff.next(after);
+                let after = match after {
+                    Some(after) => self.backoff.next_after(after, policy.after_max),
+                    None => self.backoff.next_delay(),
+                };
                 Sent::Later { reason, after }
             }
             Outcome::Refused { reason } | Outcome::Hold { reason } if next.is_some() => {
-                let after = self.backoff.next(None);
+                let after = self.backoff.next_delay();
                 Sent::Later { reason, after }
             }
             Outcome::Hold { reason } => {
@@ -109,11 +111,11 @@ impl SingleSender {
                 Sent::Later { reason, after }
             }
             Outcome::TooLarge { reason } => {
-                let after = self.backoff.next(None);
+                let after = self.backoff.next_delay();
                 Sent::TooLarge { reason, after }
             }
             Outcome::Refused { reason } => {
-                let after = self.backoff.next(None);
+                let after = self.backoff.next_delay();
                 Sent::Refused { reason, after }
             }
             Outcome::Delivered { .. } => unreachable!("it returned above"),
