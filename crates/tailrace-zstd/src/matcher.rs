@@ -313,9 +313,9 @@ impl Search<'_> {
     fn value(&mut self, column: usize, value: &std::ops::Range<usize>, head: u32) {
         let end = value.end;
         let from = self.writer.anchor().max(value.start);
-        // Of short values without what is before them.
+        // Of short values without what is before them; of empty ones nothing.
         let short = 8 - value.len().min(8) as u32;
-        let last = word(self.bytes, end - 8) >> (8 * short) ^ u64::from(short) << 60;
+        let last = word(self.bytes, end - 8).unbounded_shr(8 * short) ^ u64::from(short) << 60;
         let place = self.place(end);
         let known = exchange(self.parts, hash_word(last), place);
         let tail = self.tail(known, from, end);

@@ -7,7 +7,7 @@
 //!
 //! Three operations on words do the work. Bit `i` is byte `i`; a token is told by its first byte.
 //!
-//! * What stands after the tokens that end at some bits: the bits one higher, moved over whitespace by a carry ([`Block::after`]).
+//! * What stands after the tokens that end at some bits: the bits one higher, moved over whitespace by a carry (see `Block`).
 //! * Where some strings end: their opening quotes, added to the runs of bytes inside strings, carry to the closing ones.
 //! * Which strings are keys: those before a colon.
 
