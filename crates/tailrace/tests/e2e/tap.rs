@@ -56,6 +56,15 @@ impl Drop for Feeder {
     }
 }
 
+/// An agent that can be tapped, of a pipeline that passes every record, and who writes to its log.
+fn fed(bench: &Bench) -> (Agent, Feeder) {
+    config(bench, "SELECT * FROM logs", "");
+    let agent = bench.start();
+    until(|| is_tapped(bench), || agent.own_log());
+    let feeder = Feeder::start(&bench.log("a.log"), LINES);
+    (agent, feeder)
+}
+
 /// Runs `tailrace tap` to its end.
 fn tap(bench: &Bench, args: &[&str]) -> Output {
     let mut command = tailrace();
@@ -239,11 +248,7 @@ fn what_cannot_be_tapped_is_said() {
 #[test]
 fn a_condition_that_costs_too_much_ends_its_own_tap_only() {
     let bench = Bench::new();
-    config(&bench, "SELECT * FROM logs", "");
-    let agent = bench.start();
-    agent.says("running");
-    let _feeder = Feeder::start(&bench.log("a.log"), LINES);
-    until(|| is_tapped(&bench), || agent.own_log());
+    let (agent, _feeder) = fed(&bench);
     let expensive = "levenshtein(repeat(msg,2000),repeat(reverse(msg),2000)) < 0";
     let (mut costly, first) = connect(&bench, &json!({"where": expensive}));
     assert_eq!(first, json!({"tapping": true}));
@@ -268,11 +273,7 @@ fn a_condition_that_costs_too_much_ends_its_own_tap_only() {
 #[test]
 fn a_condition_that_no_record_meets_is_said_to_be_so() {
     let bench = Bench::new();
-    config(&bench, "SELECT * FROM logs", "");
-    let agent = bench.start();
-    agent.says("running");
-    let _feeder = Feeder::start(&bench.log("a.log"), LINES);
-    until(|| is_tapped(&bench), || agent.own_log());
+    let (agent, _feeder) = fed(&bench);
     let mut command = tailrace();
     command.arg("tap").arg("--data-dir").arg(bench.path("data"));
     command.args(["--where", "n > 100"]).stderr(Stdio::piped());
@@ -292,10 +293,7 @@ fn a_condition_that_no_record_meets_is_said_to_be_so() {
 #[test]
 fn its_own_reader_may_stop_reading() {
     let bench = Bench::new();
-    config(&bench, "SELECT * FROM logs", "");
-    let agent = bench.start();
-    agent.says("running");
-    let _feeder = Feeder::start(&bench.log("a.log"), LINES);
+    let (_agent, _feeder) = fed(&bench);
     let mut command = tailrace();
     command.arg("tap").arg("--data-dir").arg(bench.path("data"));
     let mut child = command
