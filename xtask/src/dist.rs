@@ -97,7 +97,7 @@ fn complete(workspace: &Workspace, arch: &str, binary: &Path, dir: &Path) -> Res
     Ok(())
 }
 
-/// The scanner has code of its own for each architecture. Its tests take a minute, and what ships takes a quarter of an hour.
+/// The scanner has code of its own for each architecture. What fails here fails before the long build of what ships.
 fn check_scanner(workspace: &Workspace, arch: &str) -> Result<()> {
     let tests = ["test", "--release", "-p", "tailrace-scan", "--lib"];
     execute(&mut Toolchain::find(workspace, arch)?.cargo(workspace, &tests))

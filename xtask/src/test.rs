@@ -35,8 +35,9 @@ pub(crate) struct Args {
     kubernetes: kubernetes::Args,
 }
 
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     "fmt",
+    "fuzz",
     "typos",
     "deny",
     "clippy",
@@ -72,6 +73,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
 
     if args.wants("fmt") {
         steps.run("fmt", || cargo(&["fmt", "--all", "--check"]));
+    }
+    if args.wants("fuzz") {
+        // It is no member of the workspace, so no other step sees that its lock file is behind.
+        let arguments = ["fetch", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+        steps.run("fuzz: lock file", || cargo(&arguments));
     }
     if args.wants("typos") {
         optional(&mut steps, "typos", "typos", || {

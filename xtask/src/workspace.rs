@@ -16,15 +16,18 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The checkout that this program was built in.
+    /// The checkout that cargo runs this program for. It need not be the one that the program was built in, where several
+    /// share a build directory.
     ///
     /// # Errors
     /// Without a current directory.
     pub fn find() -> Result<Workspace> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = manifest
-            .parent()
-            .context("xtask stands in no workspace")?
+        let package = env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = package
+            .ancestors()
+            .find(|dir| dir.join("xtask/Cargo.toml").is_file())
+            .with_context(|| format!("{} is in no checkout", package.display()))?
             .to_owned();
         let target = match env::var_os("CARGO_TARGET_DIR") {
             Some(dir) => env::current_dir()

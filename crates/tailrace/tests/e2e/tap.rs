@@ -56,7 +56,7 @@ impl Drop for Feeder {
     }
 }
 
-/// An agent that can be tapped, of a pipeline that passes every record, and who writes to its log.
+/// An agent that passes every record and can be tapped, and what writes to the file that it reads.
 fn fed(bench: &Bench) -> (Agent, Feeder) {
     config(bench, "SELECT * FROM logs", "");
     let agent = bench.start();
