@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
-    blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, queue,
-    ready, replay, run, style, support_bundle, tap, top, try_query, validate, variables,
+    blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, query,
+    queue, ready, replay, run, style, support_bundle, tap, top, try_query, validate, variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -42,6 +42,8 @@ enum Command {
     Run(run::Args),
     /// Try a query on lines of a file or of standard input: what leaves, and what becomes of each record.
     Try(try_query::Args),
+    /// Query log files with SQL: filters, aggregates, joins, windows.
+    Query(query::Args),
     /// Run the tests of a config: lines in, and what must leave.
     Test(config_tests::Args),
     /// Check a config as `run` would at its start.
@@ -115,6 +117,7 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
+            Command::Query(args) => query::run(args),
             Command::Test(args) => config_tests::run(args, &mut Printer::stdout()),
             Command::Validate(args) => validate::run(args, &mut Printer::stdout()),
             Command::Init(args) => init::run(args, &mut Printer::stdout()),

@@ -13,6 +13,7 @@ mod explain;
 pub mod generate;
 mod init;
 mod ledger;
+mod query;
 mod queue;
 mod ready;
 mod reload;

@@ -2,7 +2,6 @@
 //! became of each record, or the OTLP records. The lines pass the stages of the agent; nothing is sent or stored.
 
 mod config_text;
-mod lines;
 mod print;
 pub(crate) mod table;
 pub(crate) mod verdict;
@@ -126,7 +125,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         None => !io::stdout().is_terminal(),
     };
     let mut print = Print::new(args.verdict, args.otlp, is_jsonl, &plan, out);
-    let mut lines = lines::open(file.as_deref())?;
+    let name = file
+        .as_deref()
+        .map_or_else(|| "standard input".to_owned(), printed::path);
+    let mut lines = tailrace_query::open(file.as_deref(), name)?;
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let bytes = lines.read(&mut buffer)?;

@@ -1,0 +1,296 @@
+//! A query over files, from its text to batches in the order of the files.
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
+use datafusion::prelude::{CsvReadOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use futures::StreamExt;
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::input::{Input, expand};
+use crate::notes::Notes;
+use crate::reader::Once;
+use crate::sample::{Column, reserved_column, sample};
+use crate::table::Table;
+use tailrace_scan::{ColumnSource, Type};
+
+/// How a query is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Types of columns by name, in the place of those of the sample; names that it lacks become columns.
+    pub columns: Vec<(String, Type)>,
+    /// How much is read and computed at the same time.
+    pub partitions: usize,
+    /// Bytes read at once.
+    pub chunk_bytes: usize,
+    /// A file is not cut into smaller ranges.
+    pub split_bytes_min: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            columns: Vec::new(),
+            partitions: std::thread::available_parallelism().map_or(1, usize::from),
+            chunk_bytes: 1 << 20,
+            split_bytes_min: 4 << 20,
+        }
+    }
+}
+
+/// Runs one query.
+pub struct Engine {
+    context: SessionContext,
+    options: Options,
+    once: Once,
+    notes: Arc<Notes>,
+}
+
+/// A query that is ready to run.
+pub struct Plan {
+    plan: Arc<dyn ExecutionPlan>,
+    context: SessionContext,
+    sql: String,
+}
+
+/// Batches of a partition that may wait for those before it.
+const BATCHES_AHEAD: usize = 16;
+/// No query is longer.
+const SQL_BYTES_MAX: usize = 1 << 20;
+
+impl Engine {
+    /// An engine.
+    ///
+    /// # Errors
+    ///
+    /// DataFusion refuses a function, which it does not.
+    pub fn new(options: Options) -> anyhow::Result<Engine> {
+        let mut config = SessionConfig::new()
+            .with_target_partitions(options.partitions.max(1))
+            .with_information_schema(false);
+        let settings = config.options_mut();
+        settings.sql_parser.enable_ident_normalization = false;
+        settings.execution.time_zone = Some("UTC".to_owned());
+        let mut context = SessionContext::new_with_config(config);
+        datafusion_functions_json::register_all(&mut context)
+            .context("the JSON functions cannot be registered")?;
+        Ok(Engine {
+            context,
+            options,
+            once: Arc::new(Mutex::new(None)),
+            notes: Arc::default(),
+        })
+    }
+
+    /// What was read so far.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Plans a query over `inputs`, the table `logs`, and over the files that it names itself.
+    ///
+    /// # Errors
+    ///
+    /// The query is not valid, or a file cannot be read.
+    pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
+        if sql.len() > SQL_BYTES_MAX {
+            return Err(Error::usage("the query is longer than 1 MiB"));
+        }
+        let refused = |error: &DataFusionError| Error::of(error, sql, true);
+        let state = self.context.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = state
+            .sql_to_statement(sql, &dialect)
+            .map_err(|error| refused(&error))?;
+        let is_query = matches!(&statement, Statement::Statement(it) if matches!(**it, datafusion::sql::sqlparser::ast::Statement::Query(_)));
+        if !is_query {
+            return Err(Error::usage(
+                "only a query (SELECT, WITH or VALUES) can be run",
+            ));
+        }
+        let words = words(sql);
+        let tables = state
+            .resolve_table_references(&statement)
+            .map_err(|error| refused(&error))?;
+        for table in tables {
+            self.add_table(&table, inputs, &words).await?;
+        }
+        let state = self.context.state();
+        let plan = state
+            .statement_to_plan(statement)
+            .await
+            .map_err(|error| refused(&error))?;
+        let plan = state
+            .create_physical_plan(&plan)
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(Plan {
+            plan,
+            context: self.context.clone(),
+            sql: sql.to_owned(),
+        })
+    }
+
+    /// Makes the table that a query names: `logs`, or a file.
+    async fn add_table(
+        &self,
+        table: &TableReference,
+        inputs: &[Input],
+        words: &[String],
+    ) -> Result<(), Error> {
+        let failed = |error: anyhow::Error| Error {
+            is_usage: false,
+            ..Error::usage(format!("{error:#}"))
+        };
+        let name = table.to_string();
+        let inputs = if name == "logs" {
+            if inputs.is_empty() {
+                return Err(Error {
+                    hint: Some("name files behind the query, or `-` for standard input".to_owned()),
+                    ..Error::usage("the table `logs` has no files")
+                });
+            }
+            inputs.to_vec()
+        } else {
+            let path = table.table();
+            if table.schema().is_some() || !(path.contains(['/', '.', '*']) || path == "-") {
+                return Err(Error {
+                    hint: Some(format!(
+                        "the files behind the query are the table `logs`; a file of its own stands in quotes: FROM '{path}.log'"
+                    )),
+                    ..Error::usage(format!("there is no table `{name}`"))
+                });
+            }
+            if path.ends_with(".csv") || path.ends_with(".arrow") {
+                return self.add_listed(path).await;
+            }
+            expand(&[path.to_owned()]).map_err(failed)?
+        };
+        let table = TableReference::bare(table.table().to_owned());
+        let mut found = sample(&inputs, &self.once).map_err(failed)?;
+        for (name, ty) in &self.options.columns {
+            set_type(&mut found.columns, name, *ty);
+        }
+        for word in words {
+            if !found.columns.iter().any(|column| column.name == *word) {
+                found.columns.extend(reserved_column(word));
+            }
+        }
+        let table_of = Table::new(
+            found,
+            Arc::clone(&self.once),
+            Arc::clone(&self.notes),
+            self.options.chunk_bytes,
+            self.options.split_bytes_min,
+        );
+        let added = self.context.register_table(table, Arc::new(table_of));
+        added.map(drop).map_err(|error| failed(error.into()))
+    }
+
+    /// A file that DataFusion reads itself.
+    async fn add_listed(&self, path: &str) -> Result<(), Error> {
+        let name = TableReference::bare(path.to_owned());
+        let added = if path.ends_with(".csv") {
+            self.context
+                .register_csv(name, path, CsvReadOptions::new())
+                .await
+        } else {
+            self.context
+                .register_arrow(name, path, ArrowReadOptions::default())
+                .await
+        };
+        added.map_err(|error| Error {
+            is_usage: false,
+            ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
+        })
+    }
+}
+
+/// A column of this type: one of the sample, or a key that the sample lacks.
+fn set_type(columns: &mut Vec<Column>, name: &str, ty: Type) {
+    let source = ColumnSource::Key(vec![tailrace_model::json::Step::Key(name.to_owned())]);
+    let made = Column {
+        name: name.to_owned(),
+        source,
+        ty,
+    };
+    match columns.iter_mut().find(|column| column.name == name) {
+        Some(column) => *column = made,
+        None => columns.push(made),
+    }
+}
+
+/// The names in a query: of reserved columns only those become columns of the table that it speaks of.
+fn words(sql: &str) -> Vec<String> {
+    let tokens = Tokenizer::new(&GenericDialect, sql).tokenize();
+    let names = tokens
+        .into_iter()
+        .flatten()
+        .filter_map(|token| match token {
+            Token::Word(word) => Some(word.value),
+            _ => None,
+        });
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+impl Plan {
+    /// The columns of the result.
+    pub fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+
+    /// The plan as text, a step on each line.
+    pub fn text(&self) -> String {
+        displayable(self.plan.as_ref()).indent(false).to_string()
+    }
+
+    /// Runs the query; `each` is called with every batch, in the order of the files where the query has no order, and
+    /// ends the query by `false`.
+    ///
+    /// # Errors
+    ///
+    /// The data cannot be read, or a value cannot be computed.
+    pub async fn run(self, mut each: impl FnMut(RecordBatch) -> bool) -> Result<(), Error> {
+        let failed = |error: &DataFusionError| Error::of(error, &self.sql, false);
+        let task = self.context.task_ctx();
+        let streams = execute_stream_partitioned(Arc::clone(&self.plan), task);
+        let streams = streams.map_err(|error| failed(&error))?;
+        let mut partitions: Vec<_> = streams.into_iter().map(ahead).collect();
+        for partition in &mut partitions {
+            while let Some(batch) = partition.0.recv().await {
+                if !each(batch.map_err(|error| failed(&error))?) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A partition that runs ahead; it ends when this is dropped.
+struct Ahead(mpsc::Receiver<Result<RecordBatch, DataFusionError>>);
+
+fn ahead(mut stream: SendableRecordBatchStream) -> Ahead {
+    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+    tokio::spawn(async move {
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ahead(receiver)
+}

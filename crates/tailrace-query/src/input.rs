@@ -1,0 +1,201 @@
+//! The bytes of a file or of standard input, decompressed if they are gzip or zstd.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use flate2::bufread::MultiGzDecoder;
+
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// Where lines come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input, which can be read once.
+    Stdin,
+}
+
+impl Input {
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Input::File(path) => path.display().to_string(),
+            Input::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is a directory.
+    pub fn open(&self) -> anyhow::Result<Lines> {
+        match self {
+            Input::File(path) => open(Some(path), self.name()),
+            Input::Stdin => open(None, self.name()),
+        }
+    }
+}
+
+/// The bytes of a source.
+pub struct Lines {
+    bytes: Box<dyn Read + Send>,
+    name: String,
+    is_compressed: bool,
+}
+
+/// Opens a file, called `name` in messages; `None` is standard input.
+///
+/// # Errors
+///
+/// It cannot be read, or is no file.
+pub fn open(path: Option<&Path>, name: String) -> anyhow::Result<Lines> {
+    let raw: Box<dyn Read + Send> = match path {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+            let meta = file.metadata().with_context(|| name.clone())?;
+            if meta.is_dir() {
+                bail!("{name}: is a directory, not a file");
+            }
+            Box::new(file)
+        }
+        None => Box::new(io::stdin()),
+    };
+    let mut raw = BufReader::new(raw);
+    let head = raw
+        .fill_buf()
+        .with_context(|| format!("{name}: cannot be read"))?;
+    let (is_gzip, is_zstd) = (head.starts_with(GZIP), head.starts_with(ZSTD));
+    let bytes: Box<dyn Read + Send> = if is_gzip {
+        Box::new(MultiGzDecoder::new(raw))
+    } else if is_zstd {
+        let decoder = zstd::stream::read::Decoder::with_buffer(raw);
+        Box::new(decoder.with_context(|| format!("{name}: cannot be decompressed"))?)
+    } else {
+        Box::new(raw)
+    };
+    Ok(Lines {
+        bytes,
+        name,
+        is_compressed: is_gzip || is_zstd,
+    })
+}
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lines {
+    /// Reads the next bytes; 0 is the end.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is damaged.
+    pub fn read(&mut self, buffer: &mut [u8]) -> anyhow::Result<usize> {
+        loop {
+            match self.bytes.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.with_context(|| format!("{}: cannot be read", self.name)),
+            }
+        }
+    }
+
+    /// Reads until the buffer is full or the end is reached; gives how many bytes there are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> anyhow::Result<usize> {
+        let mut at = 0;
+        while at < buffer.len() {
+            match self.read(&mut buffer[at..])? {
+                0 => break,
+                count => at += count,
+            }
+        }
+        Ok(at)
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.is_compressed
+    }
+}
+
+/// The inputs that words of a command line name: `-`, files, globs, and directories, of which each file is taken.
+///
+/// # Errors
+///
+/// A file does not exist, a directory cannot be listed, or a glob is wrong or matches nothing.
+pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for word in words {
+        if word == "-" {
+            inputs.push(Input::Stdin);
+            continue;
+        }
+        let path = Path::new(word);
+        if path.is_dir() {
+            inputs.extend(files_below(path, &|_| true)?);
+        } else if path.exists() || !word.contains(['*', '?', '[', '{']) {
+            inputs.push(Input::File(path.to_owned()));
+        } else {
+            inputs.extend(matches(word)?);
+        }
+    }
+    Ok(inputs)
+}
+
+/// The files that a glob matches, sorted.
+fn matches(glob: &str) -> anyhow::Result<Vec<Input>> {
+    let matcher = globset::GlobBuilder::new(glob)
+        .literal_separator(true)
+        .build()
+        .with_context(|| format!("{glob}: is no glob"))?
+        .compile_matcher();
+    let wild = glob.find(['*', '?', '[', '{']).unwrap_or(glob.len());
+    let root = glob[..wild].rfind('/').map_or("", |slash| &glob[..=slash]);
+    let root = Path::new(if root.is_empty() { "." } else { root });
+    let is_match = |path: &Path| {
+        matcher.is_match(path)
+            || path
+                .strip_prefix("./")
+                .is_ok_and(|path| matcher.is_match(path))
+    };
+    let found = files_below(root, &is_match)?;
+    if found.is_empty() {
+        bail!("{glob}: no file matches");
+    }
+    Ok(found)
+}
+
+/// The files below a directory for which `is_wanted` holds, sorted.
+fn files_below(root: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> anyhow::Result<Vec<Input>> {
+    let mut files = Vec::new();
+    let mut dirs = vec![root.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        let listed = std::fs::read_dir(&dir)
+            .with_context(|| format!("{}: cannot be listed", dir.display()))?;
+        for entry in listed {
+            let entry = entry.with_context(|| format!("{}: cannot be listed", dir.display()))?;
+            let kind = entry
+                .file_type()
+                .with_context(|| entry.path().display().to_string())?;
+            let path = entry.path();
+            if kind.is_dir() {
+                dirs.push(path);
+            } else if path.is_file() && is_wanted(&path) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort_unstable();
+    Ok(files.into_iter().map(Input::File).collect())
+}

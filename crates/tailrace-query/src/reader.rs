@@ -1,0 +1,236 @@
+//! The records of a part of an input, a chunk at a time: bytes, framed.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, anyhow};
+use bytes::Bytes;
+use memchr::memchr;
+use tailrace_frame::{Config, Format, Framer, Frames, SIDE};
+use tailrace_scan::{Record, Records};
+
+use crate::input::{Input, Lines};
+use crate::partition::Part;
+
+/// What was read of standard input for the sample, and the rest of it. Taken by the one scan that reads it.
+pub(crate) type Once = Arc<Mutex<Option<(Vec<u8>, Lines)>>>;
+
+/// Reads a part.
+pub(crate) struct Reader {
+    source: Source,
+    framer: Framer,
+    frames: Frames,
+    chunk_bytes: usize,
+    is_over: bool,
+}
+
+enum Source {
+    /// Whatever must be read from its start.
+    Whole { head: Vec<u8>, lines: Lines },
+    /// Lines of a plain file.
+    Range {
+        file: File,
+        name: String,
+        at: u64,
+        end: u64,
+    },
+}
+
+/// The records of one chunk, as the scanner wants them.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    buffers: Vec<Bytes>,
+    records: Vec<Record>,
+    times: Vec<i64>,
+    streams: Vec<u8>,
+    pub(crate) bytes: u64,
+}
+
+impl Chunk {
+    pub(crate) fn records(&self, observed_ns: i64) -> Records<'_> {
+        Records {
+            buffers: &self.buffers,
+            records: &self.records,
+            times: &self.times,
+            streams: &self.streams,
+            observed_ns,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+}
+
+impl Reader {
+    /// A reader of a part; `is_split` says that the part may begin within its input.
+    ///
+    /// # Errors
+    ///
+    /// The input cannot be opened, or is standard input and was read before.
+    pub(crate) fn new(
+        part: &Part,
+        is_split: bool,
+        once: &Once,
+        chunk_bytes: usize,
+    ) -> anyhow::Result<Reader> {
+        let mut framer = Framer::new(&Config::default(), part.range.start, false);
+        let source = match &part.input {
+            Input::Stdin => {
+                let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let (head, lines) = taken.ok_or_else(|| {
+                    anyhow!("standard input can be read once: name it once, or write it to a file")
+                })?;
+                Source::Whole { head, lines }
+            }
+            Input::File(path) if is_split => {
+                let name = part.input.name();
+                let mut file =
+                    File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+                let (start, end) = (part.range.start, part.range.end);
+                let at = line_start(&mut file, start)
+                    .with_context(|| format!("{name}: cannot be read"))?;
+                if start > 0 {
+                    // The format of the file was decided at its start: lines.
+                    framer = Framer::new(&Config::default(), at, false);
+                    framer.push(b"{}\n", 0, 0, &mut Frames::default());
+                    debug_assert!(!matches!(framer.format(), Format::Auto));
+                }
+                Source::Range {
+                    file,
+                    name,
+                    at,
+                    end,
+                }
+            }
+            Input::File(_) => Source::Whole {
+                head: Vec::new(),
+                lines: part.input.open()?,
+            },
+        };
+        Ok(Reader {
+            source,
+            framer,
+            frames: Frames::default(),
+            chunk_bytes: chunk_bytes.max(1),
+            is_over: false,
+        })
+    }
+
+    /// The next records; `None` at the end. A chunk may have none.
+    ///
+    /// # Errors
+    ///
+    /// The input cannot be read, or is damaged.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Chunk>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let bytes = self.source.read(self.chunk_bytes)?;
+        self.frames.clear();
+        let count = bytes.len() as u64;
+        if bytes.is_empty() {
+            self.is_over = true;
+            self.framer.finish(&mut self.frames);
+        } else {
+            self.framer.push(&bytes, 0, 0, &mut self.frames);
+        }
+        Ok(Some(chunk(&mut self.frames, bytes, count)))
+    }
+}
+
+/// The frames of `bytes` as the scanner wants them.
+pub(crate) fn chunk(frames: &mut Frames, bytes: Vec<u8>, count: u64) -> Chunk {
+    let record = |record: &tailrace_frame::Record| Record {
+        buffer: u32::from(record.buffer == SIDE),
+        start: record.start,
+        end: record.end,
+        flags: record.flags.0,
+    };
+    let has_envelope = frames
+        .records
+        .iter()
+        .any(|it| it.time_ns != 0 || it.stream as u8 != 0);
+    let enveloped = if has_envelope {
+        frames.records.as_slice()
+    } else {
+        &[]
+    };
+    Chunk {
+        records: frames.records.iter().map(record).collect(),
+        times: enveloped.iter().map(|it| it.time_ns).collect(),
+        streams: enveloped.iter().map(|it| it.stream as u8).collect(),
+        buffers: vec![bytes.into(), std::mem::take(&mut frames.side).into()],
+        bytes: count,
+    }
+}
+
+/// Where the first line begins that begins at `start` or after it.
+fn line_start(file: &mut File, start: u64) -> std::io::Result<u64> {
+    if start == 0 {
+        return Ok(0);
+    }
+    let mut at = start - 1;
+    file.seek(SeekFrom::Start(at))?;
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = file.read(&mut buffer)?;
+        if let Some(newline) = memchr(b'\n', &buffer[..count]) {
+            at += newline as u64 + 1;
+            file.seek(SeekFrom::Start(at))?;
+            return Ok(at);
+        }
+        at += count as u64;
+        if count == 0 {
+            return Ok(at);
+        }
+    }
+}
+
+impl Source {
+    /// The next bytes; none at the end.
+    fn read(&mut self, len: usize) -> anyhow::Result<Vec<u8>> {
+        match self {
+            Source::Whole { head, lines } => {
+                if !head.is_empty() {
+                    return Ok(std::mem::take(head));
+                }
+                let mut bytes = vec![0; len];
+                let count = lines.fill(&mut bytes)?;
+                bytes.truncate(count);
+                Ok(bytes)
+            }
+            Source::Range {
+                file,
+                name,
+                at,
+                end,
+            } => {
+                if *at >= *end {
+                    return Ok(Vec::new());
+                }
+                let mut bytes = Vec::with_capacity(len);
+                let read = file.take(len as u64).read_to_end(&mut bytes);
+                read.with_context(|| format!("{name}: cannot be read"))?;
+                // The line that the range ends in is read to its end.
+                let last = (*end - 1).saturating_sub(*at) as usize;
+                if last < bytes.len() {
+                    match memchr(b'\n', &bytes[last..]) {
+                        Some(newline) => {
+                            bytes.truncate(last + newline + 1);
+                            *at = *end;
+                        }
+                        None => {
+                            *at += bytes.len() as u64;
+                            *end = *at + 1;
+                        }
+                    }
+                } else {
+                    *at += bytes.len() as u64;
+                }
+                Ok(bytes)
+            }
+        }
+    }
+}

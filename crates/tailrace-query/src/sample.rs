@@ -1,0 +1,206 @@
+//! The columns of a table and their types, by the beginning of its data.
+//!
+//! The first bytes of some of the files are scanned for all keys. Integers beyond 64 bits, integers that a float cannot
+//! hold beside fractions, and values of several kinds become text, so that nothing is rounded. A value further on that
+//! does not fit its column is NULL and counted.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, StringViewArray, UInt8Array};
+use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
+use tailrace_model::json::Kind;
+use tailrace_model::reserved::{self, Reserved};
+use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
+
+use crate::input::Input;
+use crate::partition::Source;
+use crate::reader::{Once, chunk};
+
+/// Bytes of a file that are looked at.
+pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
+/// Files that are looked at, spread over all of them.
+const SAMPLE_FILES: usize = 16;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) source: ColumnSource,
+    pub(crate) ty: Type,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// What the values of a key are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kinds {
+    seen: [bool; 8],
+    /// An integer does not fit 64 bits.
+    is_huge: bool,
+    /// An integer is no exact float.
+    is_wide: bool,
+}
+
+impl Kinds {
+    fn add(&mut self, values: &StringViewArray, kinds: &UInt8Array) {
+        const EXACT: i64 = 1 << 53;
+        for at in (0..kinds.len()).filter(|at| kinds.is_valid(*at)) {
+            let kind = kinds.value(at);
+            self.seen[usize::from(kind) % 8] = true;
+            if kind == Kind::Integer as u8 && values.is_valid(at) {
+                match values.value(at).parse::<i64>() {
+                    Ok(number) => self.is_wide |= !(-EXACT..=EXACT).contains(&number),
+                    Err(_) => self.is_huge = true,
+                }
+            }
+        }
+    }
+
+    fn ty(&self) -> Type {
+        let has = |kind: Kind| self.seen[kind as usize % 8];
+        let others = |kinds: &[Kind]| {
+            [
+                Kind::String,
+                Kind::Integer,
+                Kind::Float,
+                Kind::Bool,
+                Kind::Object,
+                Kind::Array,
+            ]
+            .into_iter()
+            .any(|kind| has(kind) && !kinds.contains(&kind))
+        };
+        if has(Kind::Bool) && !others(&[Kind::Bool]) {
+            Type::Boolean
+        } else if has(Kind::Integer) && !others(&[Kind::Integer]) && !self.is_huge {
+            Type::Int64
+        } else if has(Kind::Float)
+            && !others(&[Kind::Integer, Kind::Float])
+            && !self.is_huge
+            && !self.is_wide
+        {
+            Type::Float64
+        } else {
+            Type::Text
+        }
+    }
+}
+
+/// The type of a reserved column; `None` for what only an agent on a node knows.
+pub(crate) fn reserved_type(reserved: Reserved) -> Option<Type> {
+    Some(match reserved {
+        Reserved::Timestamp | Reserved::ObservedTimestamp => Type::Timestamp,
+        Reserved::SeverityNumber => Type::Int64,
+        Reserved::Malformed | Reserved::Truncated => Type::Boolean,
+        Reserved::Body
+        | Reserved::SeverityText
+        | Reserved::Json
+        | Reserved::Iostream
+        | Reserved::FileName
+        | Reserved::FilePath => Type::Text,
+        Reserved::Kubernetes | Reserved::Container => return None,
+    })
+}
+
+/// The column of a name that no key has in the sample.
+pub(crate) fn reserved_column(name: &str) -> Option<Column> {
+    let reserved = reserved::lookup(name)?;
+    Some(Column {
+        name: name.to_owned(),
+        source: ColumnSource::Reserved(reserved),
+        ty: reserved_type(reserved)?,
+    })
+}
+
+/// Looks at the beginning of the inputs.
+///
+/// # Errors
+///
+/// One of them cannot be read.
+pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
+    let mut scanner = Scanner::new(Config {
+        star: Some(Star {
+            columns_max: 4096,
+            ..Star::default()
+        }),
+        ..Config::default()
+    });
+    let mut found = Sample::default();
+    let mut names: Vec<String> = Vec::new();
+    let mut kinds: HashMap<String, Kinds> = HashMap::new();
+    let mut has_text = false;
+    let step = inputs.len().div_ceil(SAMPLE_FILES).max(1);
+    for (at, input) in inputs.iter().enumerate() {
+        let (head, is_compressed, lines) = head_of(input)?;
+        let mut framer = Framer::new(&FrameConfig::default(), 0, false);
+        let mut frames = Frames::default();
+        framer.push(&head, 0, 0, &mut frames);
+        let is_whole = head.len() < SAMPLE_BYTES;
+        if is_whole {
+            framer.finish(&mut frames);
+        }
+        found
+            .sources
+            .push(source_of(input, is_compressed, framer.format(), head.len()));
+        if at % step == 0 {
+            let count = head.len() as u64;
+            let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));
+            has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
+            for column in scanned.star {
+                let key = column.key.to_string();
+                let known = kinds.entry(key.clone()).or_insert_with(|| {
+                    names.push(key);
+                    Kinds::default()
+                });
+                known.add(&column.values, &column.kinds);
+            }
+        }
+        if *input == Input::Stdin {
+            let mut kept = once
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            kept.get_or_insert((head, lines));
+        }
+    }
+    if has_text && !kinds.contains_key(reserved::BODY) {
+        found.columns.extend(reserved_column(reserved::BODY));
+    }
+    let column = |name: String| {
+        let ty = kinds[&name].ty();
+        reserved_column(&name).unwrap_or_else(|| Column {
+            source: ColumnSource::Key(vec![tailrace_model::json::Step::Key(name.clone())]),
+            name,
+            ty,
+        })
+    };
+    found.columns.extend(names.into_iter().map(column));
+    Ok(found)
+}
+
+/// The first bytes of an input.
+fn head_of(input: &Input) -> anyhow::Result<(Vec<u8>, bool, crate::input::Lines)> {
+    let mut lines = input.open()?;
+    let mut head = vec![0; SAMPLE_BYTES];
+    let count = lines.fill(&mut head)?;
+    head.truncate(count);
+    Ok((head, lines.is_compressed(), lines))
+}
+
+fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize) -> Source {
+    let len = match input {
+        Input::File(path) => std::fs::metadata(path).ok().filter(|meta| meta.is_file()),
+        Input::Stdin => None,
+    };
+    let len = len.map(|meta| meta.len());
+    let is_lines = matches!(format, Format::Json | Format::Raw);
+    Source {
+        input: input.clone(),
+        splittable: len.filter(|_| is_lines && !is_compressed),
+        weight: len.unwrap_or(sampled as u64),
+    }
+}

@@ -1,0 +1,196 @@
+//! One partition of a scan: records to batches, the conditions evaluated between the scanner's two phases.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::DataFusionError;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use tailrace_model::reserved::Reserved;
+use tailrace_scan::{ColumnSource, Config, Scanner};
+
+use crate::input::Input;
+use crate::notes::Notes;
+use crate::partition::Part;
+use crate::reader::{Chunk, Once, Reader};
+
+/// What all partitions of a scan have alike.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) condition: Option<Condition>,
+    /// The columns of the output, by place in the scanner's.
+    pub(crate) output: Vec<usize>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) once: Once,
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) chunk_bytes: usize,
+}
+
+/// A condition over the columns of the scanner's first phase.
+#[derive(Debug)]
+pub(crate) struct Condition(pub(crate) Arc<dyn PhysicalExpr>);
+
+/// A partition: parts, and whether their input is read in ranges.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) parts: Vec<(bool, Part)>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl PartitionStream for Partition {
+    fn schema(&self) -> &SchemaRef {
+        &self.shared.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batches = Batches {
+            scanner: Scanner::new(self.shared.config.clone()),
+            shared: Arc::clone(&self.shared),
+            parts: self.parts.clone().into_iter(),
+            open: None,
+        };
+        let schema = Arc::clone(&self.shared.schema);
+        Box::pin(RecordBatchStreamAdapter::new(
+            schema,
+            futures::stream::iter(batches),
+        ))
+    }
+}
+
+/// The batches of a partition.
+struct Batches {
+    shared: Arc<Shared>,
+    scanner: Scanner,
+    parts: std::vec::IntoIter<(bool, Part)>,
+    open: Option<(Reader, Input)>,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.next_batch().transpose()?;
+        if batch.is_err() {
+            // What follows a failure is not read.
+            (self.parts, self.open) = (Vec::new().into_iter(), None);
+        }
+        Some(batch)
+    }
+}
+
+impl Batches {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let external = |error: anyhow::Error| DataFusionError::External(error.into());
+        loop {
+            let Some((reader, input)) = &mut self.open else {
+                let Some((is_split, part)) = self.parts.next() else {
+                    return Ok(None);
+                };
+                let shared = &self.shared;
+                let reader = Reader::new(&part, is_split, &shared.once, shared.chunk_bytes);
+                self.open = Some((reader.map_err(external)?, part.input));
+                continue;
+            };
+            let Some(chunk) = reader.next().map_err(external)? else {
+                self.open = None;
+                continue;
+            };
+            let input = input.clone();
+            self.shared.notes.read(chunk.bytes, chunk.len() as u64);
+            if chunk.len() > 0 {
+                let batch = self.batch(&chunk, &input)?;
+                if batch.num_rows() > 0 {
+                    self.shared.notes.kept(batch.num_rows() as u64);
+                    return Ok(Some(batch));
+                }
+            }
+        }
+    }
+
+    /// The rows of a chunk that meet the condition.
+    fn batch(&mut self, chunk: &Chunk, input: &Input) -> Result<RecordBatch> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let records = chunk.records(now.map_or(0, |now| now.as_nanos() as i64));
+        let shared = Arc::clone(&self.shared);
+        let scanned = match &shared.condition {
+            None if shared.output.is_empty() => return shared.output_of(&[], chunk.len()),
+            None => self.scanner.scan(&records),
+            Some(Condition(condition)) => {
+                let first = self.scanner.first(&records, None);
+                let at = shared.config.first.iter();
+                let columns: Vec<_> = at
+                    .zip(first.batch.columns())
+                    .map(|(at, column)| shared.with_facts(*at, column, input))
+                    .collect();
+                let (schema, len) = (first.batch.schema(), first.batch.num_rows());
+                let batch = with_len(schema, columns, len)?;
+                let met = condition.evaluate(&batch)?.into_array(len)?;
+                let met = met.as_boolean();
+                let rows: Vec<u32> = (0..len as u32)
+                    .filter(|&at| met.is_valid(at as usize) && met.value(at as usize))
+                    .map(|at| first.rows.as_ref().map_or(at, |rows| rows[at as usize]))
+                    .collect();
+                if rows.is_empty() || shared.output.is_empty() {
+                    shared.notes.scanned(&first.stats);
+                    return shared.output_of(&[], rows.len());
+                }
+                self.scanner.second(&records, &first, &rows)
+            }
+        };
+        shared.notes.scanned(&scanned.stats);
+        let columns = scanned.batch.columns().iter().enumerate();
+        let columns: Vec<_> = columns
+            .map(|(at, column)| shared.with_facts(at, column, input))
+            .collect();
+        shared.output_of(&columns, scanned.batch.num_rows())
+    }
+}
+
+impl Shared {
+    /// A scanned column, or what is known of the file that the records are from.
+    fn with_facts(&self, at: usize, column: &ArrayRef, input: &Input) -> ArrayRef {
+        let text = match (&self.config.columns[at].source, input) {
+            (ColumnSource::Reserved(Reserved::FilePath), Input::File(path)) => {
+                std::path::absolute(path).unwrap_or_else(|_| path.clone())
+            }
+            (ColumnSource::Reserved(Reserved::FileName), Input::File(path)) => {
+                Path::new(path.file_name().unwrap_or_default()).to_owned()
+            }
+            _ => return Arc::clone(column),
+        };
+        let text = text.to_string_lossy().into_owned();
+        Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(
+            text,
+            column.len(),
+        )))
+    }
+
+    /// The columns of the output.
+    fn output_of(&self, columns: &[ArrayRef], len: usize) -> Result<RecordBatch> {
+        if len == 0 {
+            return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
+        }
+        let columns = self.output.iter().map(|at| Arc::clone(&columns[*at]));
+        with_len(Arc::clone(&self.schema), columns.collect(), len)
+    }
+}
+
+fn with_len(schema: SchemaRef, columns: Vec<ArrayRef>, len: usize) -> Result<RecordBatch> {
+    debug_assert!(
+        columns
+            .iter()
+            .all(|it| !matches!(it.data_type(), DataType::Struct(_)))
+    );
+    let options = RecordBatchOptions::new().with_row_count(Some(len));
+    Ok(RecordBatch::try_new_with_options(
+        schema, columns, &options,
+    )?)
+}

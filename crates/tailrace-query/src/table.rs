@@ -1,0 +1,172 @@
+//! Files as a table of DataFusion: which columns a scan reads, and which conditions it evaluates itself.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use tailrace_scan::{Config, Type};
+
+use crate::needles::needles;
+use crate::notes::Notes;
+use crate::partition::partitions;
+use crate::reader::Once;
+use crate::sample::{Column, Sample};
+use crate::scan::{Condition, Partition, Shared};
+
+/// Some files.
+#[derive(Debug)]
+pub(crate) struct Table {
+    sample: Sample,
+    schema: SchemaRef,
+    once: Once,
+    notes: Arc<Notes>,
+    chunk_bytes: usize,
+    split_bytes_min: u64,
+}
+
+impl Table {
+    pub(crate) fn new(
+        sample: Sample,
+        once: Once,
+        notes: Arc<Notes>,
+        chunk_bytes: usize,
+        split_bytes_min: u64,
+    ) -> Table {
+        let field = |column: &Column| Field::new(&column.name, data_type(column.ty), true);
+        let fields: Vec<_> = sample.columns.iter().map(field).collect();
+        Table {
+            schema: Arc::new(Schema::new(fields)),
+            sample,
+            once,
+            notes,
+            chunk_bytes,
+            split_bytes_min,
+        }
+    }
+
+    /// The columns that an expression reads, by place.
+    fn places(&self, expr: &Expr) -> Vec<usize> {
+        let names = expr.column_refs();
+        let named = |column: &Column| names.iter().any(|name| name.name == column.name);
+        let all = self.sample.columns.iter().enumerate();
+        all.filter(|(_, column)| named(column))
+            .map(|(at, _)| at)
+            .collect()
+    }
+}
+
+/// The Arrow type of a column.
+fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Int64 => DataType::Int64,
+        Type::Float64 => DataType::Float64,
+        Type::Boolean => DataType::Boolean,
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+        Type::Open | Type::Text | Type::Value => DataType::Utf8View,
+    }
+}
+
+#[async_trait]
+impl TableProvider for Table {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        // The scan evaluates DataFusion's own expression on the same columns.
+        let support = |filter: &&Expr| {
+            if self.places(filter).is_empty() || filter.is_volatile() {
+                TableProviderFilterPushDown::Unsupported
+            } else {
+                TableProviderFilterPushDown::Exact
+            }
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.sample.columns.len()).collect();
+        let projected: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let condition = conjunction(filters.to_vec());
+        let first = condition
+            .as_ref()
+            .map_or(Vec::new(), |expr| self.places(expr));
+        let mut read = projected.clone();
+        read.extend(&first);
+        read.sort_unstable();
+        read.dedup();
+        let place = |at: &usize| read.binary_search(at).expect("every column wanted is read");
+        let condition = match condition {
+            Some(expr) => {
+                let schema = Arc::new(self.schema.project(&first)?);
+                let of_batch = DFSchema::try_from(schema)?;
+                Some(Condition(state.create_physical_expr(expr, &of_batch)?))
+            }
+            None => None,
+        };
+        let columns = read.iter().map(|at| &self.sample.columns[*at]);
+        let config = Config {
+            columns: columns
+                .map(|column| tailrace_scan::Column {
+                    name: column.name.clone(),
+                    source: column.source.clone(),
+                    ty: column.ty,
+                })
+                .collect(),
+            first: first.iter().map(place).collect(),
+            prefilter: filters
+                .iter()
+                .filter_map(|filter| needles(filter, &self.sample.columns))
+                .collect(),
+            ..Config::default()
+        };
+        let schema = Arc::new(self.schema.project(&projected)?);
+        let shared = Arc::new(Shared {
+            config,
+            condition,
+            output: projected.iter().map(place).collect(),
+            schema: Arc::clone(&schema),
+            once: Arc::clone(&self.once),
+            notes: Arc::clone(&self.notes),
+            chunk_bytes: self.chunk_bytes,
+        });
+        let count = state.config().target_partitions();
+        let parts = partitions(&self.sample.sources, count, self.split_bytes_min);
+        let splittable = |input: &crate::input::Input| {
+            let mut sources = self.sample.sources.iter();
+            sources.any(|source| source.input == *input && source.splittable.is_some())
+        };
+        let stream = |parts: Vec<crate::partition::Part>| {
+            let parts = parts
+                .into_iter()
+                .map(|part| (splittable(&part.input), part));
+            let stream: Arc<dyn PartitionStream> = Arc::new(Partition {
+                parts: parts.collect(),
+                shared: Arc::clone(&shared),
+            });
+            stream
+        };
+        let streams = parts.into_iter().map(stream).collect();
+        let plan = StreamingTableExec::try_new(schema, streams, None, [], false, limit)?;
+        Ok(Arc::new(plan))
+    }
+}

@@ -1,0 +1,235 @@
+//! Files of every kind: cut anywhere they give the same rows, and what is wrong with them is said or counted.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use arrow::record_batch::RecordBatch;
+use proptest::prelude::*;
+use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap()
+}
+
+/// The rows as JSON lines in their order, and what was counted.
+fn ask(sql: &str, inputs: &[Input], options: Options) -> Result<(String, Counts), Error> {
+    runtime().block_on(async {
+        let engine = Engine::new(options).unwrap();
+        let mut batches: Vec<RecordBatch> = Vec::new();
+        let plan = engine.plan(sql, inputs).await?;
+        plan.run(|batch| {
+            batches.push(batch);
+            true
+        })
+        .await?;
+        let mut out = arrow_json::LineDelimitedWriter::new(Vec::new());
+        for batch in &batches {
+            out.write(batch).unwrap();
+        }
+        out.finish().unwrap();
+        Ok((
+            String::from_utf8(out.into_inner()).unwrap(),
+            engine.notes().counts(),
+        ))
+    })
+}
+
+fn all_of(path: &Path, partitions: usize, chunk_bytes: usize) -> (String, Counts) {
+    let options = Options {
+        partitions,
+        chunk_bytes,
+        split_bytes_min: 1,
+        ..Options::default()
+    };
+    ask(
+        "SELECT * FROM logs",
+        &[Input::File(path.to_owned())],
+        options,
+    )
+    .unwrap()
+}
+
+const LINES: &[&[u8]] = &[
+    b"{\"a\":1,\"b\":\"x\"}\n",
+    b"{\"a\":2.5,\"c\":[1,{\"d\":null}]}\n",
+    b"{\"b\":\"esc\\n\\u00e9\\ud83d\\ude00\"}\r\n",
+    b"\n",
+    b"   \n",
+    b"plain text\n",
+    b"{\"a\": broken\n",
+    b"\xff\xfe{\n",
+    b"2026-01-02T03:04:05Z stdout P half \n",
+    b"2026-01-02T03:04:05Z stderr F {\"a\":3}\n",
+    b"{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2026-01-02T03:04:05Z\"}\n",
+    b"{\"a\":4,\"message\":\"a longer line that crosses more of the cuts than others do\"}\n",
+    b"\0\0\0\n",
+];
+
+/// Without a newline at the end.
+const RESTS: &[&[u8]] = &[b"", b"{\"a\":9", b"{\"a\":9}", b"end"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn any_cut_gives_the_same_rows(
+        lines in prop::collection::vec(prop::sample::select(LINES), 0..40),
+        rest in prop::sample::select(RESTS),
+        partitions in 2_usize..6,
+        chunk_bytes in 1_usize..200,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lines");
+        std::fs::write(&path, [lines.concat().as_slice(), rest].concat()).unwrap();
+        let whole = all_of(&path, 1, 1 << 20);
+        prop_assert_eq!(all_of(&path, partitions, chunk_bytes), whole);
+    }
+}
+
+#[test]
+fn compressed_files_give_the_same_rows_and_damaged_ones_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = (0..2000)
+        .map(|n| format!("{{\"n\":{n}}}\n"))
+        .collect::<String>();
+    let plain = dir.path().join("plain");
+    std::fs::write(&plain, &text).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    let expected = all_of(&plain, 2, 1000);
+    for (name, bytes) in [("gz", &gzip), ("zst", &zstd)] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(all_of(&path, 2, 1000), expected, "{name}");
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        let error = ask(
+            "SELECT count(*) FROM logs",
+            &[Input::File(path)],
+            Options::default(),
+        );
+        assert!(
+            error.unwrap_err().to_string().contains("cannot be read"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_null_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("late");
+    let mut text = "{\"status\":200}\n".repeat(40_000);
+    text += "{\"status\":\"none\",\"late\":1}\n";
+    std::fs::write(&path, &text).unwrap();
+    let input = [Input::File(path)];
+    let (rows, counts) = ask(
+        "SELECT count(*) AS n, count(status) AS s FROM logs",
+        &input,
+        Options::default(),
+    )
+    .unwrap();
+    assert_eq!(rows, "{\"n\":40001,\"s\":40000}\n");
+    assert_eq!((counts.unfit, counts.records), (1, 40_001));
+    // A key that comes later is unknown, until it is named.
+    let sql = "SELECT status FROM logs WHERE late = 1";
+    let error = ask(sql, &input, Options::default()).unwrap_err();
+    assert_eq!((error.place, error.is_usage), (Some((1, 32)), true));
+    assert!(error.hint.unwrap().contains("--columns late=text"));
+    let options = Options {
+        columns: vec![
+            ("late".to_owned(), Type::Int64),
+            ("status".to_owned(), Type::Text),
+        ],
+        ..Options::default()
+    };
+    let (rows, counts) = ask(sql, &input, options).unwrap();
+    assert_eq!(
+        (rows.as_str(), counts.unfit),
+        ("{\"status\":\"none\"}\n", 0)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    std::fs::write(&path, "{\"level\":\"INFO\"}\n").unwrap();
+    std::fs::write(dir.path().join("empty.log"), "").unwrap();
+    let input = [Input::File(path)];
+    let refused = |sql: &str, inputs: &[Input]| {
+        let error = ask(sql, inputs, Options::default()).unwrap_err();
+        (
+            error.message.clone(),
+            error.place,
+            error.hint.unwrap_or_default(),
+            error.is_usage,
+        )
+    };
+    let (message, place, hint, is_usage) = refused("SELECT lvel\nFROM logs", &input);
+    assert_eq!(
+        (message.as_str(), place),
+        ("there is no column `lvel`", Some((1, 8)))
+    );
+    assert!(hint.contains("`level`") && is_usage);
+    let (message, place, ..) = refused("SELECT level FROM\nlogs WHERE AND", &input);
+    assert!(message.contains("Expected: an expression"), "{message}");
+    assert_eq!(place, Some((2, 12)));
+    assert!(
+        refused("DROP TABLE logs", &input)
+            .0
+            .contains("only a query")
+    );
+    assert!(
+        refused("SELECT * FROM other", &input)
+            .0
+            .contains("no table `other`")
+    );
+    assert!(
+        refused("SELECT * FROM logs", &[])
+            .2
+            .contains("standard input")
+    );
+    assert!(
+        refused("SELECT CAST(level AS BIGINT) FROM logs", &input)
+            .0
+            .contains("INFO")
+    );
+    assert!(
+        refused("SELECT * FROM 'no/such.log'", &[])
+            .0
+            .contains("cannot be read")
+    );
+    let glob = format!("{}/*.log", dir.path().display());
+    assert_eq!(expand(&[glob]).unwrap().len(), 2);
+    assert!(expand(&[format!("{}/*.txt", dir.path().display())]).is_err());
+    let empty = [Input::File(dir.path().join("empty.log"))];
+    let (rows, _) = ask("SELECT count(*) AS n FROM logs", &empty, Options::default()).unwrap();
+    assert_eq!(rows, "{\"n\":0}\n");
+}
+
+#[test]
+fn the_files_of_a_query_join_each_other_and_csv() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let events = file(
+        "events.ndjson",
+        "{\"user\":1,\"what\":\"in\"}\n{\"user\":2,\"what\":\"out\"}\n",
+    );
+    let users = file("users.csv", "id,name\n1,Anna\n2,Bob\n");
+    let sql = format!(
+        "SELECT b.name, a.what, a.\"log.file.name\" AS f FROM '{events}' a JOIN '{users}' b ON a.user = b.id ORDER BY name"
+    );
+    let (rows, _) = ask(&sql, &[], Options::default()).unwrap();
+    assert_eq!(
+        rows,
+        "{\"name\":\"Anna\",\"what\":\"in\",\"f\":\"events.ndjson\"}\n{\"name\":\"Bob\",\"what\":\"out\",\"f\":\"events.ndjson\"}\n"
+    );
+}

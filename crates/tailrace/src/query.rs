@@ -1,0 +1,223 @@
+//! `tailrace query`: SQL over log files, and the result in the form that is asked for.
+
+mod print;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use arrow::record_batch::RecordBatch;
+use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
+
+use self::print::{How, Print};
+use crate::cli::Failure;
+use crate::printed::{self, Printer, Stdout};
+
+/// Arguments of `tailrace query`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailrace query \"SELECT level, count(*) AS n FROM logs GROUP BY level ORDER BY n DESC\" app.log\n  \
+    kubectl logs deploy/web | tailrace query \"SELECT * FROM logs WHERE status >= 500\" -\n  \
+    tailrace query \"SELECT a.user, b.team FROM 'events.ndjson' a JOIN 'users.csv' b ON a.user = b.id\"")]
+pub(crate) struct Args {
+    /// The query; with `--file`, the first of the files
+    #[arg(value_name = "SQL", required_unless_present = "file")]
+    sql: Option<String>,
+    /// The files that are the table `logs`: paths, globs, directories, or `-` for standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// Read the query from this file
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// How the result is printed; by default a table on a terminal, JSON lines elsewhere
+    #[arg(short, long, value_name = "HOW")]
+    output: Option<How>,
+    /// Print at most so many rows, and stop reading when they are there
+    #[arg(short = 'n', long, value_name = "N")]
+    rows: Option<usize>,
+    /// Types of columns instead of those that the beginning of the files suggests: text, int64, float64, boolean or
+    /// timestamp. Keys that only come later become columns this way
+    #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',', value_parser = column)]
+    columns: Vec<(String, Type)>,
+    /// Print the plan, and read nothing but the beginning of the files
+    #[arg(long)]
+    explain: bool,
+    /// Say on the standard error what was read, and how long it took
+    #[arg(long)]
+    stats: bool,
+}
+
+/// `name=type`.
+fn column(text: &str) -> Result<(String, Type), String> {
+    let (name, ty) = text
+        .rsplit_once('=')
+        .ok_or_else(|| format!("`{text}` is not NAME=TYPE, as in status=int64"))?;
+    let ty = match ty {
+        "text" => Type::Text,
+        "int64" => Type::Int64,
+        "float64" => Type::Float64,
+        "boolean" => Type::Boolean,
+        "timestamp" => Type::Timestamp,
+        _ => {
+            return Err(format!(
+                "`{ty}` is no type: text, int64, float64, boolean or timestamp"
+            ));
+        }
+    };
+    Ok((name.to_owned(), ty))
+}
+
+/// Stack of the threads: plans of long conditions are deep.
+const STACK_BYTES: usize = 256 << 20;
+const WORKER_STACK_BYTES: usize = 64 << 20;
+
+/// Runs a query.
+///
+/// # Errors
+///
+/// A query that is not valid, or a file that cannot be read.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (sql, files) = args.sql_and_files()?;
+    let inputs = expand(&files)?;
+    if inputs
+        .iter()
+        .filter(|input| **input == Input::Stdin)
+        .count()
+        > 1
+    {
+        return Err(Failure::Usage("`-` is named more than once".to_owned()));
+    }
+    std::thread::scope(|scope| {
+        let work = || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .thread_stack_size(WORKER_STACK_BYTES)
+                .build()
+                .context("the threads of the query cannot be started")?;
+            runtime.block_on(args.answer(&sql, &inputs))
+        };
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .name("query".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .context("a thread cannot be started")?;
+        thread.join().unwrap_or_else(|_| {
+            Err(anyhow!("the query was given up: this is a fault of tailrace").into())
+        })
+    })
+}
+
+impl Args {
+    fn sql_and_files(&self) -> Result<(String, Vec<String>), Failure> {
+        let Some(path) = &self.file else {
+            let sql = self.sql.clone().unwrap_or_default();
+            if self.files.is_empty() && !sql.contains(char::is_whitespace) {
+                return Err(Failure::Usage(format!(
+                    "`{}` is no query, which comes first: `tailrace query 'SELECT * FROM logs' FILE`",
+                    printed::shown(&sql)
+                )));
+            }
+            return Ok((sql, self.files.clone()));
+        };
+        let sql = fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot be read", printed::path(path)))?;
+        Ok((sql, self.sql.iter().chain(&self.files).cloned().collect()))
+    }
+
+    async fn answer(&self, sql: &str, inputs: &[Input]) -> Result<(), Failure> {
+        let started = Instant::now();
+        let engine = Engine::new(Options {
+            columns: self.columns.clone(),
+            ..Options::default()
+        })?;
+        let refused = |error: Error| failure(&error, sql);
+        let plan = engine.plan(sql, inputs).await.map_err(refused)?;
+        let mut out = Stdout::lock();
+        if self.explain {
+            return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
+        }
+        let how = self
+            .output
+            .unwrap_or_else(|| How::suiting(io::stdout().is_terminal()));
+        let mut print = Print::new(how, &plan.schema(), &mut out);
+        let mut left = self.rows.unwrap_or(usize::MAX);
+        let mut written = Ok(());
+        let ended = if left == 0 {
+            Ok(())
+        } else {
+            let each = |batch: RecordBatch| {
+                let taken = batch.num_rows().min(left);
+                left -= taken;
+                written = print.add(&batch.slice(0, taken));
+                written.is_ok() && left > 0
+            };
+            plan.run(each).await
+        };
+        written?;
+        print.finish()?;
+        self.notes(&engine.notes().counts(), started)
+            .context("stderr")?;
+        ended.map_err(refused)
+    }
+
+    /// What a person should know of the data that was read.
+    fn notes(&self, counts: &Counts, started: Instant) -> io::Result<()> {
+        let mut stderr = Printer::stderr();
+        if counts.unfit > 0 {
+            writeln!(
+                stderr,
+                "note: {} values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
+                counts.unfit
+            )?;
+        }
+        if counts.malformed > 0 {
+            writeln!(
+                stderr,
+                "note: {} records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
+                counts.malformed
+            )?;
+        }
+        if counts.truncated > 0 {
+            writeln!(
+                stderr,
+                "note: {} records are longer than 1 MiB and were cut",
+                counts.truncated
+            )?;
+        }
+        if self.stats {
+            let facts = BTreeMap::from([
+                ("1 bytes", counts.bytes),
+                ("2 records", counts.records),
+                ("3 kept by the scan", counts.kept),
+            ]);
+            for (name, count) in facts {
+                writeln!(stderr, "{}: {count}", &name[2..])?;
+            }
+            writeln!(stderr, "seconds: {:.3}", started.elapsed().as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+/// How a query that was refused or failed ends the command.
+fn failure(error: &Error, sql: &str) -> Failure {
+    if !error.is_usage {
+        return Failure::Runtime(anyhow!("{}", error.message));
+    }
+    let mut text = printed::shown(&error.message);
+    if let Some((line, column)) = error.place {
+        text += &format!(" (SQL:{line}:{column})");
+    }
+    if let Some(excerpt) = error.excerpt(sql) {
+        for line in excerpt.lines() {
+            text += &format!("\n{}", printed::shown(line));
+        }
+    }
+    if let Some(hint) = &error.hint {
+        text += &format!("\n{}", printed::shown(hint));
+    }
+    Failure::Usage(text)
+}

@@ -1,0 +1,187 @@
+//! The rows of a result: a table for people, JSON, or separated values.
+
+use std::io::Write;
+
+use anyhow::Context;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_csv::writer::WriterBuilder as CsvBuilder;
+use arrow_json::WriterBuilder as JsonBuilder;
+use arrow_json::writer::{JsonFormat, LineDelimited};
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_HORIZONTAL_ONLY};
+use comfy_table::{ContentArrangement, Table};
+
+use crate::try_query::table::shortened;
+use crate::{printed, style};
+
+/// The forms of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum How {
+    /// For people: 40 rows, as wide as the terminal
+    Table,
+    /// A JSON object on each line
+    Jsonl,
+    /// A JSON array
+    Json,
+    /// Comma-separated values
+    Csv,
+    /// Tab-separated values
+    Tsv,
+    /// A table in Markdown
+    Markdown,
+}
+
+impl How {
+    /// What suits the standard output.
+    pub(super) fn suiting(is_terminal: bool) -> How {
+        if is_terminal { How::Table } else { How::Jsonl }
+    }
+}
+
+/// Rows of a table; more of them are counted.
+const ROWS_MAX: usize = 40;
+/// Characters of a value in a table; a longer one is cut.
+const CELL_CHARS_MAX: usize = 300;
+
+/// Prints a result.
+pub(super) struct Print<'o> {
+    how: How,
+    out: &'o mut dyn Write,
+    table: Table,
+    /// Rows printed or counted.
+    rows: usize,
+}
+
+impl<'o> Print<'o> {
+    pub(super) fn new(how: How, schema: &SchemaRef, out: &'o mut dyn Write) -> Print<'o> {
+        let mut table = Table::new();
+        table.set_header(
+            schema
+                .fields()
+                .iter()
+                .map(|field| printed::shown(field.name())),
+        );
+        if how == How::Markdown {
+            table.load_preset(ASCII_MARKDOWN);
+        } else {
+            table.load_preset(UTF8_HORIZONTAL_ONLY);
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            if let Some(width) = style::width() {
+                table.set_width(width);
+            }
+        }
+        Print {
+            how,
+            out,
+            table,
+            rows: 0,
+        }
+    }
+
+    /// Prints or keeps the rows of a batch.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be written.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        let mut bytes = Vec::new();
+        match self.how {
+            How::Table | How::Markdown => self.add_to_table(batch)?,
+            How::Jsonl => json::<LineDelimited>(batch, &mut bytes)?,
+            How::Json => json::<Elements>(batch, &mut bytes)?,
+            How::Csv => csv(batch, b',', self.rows == 0, &mut bytes)?,
+            How::Tsv => csv(batch, b'\t', self.rows == 0, &mut bytes)?,
+        }
+        if self.how == How::Json && batch.num_rows() > 0 {
+            let before = if self.rows == 0 { b"[" } else { b"," };
+            self.out.write_all(before).context("stdout")?;
+        }
+        self.rows += batch.num_rows();
+        self.out.write_all(&bytes).context("stdout")
+    }
+
+    fn add_to_table(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        let options = FormatOptions::new();
+        let columns = batch.columns().iter();
+        let columns = columns.map(|column| ArrayFormatter::try_new(column, &options));
+        let columns = columns
+            .collect::<Result<Vec<_>, _>>()
+            .context("a column cannot be shown")?;
+        let shown = match self.how {
+            How::Markdown => batch.num_rows(),
+            _ => batch.num_rows().min(ROWS_MAX.saturating_sub(self.rows)),
+        };
+        for row in 0..shown {
+            let cell = |column: &ArrayFormatter<'_>| {
+                let text = shortened(&column.value(row).to_string(), CELL_CHARS_MAX);
+                if self.how == How::Markdown {
+                    text.replace('|', "\\|")
+                } else {
+                    text
+                }
+            };
+            self.table.add_row(columns.iter().map(cell));
+        }
+        Ok(())
+    }
+
+    /// Prints what was kept.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        let text = match self.how {
+            How::Table if self.rows > ROWS_MAX => {
+                format!("{}\n{} more rows\n", self.table, self.rows - ROWS_MAX)
+            }
+            How::Table | How::Markdown => format!("{}\n", self.table),
+            How::Json if self.rows == 0 => "[]\n".to_owned(),
+            How::Json => "]\n".to_owned(),
+            How::Jsonl | How::Csv | How::Tsv => String::new(),
+        };
+        self.out.write_all(text.as_bytes()).context("stdout")?;
+        self.out.flush().context("stdout")
+    }
+}
+
+/// The elements of an array, without its brackets.
+#[derive(Debug, Default)]
+struct Elements;
+
+impl JsonFormat for Elements {
+    fn start_row<W: Write>(
+        &self,
+        writer: &mut W,
+        is_first: bool,
+    ) -> Result<(), arrow::error::ArrowError> {
+        if !is_first {
+            writer.write_all(b",")?;
+        }
+        Ok(())
+    }
+}
+
+fn json<F: JsonFormat>(batch: &RecordBatch, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    let mut writer = JsonBuilder::new()
+        .with_explicit_nulls(true)
+        .build::<_, F>(out);
+    let written = writer.write(batch).and_then(|()| writer.finish());
+    written.context("a value has no form in JSON")
+}
+
+fn csv(
+    batch: &RecordBatch,
+    delimiter: u8,
+    has_header: bool,
+    out: &mut Vec<u8>,
+) -> anyhow::Result<()> {
+    let builder = CsvBuilder::new()
+        .with_delimiter(delimiter)
+        .with_header(has_header);
+    builder
+        .build(out)
+        .write(batch)
+        .context("a value has no form in CSV")
+}
