@@ -1,4 +1,5 @@
 //! Results over files beside those of DataFusion over a table in memory that serde_json's values were put into.
+#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ const QUERIES: &[&str] = &[
     "SELECT n FROM logs WHERE n IN (SELECT status FROM logs)",
     "SELECT level FROM logs GROUP BY level HAVING count(*) > 100",
     "SELECT n FROM logs WHERE status = 200 UNION ALL SELECT status FROM logs WHERE n < 5",
-    "SELECT median(status), approx_percentile_cont(0.9) WITHIN GROUP (ORDER BY duration_ms) FROM logs",
+    "SELECT median(status), median(duration_ms) FROM logs",
     "SELECT stddev(duration_ms) > 0, corr(n, n) FROM logs",
     "SELECT upper(\"user\"), length(\"user\"), substr(\"user\", 2, 3) FROM logs",
     "SELECT json_get_int(nested, 'a') AS a, json_get_str(nested, 'b', 'c') AS c FROM logs",

@@ -2,7 +2,6 @@
 
 mod print;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -96,7 +95,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 .thread_stack_size(WORKER_STACK_BYTES)
                 .build()
                 .context("the threads of the query cannot be started")?;
-            runtime.block_on(args.answer(&sql, &inputs))
+            let answered = runtime.block_on(args.answer(&sql, &inputs));
+            // A read of standard input may wait for ever.
+            runtime.shutdown_background();
+            answered
         };
         let thread = std::thread::Builder::new()
             .stack_size(STACK_BYTES)
@@ -188,15 +190,14 @@ impl Args {
             )?;
         }
         if self.stats {
-            let facts = BTreeMap::from([
-                ("1 bytes", counts.bytes),
-                ("2 records", counts.records),
-                ("3 kept by the scan", counts.kept),
-            ]);
-            for (name, count) in facts {
-                writeln!(stderr, "{}: {count}", &name[2..])?;
-            }
-            writeln!(stderr, "seconds: {:.3}", started.elapsed().as_secs_f64())?;
+            writeln!(
+                stderr,
+                "{} bytes read, {} records, of which {} met the conditions of the scan, {:.3} s",
+                counts.bytes,
+                counts.records,
+                counts.kept,
+                started.elapsed().as_secs_f64()
+            )?;
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! The rows of a result: a table for people, JSON, or separated values.
 
+use std::collections::HashSet;
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::Context;
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_csv::writer::WriterBuilder as CsvBuilder;
 use arrow_json::WriterBuilder as JsonBuilder;
@@ -49,12 +51,15 @@ pub(super) struct Print<'o> {
     how: How,
     out: &'o mut dyn Write,
     table: Table,
+    /// The columns, each of another name.
+    schema: SchemaRef,
     /// Rows printed or counted.
     rows: usize,
 }
 
 impl<'o> Print<'o> {
     pub(super) fn new(how: How, schema: &SchemaRef, out: &'o mut dyn Write) -> Print<'o> {
+        let schema = with_unique_names(schema);
         let mut table = Table::new();
         table.set_header(
             schema
@@ -75,6 +80,7 @@ impl<'o> Print<'o> {
             how,
             out,
             table,
+            schema,
             rows: 0,
         }
     }
@@ -85,6 +91,10 @@ impl<'o> Print<'o> {
     ///
     /// They cannot be written.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
+        let (schema, columns) = (Arc::clone(&self.schema), batch.columns().to_vec());
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch = &RecordBatch::try_new_with_options(schema, columns, &options)
+            .context("a batch has not the columns of the result")?;
         let mut bytes = Vec::new();
         match self.how {
             How::Table | How::Markdown => self.add_to_table(batch)?,
@@ -131,7 +141,11 @@ impl<'o> Print<'o> {
     /// # Errors
     ///
     /// It cannot be written.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        if self.rows == 0 && matches!(self.how, How::Csv | How::Tsv) {
+            // The header.
+            self.add(&RecordBatch::new_empty(Arc::clone(&self.schema)))?;
+        }
         let text = match self.how {
             How::Table if self.rows > ROWS_MAX => {
                 format!("{}\n{} more rows\n", self.table, self.rows - ROWS_MAX)
@@ -144,6 +158,19 @@ impl<'o> Print<'o> {
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")
     }
+}
+
+/// The same columns; the second `n` is called `n_1`, so that no JSON object has a key twice.
+fn with_unique_names(schema: &SchemaRef) -> SchemaRef {
+    let mut names: HashSet<String> = HashSet::new();
+    let mut fields = Vec::new();
+    for field in schema.fields() {
+        let numbered = (1..).map(|nth| format!("{}_{nth}", field.name()));
+        let mut candidates = std::iter::once(field.name().clone()).chain(numbered);
+        let name = candidates.find(|name| names.insert(name.clone()));
+        fields.push(field.as_ref().clone().with_name(name.unwrap_or_default()));
+    }
+    Arc::new(Schema::new(fields))
 }
 
 /// The elements of an array, without its brackets.

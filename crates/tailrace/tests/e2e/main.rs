@@ -25,6 +25,7 @@ mod notify;
 mod oracle;
 mod order;
 mod page;
+mod query;
 mod queue;
 mod real_collector;
 mod refused;

@@ -1,0 +1,198 @@
+//! `tailrace query`: the page of the documentation, exit codes, and pipes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Bench, tailrace};
+
+/// The blocks of a page: the language, and the text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    let fenced = page.split("```").skip(1).step_by(2);
+    fenced
+        .map(|block| block.split_once('\n').unwrap())
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command of the page prints.
+fn run(bench: &Bench, command: &str) -> String {
+    let binary = Path::new(tailrace().get_program())
+        .parent()
+        .unwrap()
+        .to_owned();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(command)
+        .current_dir(bench.path("."))
+        .env("PATH", path);
+    let output = shell.stdin(Stdio::null()).output().unwrap();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn the_page_says_what_is_printed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/query.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let bench = Bench::new();
+    let mut blessed = page.clone();
+    let (mut command, mut commands) = ("", 0);
+    for (language, block) in blocks(&page) {
+        match language {
+            "json" => fs::write(bench.path("app.log"), block).unwrap(),
+            "csv" => fs::write(bench.path("users.csv"), block).unwrap(),
+            "sh" => command = block,
+            _ => {
+                let printed = run(&bench, command);
+                let (old, new) = (
+                    format!("{command}```\n\n```text\n{block}```"),
+                    format!("{command}```\n\n```text\n{printed}```"),
+                );
+                blessed = blessed.replace(&old, &new);
+                commands += 1;
+            }
+        }
+    }
+    if std::env::var_os("TAILRACE_BLESS").is_some() {
+        fs::write(&path, &blessed).unwrap();
+    } else {
+        assert_eq!(
+            page, blessed,
+            "docs/query.md is stale: TAILRACE_BLESS=1 refreshes it"
+        );
+    }
+    assert!(commands >= 6, "the page has commands");
+}
+
+fn query(arguments: &[&str]) -> Output {
+    let mut command = tailrace();
+    command.arg("query").args(arguments).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+#[test]
+fn exit_codes_say_whose_fault_it_is() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    fs::write(&file, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let cases: [(&[&str], i32); 9] = [
+        (&["SELECT n FROM logs", file], 0),
+        (&["SELECT m FROM logs", file], 2),
+        (&["SELECT n FRM logs", file], 2),
+        (&["SELECT 1; SELECT 2", file], 2),
+        (&["SELECT n FROM logs"], 2),
+        (&[file], 2),
+        (&["SELECT n FROM logs", file, "--columns", "n=number"], 2),
+        (&["SELECT n FROM logs", "/no/such/file"], 1),
+        (&["SELECT 1 / (n - 2) FROM logs", file], 1),
+    ];
+    for (arguments, code) in cases {
+        let output = query(arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert_eq!(said.is_empty(), code == 0, "{arguments:?}: {said}");
+        assert!(!said.contains("panic"), "{said}");
+    }
+    // A condition as long as a program may write it.
+    let long = format!(
+        "SELECT n FROM logs WHERE {}",
+        vec!["n = 1"; 3000].join(" OR ")
+    );
+    let output = query(&[&long, file]);
+    assert_eq!(
+        text(&output.stdout),
+        "{\"n\":1}\n",
+        "{}",
+        text(&output.stderr)
+    );
+    let deep = format!("SELECT {}1{} FROM logs", "(".repeat(5000), ")".repeat(5000));
+    assert_eq!(query(&[&deep, file]).status.code(), Some(2));
+}
+
+#[test]
+fn every_form_of_a_result_has_all_its_rows() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    let lines: String = (0..100)
+        .map(|n| format!("{{\"n\":{n},\"t\":\"a|b,\\t\\u001b\"}}\n"))
+        .collect();
+    fs::write(&file, lines).unwrap();
+    let file = file.to_str().unwrap();
+    let printed = |sql: &str, how: &str| text(&query(&[sql, file, "-o", how]).stdout);
+    let all = "SELECT * FROM logs";
+    assert_eq!(printed(all, "jsonl").lines().count(), 100);
+    let array: serde_json::Value = serde_json::from_str(&printed(all, "json")).unwrap();
+    assert_eq!(array.as_array().unwrap().len(), 100);
+    assert_eq!(printed(all, "csv").lines().count(), 101);
+    assert!(printed(all, "csv").starts_with("n,t\n0,\"a|b,"));
+    assert!(printed(all, "tsv").starts_with("n\tt\n"));
+    assert!(printed(all, "table").ends_with("\n60 more rows\n"));
+    assert!(!printed(all, "table").contains('\u{1b}'));
+    assert_eq!(printed(all, "markdown").lines().count(), 102);
+    assert!(printed(all, "markdown").contains("a\\|b"));
+    let none = "SELECT n FROM logs WHERE n < 0";
+    assert_eq!(
+        (
+            printed(none, "json").as_str(),
+            printed(none, "jsonl").as_str()
+        ),
+        ("[]\n", "")
+    );
+    assert_eq!(printed(none, "csv"), "n\n");
+    let twice = "SELECT a.n, b.n FROM logs a JOIN logs b ON a.n = b.n + 1 WHERE a.n = 5";
+    assert_eq!(printed(twice, "jsonl"), "{\"n\":5,\"n_1\":4}\n");
+    let rows = query(&[all, file, "-n", "3", "-o", "jsonl"]);
+    assert_eq!(text(&rows.stdout).lines().count(), 3);
+}
+
+#[test]
+fn a_pipe_may_end_on_either_side() {
+    let mut command = tailrace();
+    command.args(["query", "SELECT n FROM logs", "-", "-n", "2"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // More than the sample, and the pipe stays open.
+    let line = format!("{{\"n\":1,\"pad\":\"{}\"}}\n", "x".repeat(1000));
+    let _ = stdin.write_all(line.repeat(3000).as_bytes());
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(
+        (text(&output.stdout).as_str(), output.status.code()),
+        ("{\"n\":1}\n{\"n\":1}\n", Some(0))
+    );
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    fs::write(&file, line.repeat(3000)).unwrap();
+    let mut command = tailrace();
+    command
+        .arg("query")
+        .arg("SELECT * FROM logs")
+        .arg(&file)
+        .stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert!(first.starts_with("{\"n\":1"), "{first}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (text(&output.stderr).as_str(), output.status.code()),
+        ("", Some(0))
+    );
+}
