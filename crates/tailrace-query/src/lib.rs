@@ -1,8 +1,8 @@
 //! SQL over log files: the agent's framing and scanning as a table of DataFusion.
 //!
 //! An [`Engine`] takes files and a query. Each file, or `logs` for all of them, is a table whose columns and types come
-//! from a sample of its data ([`sample`]). A scan of the table reads only the columns that the query needs and
-//! evaluates the query's conditions between the scanner's two phases ([`scan`]). Large files are read in ranges of
+//! from a sample of its data (`sample`). A scan of the table reads only the columns that the query needs and
+//! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
 mod engine;

@@ -66,7 +66,7 @@ const QUERIES: &[&str] = &[
     "SELECT level FROM logs GROUP BY level HAVING count(*) > 100",
     "SELECT n FROM logs WHERE status = 200 UNION ALL SELECT status FROM logs WHERE n < 5",
     "SELECT median(status), median(duration_ms) FROM logs",
-    "SELECT stddev(duration_ms) > 0, corr(n, n) FROM logs",
+    "SELECT stddev(duration_ms) > 0, round(corr(n, n), 6) FROM logs",
     "SELECT upper(\"user\"), length(\"user\"), substr(\"user\", 2, 3) FROM logs",
     "SELECT json_get_int(nested, 'a') AS a, json_get_str(nested, 'b', 'c') AS c FROM logs",
     "SELECT nested FROM logs WHERE nested LIKE '%\"a\":3%'",
@@ -96,19 +96,19 @@ fn rows() -> Vec<Option<Map<String, Value>>> {
                 json!(["INFO", "INFO", "WARN", "ERROR"][other as usize % 4]),
             ),
         }
-        if n % 7 != 0 {
+        if !n.is_multiple_of(7) {
             put("status", json!([200, 201, 404, 500, 503][n as usize % 5]));
         }
         put(
             "duration_ms",
-            if n % 3 == 0 {
+            if n.is_multiple_of(3) {
                 json!(n % 40)
             } else {
                 json!(n as f64 / 8.0)
             },
         );
         if n % 5 != 4 {
-            put("ok", json!(n % 2 == 0));
+            put("ok", json!(n.is_multiple_of(2)));
         }
         let users = [
             "anna",
