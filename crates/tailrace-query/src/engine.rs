@@ -1,6 +1,7 @@
 //! A query over files, from its text to batches in the order of the files.
 
-use std::sync::{Arc, Mutex};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::Context;
 use arrow::datatypes::SchemaRef;
@@ -8,11 +9,12 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream_partitioned};
 use datafusion::prelude::{CsvReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
@@ -35,6 +37,10 @@ pub struct Options {
     pub chunk_bytes: usize,
     /// A file is not cut into smaller ranges.
     pub split_bytes_min: u64,
+    /// At most so many rows are made: the first ones, where the query has no order.
+    pub rows_max: Option<usize>,
+    /// What sorts, groups and joins may keep in memory; a query that needs more fails.
+    pub memory_bytes: usize,
 }
 
 impl Default for Options {
@@ -44,6 +50,8 @@ impl Default for Options {
             partitions: std::thread::available_parallelism().map_or(1, usize::from),
             chunk_bytes: 1 << 20,
             split_bytes_min: 4 << 20,
+            rows_max: None,
+            memory_bytes: 1 << 30,
         }
     }
 }
@@ -75,19 +83,28 @@ impl Engine {
     ///
     /// DataFusion refuses a function, which it does not.
     pub fn new(options: Options) -> anyhow::Result<Engine> {
+        let partitions = match options.rows_max {
+            // The first rows are those of the first file.
+            Some(_) => 1,
+            None => options.partitions.max(1),
+        };
         let mut config = SessionConfig::new()
-            .with_target_partitions(options.partitions.max(1))
+            .with_target_partitions(partitions)
             .with_information_schema(false);
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
         settings.execution.time_zone = Some("UTC".to_owned());
-        let mut context = SessionContext::new_with_config(config);
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(options.memory_bytes, 1.0);
+        let runtime = runtime
+            .build_arc()
+            .context("no temporary files can be made")?;
+        let mut context = SessionContext::new_with_config_rt(config, runtime);
         datafusion_functions_json::register_all(&mut context)
             .context("the JSON functions cannot be registered")?;
         Ok(Engine {
             context,
             options,
-            once: Arc::new(Mutex::new(None)),
+            once: Arc::default(),
             notes: Arc::default(),
         })
     }
@@ -112,23 +129,33 @@ impl Engine {
         let statement = state
             .sql_to_statement(sql, &dialect)
             .map_err(|error| refused(&error))?;
-        let is_query = matches!(&statement, Statement::Statement(it) if matches!(**it, datafusion::sql::sqlparser::ast::Statement::Query(_)));
-        if !is_query {
+        let query = match &statement {
+            Statement::Statement(inner) => match &**inner {
+                ast::Statement::Query(query) => Some(query),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(query) = query else {
             return Err(Error::usage(
                 "only a query (SELECT, WITH or VALUES) can be run",
             ));
-        }
-        let words = words(sql);
+        };
+        let names = names(query);
         let tables = state
             .resolve_table_references(&statement)
             .map_err(|error| refused(&error))?;
         for table in tables {
-            self.add_table(&table, inputs, &words).await?;
+            self.add_table(&table, inputs, &names).await?;
         }
         let state = self.context.state();
         let plan = state
             .statement_to_plan(statement)
             .await
+            .and_then(|plan| match self.options.rows_max {
+                Some(rows) => LogicalPlanBuilder::from(plan).limit(0, Some(rows))?.build(),
+                None => Ok(plan),
+            })
             .map_err(|error| refused(&error))?;
         let plan = state
             .create_physical_plan(&plan)
@@ -146,7 +173,7 @@ impl Engine {
         &self,
         table: &TableReference,
         inputs: &[Input],
-        words: &[String],
+        names: &[String],
     ) -> Result<(), Error> {
         let failed = |error: anyhow::Error| Error {
             is_usage: false,
@@ -181,9 +208,9 @@ impl Engine {
         for (name, ty) in &self.options.columns {
             set_type(&mut found.columns, name, *ty);
         }
-        for word in words {
-            if !found.columns.iter().any(|column| column.name == *word) {
-                found.columns.extend(reserved_column(word));
+        for name in names {
+            if !found.columns.iter().any(|column| column.name == *name) {
+                found.columns.extend(reserved_column(name));
             }
         }
         let table_of = Table::new(
@@ -230,17 +257,19 @@ fn set_type(columns: &mut Vec<Column>, name: &str, ty: Type) {
     }
 }
 
-/// The names in a query: of reserved columns only those become columns of the table that it speaks of.
-fn words(sql: &str) -> Vec<String> {
-    let tokens = Tokenizer::new(&GenericDialect, sql).tokenize();
-    let names = tokens
-        .into_iter()
-        .flatten()
-        .filter_map(|token| match token {
-            Token::Word(word) => Some(word.value),
-            _ => None,
-        });
-    let mut names: Vec<_> = names.collect();
+/// The columns that a query names: of reserved columns only those become columns of the table that it speaks of.
+fn names(query: &ast::Query) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = ast::visit_expressions(query, |expr| {
+        match expr {
+            ast::Expr::Identifier(name) => names.push(name.value.clone()),
+            ast::Expr::CompoundIdentifier(path) => {
+                names.extend(path.iter().map(|it| it.value.clone()))
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
     names.sort_unstable();
     names.dedup();
     names

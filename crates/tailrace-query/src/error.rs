@@ -50,6 +50,15 @@ impl Error {
                 sql,
             );
         }
+        if let DataFusionError::ResourcesExhausted(text) = root {
+            return Error {
+                message: format!(
+                    "the query needs more memory than `--memory-limit` grants: {text}"
+                ),
+                is_usage: false,
+                ..Error::usage("")
+            };
+        }
         let text = match root {
             DataFusionError::SQL(error, _) => error.to_string(),
             DataFusionError::External(error) => format!("{error:#}"),
@@ -91,12 +100,10 @@ fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &st
         .map(|other| (strsim::damerau_levenshtein(name, other), other))
         .min()
         .filter(|(distance, _)| *distance <= 1.max(name.chars().count() / 3));
-    let hint = match near {
-        Some((_, near)) => format!("did you mean `{near}`?"),
-        None => format!(
-            "a key that the beginning of the files lacks becomes a column by `--columns {name}=text`"
-        ),
-    };
+    let near = near.map_or_else(String::new, |(_, near)| format!("did you mean `{near}`? "));
+    let hint = format!(
+        "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
+    );
     Error {
         message: format!("there is no column `{name}`"),
         place: word_in(sql, name),

@@ -11,7 +11,7 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// Where lines come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// A file.
     File(PathBuf),
@@ -25,6 +25,14 @@ impl Input {
         match self {
             Input::File(path) => path.display().to_string(),
             Input::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    /// Whether its bytes are gone once they are read: standard input, or a pipe.
+    pub(crate) fn is_stream(&self) -> bool {
+        match self {
+            Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()),
+            Input::Stdin => true,
         }
     }
 

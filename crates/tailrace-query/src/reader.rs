@@ -1,5 +1,6 @@
 //! The records of a part of an input, a chunk at a time: bytes, framed.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +14,14 @@ use tailrace_scan::{Record, Records};
 use crate::input::{Input, Lines};
 use crate::partition::Part;
 
-/// What was read of standard input for the sample, and the rest of it. Taken by the one scan that reads it.
-pub(crate) type Once = Arc<Mutex<Option<(Vec<u8>, Lines)>>>;
+/// Of the inputs that can be read once what was read for the sample, and the rest; nothing once a scan has taken it.
+pub(crate) type Once = Arc<Mutex<HashMap<Input, Option<(Vec<u8>, Lines)>>>>;
+
+/// Why an input is not read again.
+pub(crate) fn read_before(input: &Input) -> anyhow::Error {
+    let name = input.name();
+    anyhow!("{name} can be read once: name it once, or write it to a file")
+}
 
 /// Reads a part.
 pub(crate) struct Reader {
@@ -77,11 +84,10 @@ impl Reader {
     ) -> anyhow::Result<Reader> {
         let mut framer = Framer::new(&Config::default(), part.range.start, false);
         let source = match &part.input {
-            Input::Stdin => {
-                let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let (head, lines) = taken.ok_or_else(|| {
-                    anyhow!("standard input can be read once: name it once, or write it to a file")
-                })?;
+            stream if stream.is_stream() => {
+                let mut once = once.lock().unwrap_or_else(PoisonError::into_inner);
+                let kept = once.get_mut(stream).and_then(Option::take);
+                let (head, lines) = kept.ok_or_else(|| read_before(stream))?;
                 Source::Whole { head, lines }
             }
             Input::File(path) if is_split => {
@@ -104,7 +110,7 @@ impl Reader {
                     end,
                 }
             }
-            Input::File(_) => Source::Whole {
+            _ => Source::Whole {
                 head: Vec::new(),
                 lines: part.input.open()?,
             },

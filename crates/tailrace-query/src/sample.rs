@@ -5,6 +5,7 @@
 //! does not fit its column is NULL and counted.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 use arrow::array::{Array, StringViewArray, UInt8Array};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
@@ -14,7 +15,7 @@ use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
 
 use crate::input::Input;
 use crate::partition::Source;
-use crate::reader::{Once, chunk};
+use crate::reader::{Once, chunk, read_before};
 
 /// Bytes of a file that are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
@@ -136,6 +137,13 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
     let mut has_text = false;
     let step = inputs.len().div_ceil(SAMPLE_FILES).max(1);
     for (at, input) in inputs.iter().enumerate() {
+        let is_known = once
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(input);
+        if is_known {
+            return Err(read_before(input));
+        }
         let (head, is_compressed, lines) = head_of(input)?;
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
@@ -160,11 +168,9 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
                 known.add(&column.values, &column.kinds);
             }
         }
-        if *input == Input::Stdin {
-            let mut kept = once
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            kept.get_or_insert((head, lines));
+        if input.is_stream() {
+            let mut kept = once.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.insert(input.clone(), Some((head, lines)));
         }
     }
     if has_text && !kinds.contains_key(reserved::BODY) {
@@ -196,7 +202,8 @@ fn source_of(input: &Input, is_compressed: bool, format: Format, sampled: usize)
         Input::File(path) => std::fs::metadata(path).ok().filter(|meta| meta.is_file()),
         Input::Stdin => None,
     };
-    let len = len.map(|meta| meta.len());
+    // Files of the kernel have more than they say.
+    let len = len.map(|meta| meta.len()).filter(|len| *len > 0);
     let is_lines = matches!(format, Format::Json | Format::Raw);
     Source {
         input: input.clone(),

@@ -213,6 +213,31 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
+fn all_columns_are_those_of_the_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    std::fs::write(&path, "{\"time\":\"2026-01-02T03:04:05Z\",\"x\":\"7\"}\n").unwrap();
+    let input = [Input::File(path)];
+    let rows = |sql: &str| ask(sql, &input, Options::default()).unwrap().0;
+    // The name of a type is no column, a column that is named is one.
+    let all = "{\"time\":\"2026-01-02T03:04:05Z\",\"x\":\"7\",\"t\":\"2026-01-02T03:04:05\"}\n";
+    assert_eq!(
+        rows("SELECT *, cast(time as timestamp) AS t FROM logs"),
+        all
+    );
+    assert_eq!(
+        rows("SELECT timestamp FROM logs"),
+        "{\"timestamp\":\"2026-01-02T03:04:05Z\"}\n"
+    );
+    assert_eq!(
+        rows("SELECT json FROM logs WHERE severity_number IS NULL")
+            .lines()
+            .count(),
+        1
+    );
+}
+
+#[test]
 fn the_files_of_a_query_join_each_other_and_csv() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -14,6 +14,7 @@ use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
 use self::print::{How, Print};
 use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
+use crate::sysinfo;
 
 /// Arguments of `tailrace query`.
 #[derive(Debug, clap::Args)]
@@ -41,12 +42,31 @@ pub(crate) struct Args {
     /// timestamp. Keys that only come later become columns this way
     #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',', value_parser = column)]
     columns: Vec<(String, Type)>,
+    /// What sorts, groups and joins may keep in memory; a query that needs more ends with an error. By default half of the
+    /// machine's memory, or of the cgroup's
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory_limit: Option<u64>,
     /// Print the plan, and read nothing but the beginning of the files
     #[arg(long)]
     explain: bool,
     /// Say on the standard error what was read, and how long it took
     #[arg(long)]
     stats: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let size = tailrace_config::parse_size(text).filter(|size| *size > 0);
+    size.ok_or_else(|| format!("`{text}` is no size, as 512MiB is"))
+}
+
+/// Half of what this machine has.
+fn half_of_memory() -> u64 {
+    let total = rustix::system::sysinfo();
+    let total = total
+        .totalram
+        .saturating_mul(u64::from(total.mem_unit.max(1)));
+    let limit = sysinfo::cgroup().memory_limit.unwrap_or(u64::MAX);
+    total.min(limit) / 2
 }
 
 /// `name=type`.
@@ -133,6 +153,9 @@ impl Args {
         let started = Instant::now();
         let engine = Engine::new(Options {
             columns: self.columns.clone(),
+            rows_max: self.rows,
+            memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
+                .unwrap_or(usize::MAX),
             ..Options::default()
         })?;
         let refused = |error: Error| failure(&error, sql);
@@ -145,19 +168,12 @@ impl Args {
             .output
             .unwrap_or_else(|| How::suiting(io::stdout().is_terminal()));
         let mut print = Print::new(how, &plan.schema(), &mut out);
-        let mut left = self.rows.unwrap_or(usize::MAX);
         let mut written = Ok(());
-        let ended = if left == 0 {
-            Ok(())
-        } else {
-            let each = |batch: RecordBatch| {
-                let taken = batch.num_rows().min(left);
-                left -= taken;
-                written = print.add(&batch.slice(0, taken));
-                written.is_ok() && left > 0
-            };
-            plan.run(each).await
+        let each = |batch: RecordBatch| {
+            written = print.add(&batch);
+            written.is_ok()
         };
+        let ended = plan.run(each).await;
         written?;
         print.finish()?;
         self.notes(&engine.notes().counts(), started)

@@ -196,3 +196,51 @@ fn a_pipe_may_end_on_either_side() {
         ("", Some(0))
     );
 }
+
+#[test]
+fn a_pipe_is_read_once_and_whole() {
+    let bench = Bench::new();
+    let lines: String = (0..100_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    fs::write(bench.path("a.log"), &lines).unwrap();
+    let count = "SELECT count(*) AS n, max(n) AS m FROM logs";
+    let piped = format!("mkfifo p; cat a.log > p & tailrace query '{count}' p");
+    assert_eq!(run(&bench, &piped), "{\"n\":100000,\"m\":99999}\n");
+    // Twice it would have to be kept.
+    let twice =
+        "cat a.log | tailrace query \"SELECT count(*) FROM logs a JOIN '-' b ON a.n = b.n\" -";
+    assert!(run(&bench, twice).contains("standard input can be read once"));
+    let proc = query(&[
+        "SELECT count(*) > 10 AS many FROM logs",
+        "/proc/meminfo",
+        "-o",
+        "csv",
+    ]);
+    assert_eq!(text(&proc.stdout), "many\ntrue\n");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let bench = Bench::new();
+    let file = bench.path("a.log");
+    let lines: String = (0..200_000_u32)
+        .map(|n| format!("{{\"n\":{},\"t\":\"{n:0>40}\"}}\n", n.reverse_bits()))
+        .collect();
+    fs::write(&file, lines).unwrap();
+    let file = file.to_str().unwrap();
+    let joined = "SELECT count(*) FROM logs a JOIN logs b ON a.t = b.t";
+    let refused = query(&[joined, file, "--memory-limit", "1MiB"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused.stderr).contains("--memory-limit"),
+        "{}",
+        text(&refused.stderr)
+    );
+    // The first rows of what would be large without end.
+    let large = query(&["SELECT a.n FROM logs a, logs b, logs c", file, "-n", "2"]);
+    assert_eq!(
+        text(&large.stdout).lines().count(),
+        2,
+        "{}",
+        text(&large.stderr)
+    );
+}
