@@ -170,10 +170,10 @@ fn what_is_wrong_is_said() {
             error.is_usage,
         )
     };
-    let (message, place, hint, is_usage) = refused("SELECT lvel\nFROM logs", &input);
+    let (message, place, hint, is_usage) = refused("SELECT level2\nFROM logs", &input);
     assert_eq!(
         (message.as_str(), place),
-        ("there is no column `lvel`", Some((1, 8)))
+        ("there is no column `level2`", Some((1, 8)))
     );
     assert!(hint.contains("`level`") && is_usage);
     let (message, place, ..) = refused("SELECT level FROM\nlogs WHERE )", &input);

@@ -1,4 +1,4 @@
-//! `tailrace query`: the page of the documentation, exit codes, and pipes.
+//! `tailrace query`: exit codes, forms of results, pipes and memory.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -7,19 +7,11 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::{Bench, tailrace};
 
-/// The blocks of a page: the language, and the text.
-fn blocks(page: &str) -> Vec<(&str, &str)> {
-    let fenced = page.split("```").skip(1).step_by(2);
-    fenced
-        .map(|block| block.split_once('\n').unwrap())
-        .collect()
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a command of the page prints.
+/// What a shell prints.
 fn run(bench: &Bench, command: &str) -> String {
     let binary = Path::new(tailrace().get_program())
         .parent()
@@ -34,40 +26,6 @@ fn run(bench: &Bench, command: &str) -> String {
         .env("PATH", path);
     let output = shell.stdin(Stdio::null()).output().unwrap();
     text(&output.stdout) + &text(&output.stderr)
-}
-
-#[test]
-fn the_page_says_what_is_printed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/query.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let bench = Bench::new();
-    let mut blessed = page.clone();
-    let (mut command, mut commands) = ("", 0);
-    for (language, block) in blocks(&page) {
-        match language {
-            "json" => fs::write(bench.path("app.log"), block).unwrap(),
-            "csv" => fs::write(bench.path("users.csv"), block).unwrap(),
-            "sh" => command = block,
-            _ => {
-                let printed = run(&bench, command);
-                let (old, new) = (
-                    format!("{command}```\n\n```text\n{block}```"),
-                    format!("{command}```\n\n```text\n{printed}```"),
-                );
-                blessed = blessed.replace(&old, &new);
-                commands += 1;
-            }
-        }
-    }
-    if std::env::var_os("TAILRACE_BLESS").is_some() {
-        fs::write(&path, &blessed).unwrap();
-    } else {
-        assert_eq!(
-            page, blessed,
-            "docs/query.md is stale: TAILRACE_BLESS=1 refreshes it"
-        );
-    }
-    assert!(commands >= 6, "the page has commands");
 }
 
 fn query(arguments: &[&str]) -> Output {
