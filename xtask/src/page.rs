@@ -107,7 +107,7 @@ fn tools(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// The path of a browser: what starts it does not look it up.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let dirs: Vec<_> = env::split_paths(&path).collect();
     let mut paths = BROWSERS

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::steps::Steps;
 use crate::toolchain::{ARCHITECTURES, has_target};
 use crate::workspace::{self, Workspace, capture, on_path, run as execute};
-use crate::{deploy, package};
+use crate::{deploy, package, page};
 
 const TYPOS: &str = "typos==1.52.0";
 const ZIG: &str = "ziglang==0.15.2";
@@ -47,6 +47,10 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
         on_system("systemd-analyze", "systemd")
     });
     steps.attempt("dpkg-deb", || on_system("dpkg-deb", "dpkg"));
+    steps.attempt("chromium", || {
+        let browser = page::browser().map(drop);
+        browser.context("the page of the agent cannot be opened: install chromium")
+    });
     steps.finish()
 }
 

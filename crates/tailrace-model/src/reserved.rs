@@ -3,6 +3,8 @@
 //! Maps a name to what it stands for. A reserved name wins over a JSON key of that name, which is then reached as
 //! `json->'name'`. Names are exact, case included. Never looks at a record.
 
+use crate::column::Type;
+
 /// What a reserved column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reserved {
@@ -32,6 +34,25 @@ pub enum Reserved {
     Kubernetes,
     /// Any name that starts with `container.`
     Container,
+}
+
+impl Reserved {
+    /// The type of its values where nothing asks for another.
+    pub const fn column_type(self) -> Type {
+        match self {
+            Reserved::Timestamp | Reserved::ObservedTimestamp => Type::Timestamp,
+            Reserved::SeverityNumber => Type::Int64,
+            Reserved::Malformed | Reserved::Truncated => Type::Boolean,
+            Reserved::Body
+            | Reserved::SeverityText
+            | Reserved::Json
+            | Reserved::Iostream
+            | Reserved::FileName
+            | Reserved::FilePath
+            | Reserved::Kubernetes
+            | Reserved::Container => Type::Text,
+        }
+    }
 }
 
 /// What `name` stands for, if it is reserved.

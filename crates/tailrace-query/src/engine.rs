@@ -17,14 +17,15 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::error::Error;
 use crate::input::{Input, expand};
 use crate::notes::Notes;
 use crate::reader::Once;
-use crate::sample::{Column, reserved_column, sample};
+use crate::sample::{Column, key_column, reserved_column, sample};
 use crate::table::Table;
-use tailrace_scan::{ColumnSource, Type};
+use tailrace_scan::Type;
 
 /// How a query is run.
 #[derive(Clone, Debug)]
@@ -245,12 +246,7 @@ impl Engine {
 
 /// A column of this type: one of the sample, or a key that the sample lacks.
 fn set_type(columns: &mut Vec<Column>, name: &str, ty: Type) {
-    let source = ColumnSource::Key(vec![tailrace_model::json::Step::Key(name.to_owned())]);
-    let made = Column {
-        name: name.to_owned(),
-        source,
-        ty,
-    };
+    let made = key_column(name, ty);
     match columns.iter_mut().find(|column| column.name == name) {
         Some(column) => *column = made,
         None => columns.push(made),
@@ -299,7 +295,7 @@ impl Plan {
         let streams = streams.map_err(|error| failed(&error))?;
         let mut partitions: Vec<_> = streams.into_iter().map(ahead).collect();
         for partition in &mut partitions {
-            while let Some(batch) = partition.0.recv().await {
+            while let Some(batch) = partition.next().await {
                 if !each(batch.map_err(|error| failed(&error))?) {
                     return Ok(());
                 }
@@ -310,16 +306,59 @@ impl Plan {
 }
 
 /// A partition that runs ahead; it ends when this is dropped.
-struct Ahead(mpsc::Receiver<Result<RecordBatch, DataFusionError>>);
+struct Ahead {
+    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
+    /// The partition's end, until it is known.
+    end: Option<JoinHandle<()>>,
+}
+
+impl Ahead {
+    /// The next batch. A partition that panics is an error, and never a result that is too short.
+    async fn next(&mut self) -> Option<Result<RecordBatch, DataFusionError>> {
+        if let Some(batch) = self.batches.recv().await {
+            return Some(batch);
+        }
+        let ended = self.end.take()?.await;
+        ended
+            .err()
+            .map(|error| Err(DataFusionError::ExecutionJoin(Box::new(error))))
+    }
+}
 
 fn ahead(mut stream: SendableRecordBatchStream) -> Ahead {
-    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-    tokio::spawn(async move {
+    let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+    let end = tokio::spawn(async move {
         while let Some(batch) = stream.next().await {
             if sender.send(batch).await.is_err() {
                 return;
             }
         }
     });
-    Ahead(receiver)
+    Ahead {
+        batches,
+        end: Some(end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+    #[tokio::test]
+    async fn a_partition_that_panics_is_an_error() {
+        let schema = Arc::new(Schema::empty());
+        let batch = RecordBatch::new_empty(Arc::clone(&schema));
+        let batches = (0..2).map(move |nth| match nth {
+            0 => Ok(batch.clone()),
+            _ => panic!("of the test"),
+        });
+        let stream = futures::stream::iter(batches);
+        let mut partition = ahead(Box::pin(RecordBatchStreamAdapter::new(schema, stream)));
+        assert!(partition.next().await.is_some_and(|batch| batch.is_ok()));
+        assert!(partition.next().await.is_some_and(|batch| batch.is_err()));
+        assert!(partition.next().await.is_none());
+    }
 }

@@ -137,73 +137,34 @@ impl Lines {
     }
 }
 
-/// The inputs that words of a command line name: `-`, files, globs, and directories, of which each file is taken.
+/// The inputs that words of a command line name: `-`, files, globs as those of the agent's inputs, and directories, of
+/// which each file is taken.
 ///
 /// # Errors
 ///
-/// A file does not exist, a directory cannot be listed, or a glob is wrong or matches nothing.
+/// A directory cannot be listed, or a glob is wrong or matches nothing.
 pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for word in words {
+        let path = Path::new(word);
         if word == "-" {
             inputs.push(Input::Stdin);
-            continue;
-        }
-        let path = Path::new(word);
-        if path.is_dir() {
-            inputs.extend(files_below(path, &|_| true)?);
+        } else if path.is_dir() {
+            inputs.extend(files_of(&format!("{}/**/*", globset::escape(word)))?);
         } else if path.exists() || !word.contains(['*', '?', '[', '{']) {
             inputs.push(Input::File(path.to_owned()));
         } else {
-            inputs.extend(matches(word)?);
+            inputs.extend(files_of(word)?);
         }
     }
     Ok(inputs)
 }
 
-/// The files that a glob matches, sorted.
-fn matches(glob: &str) -> anyhow::Result<Vec<Input>> {
-    let matcher = globset::GlobBuilder::new(glob)
-        .literal_separator(true)
-        .build()
-        .with_context(|| format!("{glob}: is no glob"))?
-        .compile_matcher();
-    let wild = glob.find(['*', '?', '[', '{']).unwrap_or(glob.len());
-    let root = glob[..wild].rfind('/').map_or("", |slash| &glob[..=slash]);
-    let root = Path::new(if root.is_empty() { "." } else { root });
-    let is_match = |path: &Path| {
-        matcher.is_match(path)
-            || path
-                .strip_prefix("./")
-                .is_ok_and(|path| matcher.is_match(path))
-    };
-    let found = files_below(root, &is_match)?;
-    if found.is_empty() {
+/// The files that a glob names.
+fn files_of(glob: &str) -> anyhow::Result<impl Iterator<Item = Input> + use<>> {
+    let files = tailrace_inputs::matching(glob).map_err(anyhow::Error::msg)?;
+    if files.is_empty() {
         bail!("{glob}: no file matches");
     }
-    Ok(found)
-}
-
-/// The files below a directory for which `is_wanted` holds, sorted.
-fn files_below(root: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> anyhow::Result<Vec<Input>> {
-    let mut files = Vec::new();
-    let mut dirs = vec![root.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        let listed = std::fs::read_dir(&dir)
-            .with_context(|| format!("{}: cannot be listed", dir.display()))?;
-        for entry in listed {
-            let entry = entry.with_context(|| format!("{}: cannot be listed", dir.display()))?;
-            let kind = entry
-                .file_type()
-                .with_context(|| entry.path().display().to_string())?;
-            let path = entry.path();
-            if kind.is_dir() {
-                dirs.push(path);
-            } else if path.is_file() && is_wanted(&path) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort_unstable();
-    Ok(files.into_iter().map(Input::File).collect())
+    Ok(files.into_iter().map(Input::File))
 }

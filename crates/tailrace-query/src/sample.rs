@@ -9,11 +9,11 @@ use std::sync::PoisonError;
 
 use arrow::array::{Array, StringViewArray, UInt8Array};
 use tailrace_frame::{Config as FrameConfig, Format, Framer, Frames};
-use tailrace_model::json::Kind;
+use tailrace_model::json::{Kind, Step};
 use tailrace_model::reserved::{self, Reserved};
 use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
 
-use crate::input::Input;
+use crate::input::{Input, Lines};
 use crate::partition::Source;
 use crate::reader::{Once, chunk, read_before};
 
@@ -21,6 +21,8 @@ use crate::reader::{Once, chunk, read_before};
 pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
 /// Files that are looked at, spread over all of them.
 const SAMPLE_FILES: usize = 16;
+/// Bytes of the others: enough to tell how their lines are read.
+const GLANCE_BYTES: usize = 16 * 1024;
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,30 +94,24 @@ impl Kinds {
     }
 }
 
-/// The type of a reserved column; `None` for what only an agent on a node knows.
-pub(crate) fn reserved_type(reserved: Reserved) -> Option<Type> {
-    Some(match reserved {
-        Reserved::Timestamp | Reserved::ObservedTimestamp => Type::Timestamp,
-        Reserved::SeverityNumber => Type::Int64,
-        Reserved::Malformed | Reserved::Truncated => Type::Boolean,
-        Reserved::Body
-        | Reserved::SeverityText
-        | Reserved::Json
-        | Reserved::Iostream
-        | Reserved::FileName
-        | Reserved::FilePath => Type::Text,
-        Reserved::Kubernetes | Reserved::Container => return None,
+/// The reserved column of this name, unless only an agent on a node knows its values.
+pub(crate) fn reserved_column(name: &str) -> Option<Column> {
+    let reserved = reserved::lookup(name)?;
+    let is_known = !matches!(reserved, Reserved::Kubernetes | Reserved::Container);
+    is_known.then(|| Column {
+        name: name.to_owned(),
+        source: ColumnSource::Reserved(reserved),
+        ty: reserved.column_type(),
     })
 }
 
-/// The column of a name that no key has in the sample.
-pub(crate) fn reserved_column(name: &str) -> Option<Column> {
-    let reserved = reserved::lookup(name)?;
-    Some(Column {
+/// The column of a key.
+pub(crate) fn key_column(name: &str, ty: Type) -> Column {
+    Column {
         name: name.to_owned(),
-        source: ColumnSource::Reserved(reserved),
-        ty: reserved_type(reserved)?,
-    })
+        source: ColumnSource::Key(vec![Step::Key(name.to_owned())]),
+        ty,
+    }
 }
 
 /// Looks at the beginning of the inputs.
@@ -144,18 +140,24 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
         if is_known {
             return Err(read_before(input));
         }
-        let (head, is_compressed, lines) = head_of(input)?;
+        let is_sampled = at % step == 0;
+        let len = if is_sampled {
+            SAMPLE_BYTES
+        } else {
+            GLANCE_BYTES
+        };
+        let (head, is_compressed, lines) = head_of(input, len)?;
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
         framer.push(&head, 0, 0, &mut frames);
-        let is_whole = head.len() < SAMPLE_BYTES;
+        let is_whole = head.len() < len;
         if is_whole {
             framer.finish(&mut frames);
         }
         found
             .sources
             .push(source_of(input, is_compressed, framer.format(), head.len()));
-        if at % step == 0 {
+        if is_sampled {
             let count = head.len() as u64;
             let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));
             has_text |= scanned.stats.text > 0 || scanned.stats.malformed > 0;
@@ -178,20 +180,16 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
     }
     let column = |name: String| {
         let ty = kinds[&name].ty();
-        reserved_column(&name).unwrap_or_else(|| Column {
-            source: ColumnSource::Key(vec![tailrace_model::json::Step::Key(name.clone())]),
-            name,
-            ty,
-        })
+        reserved_column(&name).unwrap_or_else(|| key_column(&name, ty))
     };
     found.columns.extend(names.into_iter().map(column));
     Ok(found)
 }
 
 /// The first bytes of an input.
-fn head_of(input: &Input) -> anyhow::Result<(Vec<u8>, bool, crate::input::Lines)> {
+fn head_of(input: &Input, len: usize) -> anyhow::Result<(Vec<u8>, bool, Lines)> {
     let mut lines = input.open()?;
-    let mut head = vec![0; SAMPLE_BYTES];
+    let mut head = vec![0; len];
     let count = lines.fill(&mut head)?;
     head.truncate(count);
     Ok((head, lines.is_compressed(), lines))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DataFusionError;
 use datafusion::error::Result;
@@ -14,7 +14,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use tailrace_model::reserved::Reserved;
-use tailrace_scan::{ColumnSource, Config, Scanner};
+use tailrace_scan::{ColumnSource, Config, Scanner, Stats};
 
 use crate::input::Input;
 use crate::notes::Notes;
@@ -142,7 +142,10 @@ impl Batches {
                     shared.notes.scanned(&first.stats);
                     return shared.output_of(&[], rows.len());
                 }
-                self.scanner.second(&records, &first, &rows)
+                let mut scanned = self.scanner.second(&records, &first, &rows);
+                // The second phase reads again what the first one read of these rows.
+                scanned.stats = larger(scanned.stats, &first.stats);
+                scanned
             }
         };
         shared.notes.scanned(&scanned.stats);
@@ -151,6 +154,17 @@ impl Batches {
             .map(|(at, column)| shared.with_facts(at, column, input))
             .collect();
         shared.output_of(&columns, scanned.batch.num_rows())
+    }
+}
+
+/// The larger of each count: of two phases over the same records at least so much is true.
+fn larger(one: Stats, other: &Stats) -> Stats {
+    Stats {
+        malformed: one.malformed.max(other.malformed),
+        repaired: one.repaired.max(other.repaired),
+        truncated: one.truncated.max(other.truncated),
+        type_mismatches: one.type_mismatches.max(other.type_mismatches),
+        ..one
     }
 }
 
@@ -184,11 +198,6 @@ impl Shared {
 }
 
 fn with_len(schema: SchemaRef, columns: Vec<ArrayRef>, len: usize) -> Result<RecordBatch> {
-    debug_assert!(
-        columns
-            .iter()
-            .all(|it| !matches!(it.data_type(), DataType::Struct(_)))
-    );
     let options = RecordBatchOptions::new().with_row_count(Some(len));
     Ok(RecordBatch::try_new_with_options(
         schema, columns, &options,

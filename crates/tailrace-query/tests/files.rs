@@ -238,6 +238,57 @@ fn all_columns_are_those_of_the_data() {
 }
 
 #[test]
+fn the_search_for_texts_leaves_out_nothing_that_matches() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    let lines: [&[u8]; 6] = [
+        b"{\"n\":1,\"t\":\"x\xff\"}\n",
+        b"{\"n\":2,\"t\":\"x\\ud83d\"}\n",
+        b"{\"n\":3,\"t\":\"\\u0078\\ufffd\"}\n",
+        b"{\"n\":4,\"t\":\"\\u0041\\/b\"}\n",
+        b"{\"n\":5,\"t\":\"A/b\"}\n",
+        b"{\"n\":6,\"t\":7}\n",
+    ];
+    std::fs::write(&path, lines.concat()).unwrap();
+    let input = [Input::File(path)];
+    let found = |condition: &str| {
+        let sql = format!("SELECT array_agg(n ORDER BY n) AS n FROM logs WHERE {condition}");
+        ask(&sql, &input, Options::default()).unwrap().0
+    };
+    assert_eq!(found("t = 'x\u{fffd}'"), "{\"n\":[1,2,3]}\n");
+    assert_eq!(found("t LIKE 'x\u{fffd}'"), "{\"n\":[1,2,3]}\n");
+    assert_eq!(found("t IN ('A/b', 'x\u{fffd}')"), "{\"n\":[1,2,3,4,5]}\n");
+    assert_eq!(found("t = 'A/b'"), "{\"n\":[4,5]}\n");
+    assert_eq!(found("t LIKE 'A%b' OR t = '7'"), "{\"n\":[4,5,6]}\n");
+}
+
+#[test]
+fn globs_enter_only_what_they_lead_into() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a/b/x.log", "a/y.log", "z.log"] {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "{}\n").unwrap();
+    }
+    std::os::unix::fs::symlink("/no/such/file", dir.path().join("gone.log")).unwrap();
+    let count =
+        |glob: &str| expand(&[format!("{}/{glob}", dir.path().display())]).map_or(0, |it| it.len());
+    assert_eq!(
+        [
+            "*.log",
+            "*/*.log",
+            "**/*.log",
+            "",
+            "a",
+            "{a,b}/y.log",
+            "no*"
+        ]
+        .map(count),
+        [1, 1, 3, 3, 2, 1, 0]
+    );
+}
+
+#[test]
 fn the_files_of_a_query_join_each_other_and_csv() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

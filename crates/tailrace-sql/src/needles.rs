@@ -3,8 +3,8 @@
 //! Derives [`Needles`] from one rewritten conjunct, for exactly the forms of D3: `=`, `IN`, `LIKE`, `starts_with` and
 //! `contains` between a key of the record that is read as text and literals. The text of such a key is a piece of the
 //! record as it is written, or a string of it with its escapes undone; so what the text must hold, the record must
-//! hold, up to escapes, which whoever searches allows for. U+FFFD is no such literal: it also stands for bytes that
-//! are not UTF-8. Never needles for a negation, a number, a reserved column or a literal of another type.
+//! hold, up to escapes, which whoever searches allows for. Never needles for a negation, a number, a reserved column
+//! or a literal of another type.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
@@ -28,7 +28,7 @@ pub(crate) fn needles(conjunct: &Expr, columns: &Columns) -> Option<Needles> {
                 (false, true) => literal(left)?,
                 _ => return None,
             };
-            vec![whole(literal)?]
+            vec![Needle::whole(literal)?]
         }
         Expr::InList {
             expr,
@@ -36,7 +36,7 @@ pub(crate) fn needles(conjunct: &Expr, columns: &Columns) -> Option<Needles> {
             negated: false,
         } if is_text_key(expr, columns) => list
             .iter()
-            .map(|item| whole(literal(item)?))
+            .map(|item| Needle::whole(literal(item)?))
             .collect::<Option<Vec<_>>>()?,
         Expr::Like {
             negated: false,
@@ -44,13 +44,13 @@ pub(crate) fn needles(conjunct: &Expr, columns: &Columns) -> Option<Needles> {
             expr,
             pattern,
             escape_char: None,
-        } if is_text_key(expr, columns) => vec![piece(literal(pattern)?)?],
+        } if is_text_key(expr, columns) => vec![Needle::like(literal(pattern)?)?],
         Expr::Function(function) => {
             let (key, part) = arguments(function)?;
             if !is_text_key(key, columns) {
                 return None;
             }
-            vec![needle(literal(part)?, false)?]
+            vec![Needle::part(literal(part)?)?]
         }
         _ => return None,
     };
@@ -99,56 +99,6 @@ fn arguments(function: &Function) -> Option<(&Expr, &Expr)> {
         ] => Some((key, part)),
         _ => None,
     }
-}
-
-/// The needle of a value that is exactly this text.
-fn whole(text: &str) -> Option<Needle> {
-    needle(text, !may_stand_bare(text))
-}
-
-/// The needle of a value that matches this pattern: its longest piece between wildcards.
-fn piece(pattern: &str) -> Option<Needle> {
-    if !pattern.contains(['%', '_', '\\']) {
-        return whole(pattern);
-    }
-    let mut longest = String::new();
-    let mut piece = String::new();
-    let mut chars = pattern.chars();
-    while let Some(ch) = chars.next() {
-        // A backslash takes the meaning of what follows. One at the end, which some refuse, ends the piece.
-        let literal = match ch {
-            '%' | '_' => None,
-            '\\' => chars.next(),
-            ch => Some(ch),
-        };
-        match literal {
-            // It stands for bytes that are not UTF-8, too: no piece may hold it.
-            Some(ch) if ch != char::REPLACEMENT_CHARACTER => piece.push(ch),
-            _ => piece.clear(),
-        }
-        if piece.len() > longest.len() {
-            longest.clone_from(&piece);
-        }
-    }
-    needle(&longest, false)
-}
-
-fn needle(text: &str, quoted: bool) -> Option<Needle> {
-    let usable = !text.is_empty() && !text.contains(char::REPLACEMENT_CHARACTER);
-    usable.then(|| Needle {
-        text: text.to_owned(),
-        quoted,
-    })
-}
-
-/// Whether this may be the text of a value that is no string: a number, `true`, `false`, `null`, an object, an array.
-fn may_stand_bare(text: &str) -> bool {
-    let number = text.bytes().any(|byte| byte.is_ascii_digit())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    let container = text.trim_start().starts_with(['{', '[']);
-    number || container || matches!(text, "true" | "false" | "null")
 }
 
 #[cfg(test)]

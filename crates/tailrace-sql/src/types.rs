@@ -67,22 +67,10 @@ impl ColumnSource {
 
     /// The one type a reserved column has; `None` for keys, which take the type of their use.
     pub(crate) fn natural_type(&self) -> Option<Type> {
-        let ColumnSource::Reserved(reserved, _) = self else {
-            return None;
-        };
-        Some(match reserved {
-            Reserved::Timestamp | Reserved::ObservedTimestamp => Type::Timestamp,
-            Reserved::SeverityNumber => Type::Int64,
-            Reserved::Malformed | Reserved::Truncated => Type::Boolean,
-            Reserved::Body
-            | Reserved::SeverityText
-            | Reserved::Json
-            | Reserved::Iostream
-            | Reserved::FileName
-            | Reserved::FilePath
-            | Reserved::Kubernetes
-            | Reserved::Container => Type::Text,
-        })
+        match self {
+            ColumnSource::Reserved(reserved, _) => Some(reserved.column_type()),
+            ColumnSource::Key(_) => None,
+        }
     }
 
     /// The type a use has that hands the value on as it is.

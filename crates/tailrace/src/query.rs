@@ -69,23 +69,23 @@ fn half_of_memory() -> u64 {
     total.min(limit) / 2
 }
 
+/// The types that a column can be given.
+const TYPES: [Type; 5] = [
+    Type::Text,
+    Type::Int64,
+    Type::Float64,
+    Type::Boolean,
+    Type::Timestamp,
+];
+
 /// `name=type`.
 fn column(text: &str) -> Result<(String, Type), String> {
     let (name, ty) = text
         .rsplit_once('=')
         .ok_or_else(|| format!("`{text}` is not NAME=TYPE, as in status=int64"))?;
-    let ty = match ty {
-        "text" => Type::Text,
-        "int64" => Type::Int64,
-        "float64" => Type::Float64,
-        "boolean" => Type::Boolean,
-        "timestamp" => Type::Timestamp,
-        _ => {
-            return Err(format!(
-                "`{ty}` is no type: text, int64, float64, boolean or timestamp"
-            ));
-        }
-    };
+    let known = TYPES.into_iter().find(|known| known.name() == ty);
+    let ty =
+        known.ok_or_else(|| format!("`{ty}` is no type: {}", TYPES.map(Type::name).join(", ")))?;
     Ok((name.to_owned(), ty))
 }
 
@@ -175,7 +175,10 @@ impl Args {
         };
         let ended = plan.run(each).await;
         written?;
-        print.finish()?;
+        if ended.is_ok() {
+            // Half a result is not made to look like a whole one.
+            print.finish()?;
+        }
         self.notes(&engine.notes().counts(), started)
             .context("stderr")?;
         ended.map_err(refused)
@@ -187,21 +190,21 @@ impl Args {
         if counts.unfit > 0 {
             writeln!(
                 stderr,
-                "note: {} values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
+                "note: at least {} values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
                 counts.unfit
             )?;
         }
         if counts.malformed > 0 {
             writeln!(
                 stderr,
-                "note: {} records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
+                "note: at least {} records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
                 counts.malformed
             )?;
         }
         if counts.truncated > 0 {
             writeln!(
                 stderr,
-                "note: {} records are longer than 1 MiB and were cut",
+                "note: at least {} records are longer than 1 MiB and were cut",
                 counts.truncated
             )?;
         }

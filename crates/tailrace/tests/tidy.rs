@@ -46,7 +46,12 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("tailrace-kubernetes", &["tailrace-model"]),
     (
         "tailrace-query",
-        &["tailrace-frame", "tailrace-model", "tailrace-scan"],
+        &[
+            "tailrace-frame",
+            "tailrace-inputs",
+            "tailrace-model",
+            "tailrace-scan",
+        ],
     ),
     (
         "tailrace-pipeline",

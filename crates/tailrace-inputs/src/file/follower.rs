@@ -58,7 +58,7 @@ use crate::identity::{FileId, Inode};
 use crate::meta::Meta;
 use crate::options::StartAt;
 use crate::resume::Resume;
-pub use access::{Denied, denied};
+pub use access::{Denied, denied, matching};
 use generation::Generations;
 use missed::Missed;
 use names::Memory;

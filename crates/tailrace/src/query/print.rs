@@ -148,7 +148,9 @@ impl<'o> Print<'o> {
         }
         let text = match self.how {
             How::Table if self.rows > ROWS_MAX => {
-                format!("{}\n{} more rows\n", self.table, self.rows - ROWS_MAX)
+                let more = self.rows - ROWS_MAX;
+                let rows = if more == 1 { "row" } else { "rows" };
+                format!("{}\n{more} more {rows}\n", self.table)
             }
             How::Table | How::Markdown => format!("{}\n", self.table),
             How::Json if self.rows == 0 => "[]\n".to_owned(),

@@ -25,11 +25,7 @@ const DENIED_MAX: usize = 20;
 /// # Errors
 /// A glob that cannot be read.
 pub fn denied(config: &FileConfig) -> Result<Vec<Denied>, Error> {
-    let base = std::env::current_dir().unwrap_or_default();
-    let patterns = Patterns::new(&config.include, &config.exclude, &base)?;
-    let mut found = Found::default();
-    // Nothing is watched for: it does not matter whether inotify is to be had.
-    Discovery::new(patterns, Watcher::blind()).walk_all(&mut found);
+    let found = walk(&config.include, &config.exclude)?;
     let mut denied: Vec<Denied> = found
         .denied
         .iter()
@@ -50,6 +46,41 @@ pub fn denied(config: &FileConfig) -> Result<Vec<Denied>, Error> {
     denied.dedup();
     denied.truncate(DENIED_MAX);
     Ok(denied)
+}
+
+/// The files that a glob names now, sorted.
+///
+/// # Errors
+/// A glob that cannot be read, or a directory that may hold such files and cannot be listed.
+pub fn matching(glob: &str) -> Result<Vec<PathBuf>, String> {
+    let found = walk(&[glob.to_owned()], &[]).map_err(|error| error.to_string())?;
+    let denied = found
+        .denied
+        .iter()
+        .map(|(path, error)| (path, error.to_string()));
+    let problems = found
+        .problems
+        .iter()
+        .map(|(path, problem)| (path, problem.clone()));
+    // A directory of a name that a glob for files matches is none of them.
+    let mut unlisted = denied.chain(problems.filter(|(path, _)| std::fs::read_dir(path).is_err()));
+    if let Some((path, problem)) = unlisted.next() {
+        return Err(format!("{}: {problem}", path.display()));
+    }
+    let files = found.files.into_iter().map(|(path, _)| path);
+    let mut files: Vec<_> = files.filter(|path| path.is_file()).collect();
+    files.sort_unstable();
+    files.dedup();
+    Ok(files)
+}
+
+/// What the globs lead to. Nothing is watched for: it does not matter whether inotify is to be had.
+fn walk(include: &[String], exclude: &[String]) -> Result<Found, Error> {
+    let base = std::env::current_dir().unwrap_or_default();
+    let patterns = Patterns::new(include, exclude, &base)?;
+    let mut found = Found::default();
+    Discovery::new(patterns, Watcher::blind()).walk_all(&mut found);
+    Ok(found)
 }
 
 /// What is wrong with a path that may not be read, and how to mend it.
