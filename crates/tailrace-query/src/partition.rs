@@ -10,6 +10,8 @@ use crate::input::Input;
 pub(crate) struct Part {
     pub(crate) input: Input,
     pub(crate) range: Range<u64>,
+    /// Whether the input is read in ranges at all.
+    pub(crate) is_split: bool,
 }
 
 /// What is known of a source before it is read.
@@ -50,6 +52,7 @@ pub(crate) fn partitions(sources: &[Source], count: usize, bytes_min: u64) -> Ve
             made.last_mut().expect("there is one").push(Part {
                 input: source.input.clone(),
                 range: start..until,
+                is_split: source.splittable.is_some(),
             });
             start = until;
             if start >= end {

@@ -71,17 +71,12 @@ impl Chunk {
 }
 
 impl Reader {
-    /// A reader of a part; `is_split` says that the part may begin within its input.
+    /// A reader of a part.
     ///
     /// # Errors
     ///
     /// The input cannot be opened, or is standard input and was read before.
-    pub(crate) fn new(
-        part: &Part,
-        is_split: bool,
-        once: &Once,
-        chunk_bytes: usize,
-    ) -> anyhow::Result<Reader> {
+    pub(crate) fn new(part: &Part, once: &Once, chunk_bytes: usize) -> anyhow::Result<Reader> {
         let mut framer = Framer::new(&Config::default(), part.range.start, false);
         let source = match &part.input {
             stream if stream.is_stream() => {
@@ -90,7 +85,7 @@ impl Reader {
                 let (head, lines) = kept.ok_or_else(|| read_before(stream))?;
                 Source::Whole { head, lines }
             }
-            Input::File(path) if is_split => {
+            Input::File(path) if part.is_split => {
                 let name = part.input.name();
                 let mut file =
                     File::open(path).with_context(|| format!("{name}: cannot be read"))?;

@@ -38,10 +38,10 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Condition(pub(crate) Arc<dyn PhysicalExpr>);
 
-/// A partition: parts, and whether their input is read in ranges.
+/// A partition.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    pub(crate) parts: Vec<(bool, Part)>,
+    pub(crate) parts: Vec<Part>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -69,7 +69,7 @@ impl PartitionStream for Partition {
 struct Batches {
     shared: Arc<Shared>,
     scanner: Scanner,
-    parts: std::vec::IntoIter<(bool, Part)>,
+    parts: std::vec::IntoIter<Part>,
     open: Option<(Reader, Input)>,
 }
 
@@ -91,11 +91,11 @@ impl Batches {
         let external = |error: anyhow::Error| DataFusionError::External(error.into());
         loop {
             let Some((reader, input)) = &mut self.open else {
-                let Some((is_split, part)) = self.parts.next() else {
+                let Some(part) = self.parts.next() else {
                     return Ok(None);
                 };
                 let shared = &self.shared;
-                let reader = Reader::new(&part, is_split, &shared.once, shared.chunk_bytes);
+                let reader = Reader::new(&part, &shared.once, shared.chunk_bytes);
                 self.open = Some((reader.map_err(external)?, part.input));
                 continue;
             };

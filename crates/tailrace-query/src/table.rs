@@ -14,7 +14,7 @@ use tailrace_scan::{Config, Type};
 
 use crate::needles::needles;
 use crate::notes::Notes;
-use crate::partition::partitions;
+use crate::partition::{Part, partitions};
 use crate::reader::Once;
 use crate::sample::{Column, Sample};
 use crate::scan::{Condition, Partition, Shared};
@@ -151,16 +151,9 @@ impl TableProvider for Table {
         });
         let count = state.config().target_partitions();
         let parts = partitions(&self.sample.sources, count, self.split_bytes_min);
-        let splittable = |input: &crate::input::Input| {
-            let mut sources = self.sample.sources.iter();
-            sources.any(|source| source.input == *input && source.splittable.is_some())
-        };
-        let stream = |parts: Vec<crate::partition::Part>| {
-            let parts = parts
-                .into_iter()
-                .map(|part| (splittable(&part.input), part));
+        let stream = |parts: Vec<Part>| {
             let stream: Arc<dyn PartitionStream> = Arc::new(Partition {
-                parts: parts.collect(),
+                parts,
                 shared: Arc::clone(&shared),
             });
             stream
