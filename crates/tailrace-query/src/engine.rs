@@ -1,10 +1,11 @@
 //! A query over files, from its text to batches in the order of the files.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
@@ -74,8 +75,6 @@ pub struct Plan {
 
 /// Batches of a partition that may wait for those before it.
 const BATCHES_AHEAD: usize = 16;
-/// No query is longer.
-const SQL_BYTES_MAX: usize = 1 << 20;
 
 impl Engine {
     /// An engine.
@@ -121,28 +120,12 @@ impl Engine {
     ///
     /// The query is not valid, or a file cannot be read.
     pub async fn plan(&self, sql: &str, inputs: &[Input]) -> Result<Plan, Error> {
-        if sql.len() > SQL_BYTES_MAX {
-            return Err(Error::usage("the query is longer than 1 MiB"));
-        }
         let refused = |error: &DataFusionError| Error::of(error, sql, true);
+        let query = tailrace_sql::parse_query(sql).map_err(Error::of_text)?;
+        let names = names(&query);
+        let statement = ast::Statement::Query(Box::new(query));
+        let statement = Statement::Statement(Box::new(statement));
         let state = self.context.state();
-        let dialect = state.config_options().sql_parser.dialect;
-        let statement = state
-            .sql_to_statement(sql, &dialect)
-            .map_err(|error| refused(&error))?;
-        let query = match &statement {
-            Statement::Statement(inner) => match &**inner {
-                ast::Statement::Query(query) => Some(query),
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some(query) = query else {
-            return Err(Error::usage(
-                "only a query (SELECT, WITH or VALUES) can be run",
-            ));
-        };
-        let names = names(query);
         let tables = state
             .resolve_table_references(&statement)
             .map_err(|error| refused(&error))?;
@@ -154,10 +137,22 @@ impl Engine {
             .statement_to_plan(statement)
             .await
             .and_then(|plan| match self.options.rows_max {
-                Some(rows) => LogicalPlanBuilder::from(plan).limit(0, Some(rows))?.build(),
+                Some(rows) => {
+                    // DataFusion counts in i64.
+                    let rows = rows.min(i64::MAX as usize);
+                    LogicalPlanBuilder::from(plan).limit(0, Some(rows))?.build()
+                }
                 None => Ok(plan),
             })
             .map_err(|error| refused(&error))?;
+        for field in plan.schema().fields() {
+            if let DataType::Union(..) = field.data_type() {
+                return Err(Error {
+                    hint: Some("`->>`, json_get_str, json_get_int, json_get_float, json_get_bool or a cast give one kind".to_owned()),
+                    ..Error::usage(format!("`{}` has values of several kinds", field.name()))
+                });
+            }
+        }
         let plan = state
             .create_physical_plan(&plan)
             .await
@@ -188,6 +183,15 @@ impl Engine {
                     ..Error::usage("the table `logs` has no files")
                 });
             }
+            if let Some(input) = inputs
+                .iter()
+                .find(|input| matches!(input, Input::File(path) if is_listed(path)))
+            {
+                return Err(Error {
+                    hint: Some(format!("FROM '{}' is a table of its own", input.name())),
+                    ..Error::usage(format!("{} holds no lines of a log", input.name()))
+                });
+            }
             inputs.to_vec()
         } else {
             let path = table.table();
@@ -199,7 +203,7 @@ impl Engine {
                     ..Error::usage(format!("there is no table `{name}`"))
                 });
             }
-            if path.ends_with(".csv") || path.ends_with(".arrow") {
+            if is_listed(Path::new(path)) {
                 return self.add_listed(path).await;
             }
             expand(&[path.to_owned()]).map_err(failed)?
@@ -207,6 +211,11 @@ impl Engine {
         let table = TableReference::bare(table.table().to_owned());
         let mut found = sample(&inputs, &self.once).map_err(failed)?;
         for (name, ty) in &self.options.columns {
+            if reserved_column(name).is_some_and(|reserved| reserved.ty != *ty) {
+                return Err(Error::usage(format!(
+                    "`{name}` is a reserved column, which has a type of its own"
+                )));
+            }
             set_type(&mut found.columns, name, *ty);
         }
         for name in names {
@@ -228,6 +237,11 @@ impl Engine {
     /// A file that DataFusion reads itself.
     async fn add_listed(&self, path: &str) -> Result<(), Error> {
         let name = TableReference::bare(path.to_owned());
+        if !path.ends_with(".csv") && !path.ends_with(".arrow") {
+            return Err(Error::usage(format!(
+                "{path}: a compressed table cannot be read; decompress it first"
+            )));
+        }
         let added = if path.ends_with(".csv") {
             self.context
                 .register_csv(name, path, CsvReadOptions::new())
@@ -242,6 +256,13 @@ impl Engine {
             ..Error::usage(format!("{path}: {}", Error::of(&error, "", false).message))
         })
     }
+}
+
+/// Whether it is a table that DataFusion reads itself, perhaps compressed.
+fn is_listed(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    name.ends_with(".csv") || name.ends_with(".arrow")
 }
 
 /// A column of this type: one of the sample, or a key that the sample lacks.

@@ -35,6 +35,15 @@ impl Error {
         }
     }
 
+    /// What the parser says of the text.
+    pub(crate) fn of_text(error: tailrace_sql::Error) -> Error {
+        Error {
+            place: Some((error.line, error.column)),
+            hint: error.hint,
+            ..Error::usage(error.message)
+        }
+    }
+
     /// What DataFusion says of a query. Plans fail because of the query, executions because of the data.
     pub(crate) fn of(error: &DataFusionError, sql: &str, is_planning: bool) -> Error {
         let root = error.find_root();
@@ -60,17 +69,16 @@ impl Error {
             };
         }
         let text = match root {
-            DataFusionError::SQL(error, _) => error.to_string(),
-            DataFusionError::External(error) => format!("{error:#}"),
+            DataFusionError::External(error) => chain(error.as_ref()),
             DataFusionError::Plan(text) | DataFusionError::Execution(text) => text.clone(),
             other => other.strip_backtrace(),
         };
-        let place = place_in(&text);
-        let text = text.split(" at Line: ").next().unwrap_or(&text);
-        let text = text.trim_start_matches("sql parser error: ");
+        let text = text.replace('\n', " ");
+        let is_cast = !is_planning && text.contains("Cannot cast string");
+        let hint = "; `--columns NAME=TYPE` reads a key as a number and makes NULL of what is none";
         Error {
-            message: text.to_owned(),
-            place,
+            message: format!("{text}{}", if is_cast { hint } else { "" }),
+            place: None,
             hint: None,
             is_usage: is_planning,
         }
@@ -95,12 +103,8 @@ fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &st
     let mut known: Vec<_> = known.collect();
     known.sort_unstable();
     known.dedup();
-    let near = known
-        .iter()
-        .map(|other| (strsim::damerau_levenshtein(name, other), other))
-        .min()
-        .filter(|(distance, _)| *distance <= 1.max(name.chars().count() / 3));
-    let near = near.map_or_else(String::new, |(_, near)| format!("did you mean `{near}`? "));
+    let near = tailrace_sql::nearest(name, known.into_iter());
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     let hint = format!(
         "{near}A key that the beginning of the files lacks becomes a column by `--columns {name}=text`."
     );
@@ -112,13 +116,11 @@ fn unknown_column<'a>(name: &str, known: impl Iterator<Item = &'a str>, sql: &st
     }
 }
 
-/// `... at Line: 1, Column: 8`, as the parser says it.
-fn place_in(text: &str) -> Option<(usize, usize)> {
-    let (_, behind) = text.rsplit_once(" at Line: ")?;
-    let (line, column) = behind.split_once(", Column: ")?;
-    let digits: String = column.chars().take_while(char::is_ascii_digit).collect();
-    let place = (line.parse().ok()?, digits.parse().ok()?);
-    (place.0 > 0 && place.1 > 0).then_some(place)
+/// An error with what caused it.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 /// Where a word stands in the SQL for the first time.

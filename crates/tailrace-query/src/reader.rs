@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use memchr::memchr;
 use tailrace_frame::{Config, Format, Framer, Frames, SIDE};
@@ -41,6 +41,8 @@ enum Source {
         name: String,
         at: u64,
         end: u64,
+        /// Where the range ended when it was planned.
+        planned: u64,
     },
 }
 
@@ -103,6 +105,7 @@ impl Reader {
                     name,
                     at,
                     end,
+                    planned: end,
                 }
             }
             _ => Source::Whole {
@@ -207,6 +210,7 @@ impl Source {
                 name,
                 at,
                 end,
+                planned,
             } => {
                 if *at >= *end {
                     return Ok(Vec::new());
@@ -214,6 +218,9 @@ impl Source {
                 let mut bytes = Vec::with_capacity(len);
                 let read = file.take(len as u64).read_to_end(&mut bytes);
                 read.with_context(|| format!("{name}: cannot be read"))?;
+                if bytes.is_empty() && *at < *planned {
+                    bail!("{name}: became shorter while it was read");
+                }
                 // The line that the range ends in is read to its end.
                 let last = (*end - 1).saturating_sub(*at) as usize;
                 if last < bytes.len() {

@@ -19,6 +19,8 @@ use crate::reader::{Once, chunk, read_before};
 
 /// Bytes of a file that are looked at.
 pub(crate) const SAMPLE_BYTES: usize = 256 * 1024;
+/// The first line is read to its end, unless it is longer than any record.
+const FIRST_LINE_MAX: usize = 2 << 20;
 /// Files that are looked at, spread over all of them.
 const SAMPLE_FILES: usize = 16;
 /// Bytes of the others: enough to tell how their lines are read.
@@ -192,6 +194,15 @@ fn head_of(input: &Input, len: usize) -> anyhow::Result<(Vec<u8>, bool, Lines)> 
     let mut head = vec![0; len];
     let count = lines.fill(&mut head)?;
     head.truncate(count);
+    while head.len() >= len && head.len() < FIRST_LINE_MAX && !head.contains(&b'\n') {
+        let start = head.len();
+        head.resize(start + SAMPLE_BYTES, 0);
+        let count = lines.fill(&mut head[start..])?;
+        head.truncate(start + count);
+        if count == 0 {
+            break;
+        }
+    }
     Ok((head, lines.is_compressed(), lines))
 }
 

@@ -74,6 +74,8 @@ const QUERIES: &[&str] = &[
     "SELECT n FROM logs WHERE \"user\" LIKE '%\"_\"' OR mixed = '1.5' OR mixed LIKE 'tr%'",
     "SELECT nested FROM logs WHERE nested LIKE '%\"a\":3%'",
     "SELECT n FROM logs WHERE body IS NULL AND n < 9",
+    "SELECT n FROM logs WHERE (ok IS DISTINCT FROM true) AND n < 9",
+    "SELECT n FROM logs WHERE (nested->>'a') = '3' AND n < 99",
     "SELECT body FROM logs WHERE body IS NOT NULL",
     "SELECT 1 FROM logs WHERE n < 3",
     "SELECT n FROM logs WHERE 1 = 0",

@@ -5,7 +5,9 @@
 
 use std::any::TypeId;
 
+use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
 /// See the module.
@@ -36,6 +38,27 @@ impl Dialect for LogsDialect {
 
     fn prec_value(&self, precedence: Precedence) -> u8 {
         PostgreSqlDialect {}.prec_value(precedence)
+    }
+
+    /// `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; the parser alone takes all that follows for the
+    /// other side.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        use Keyword::{DISTINCT, FROM, IS, NOT};
+        let is_not = parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]);
+        if !is_not && !parser.parse_keywords(&[IS, DISTINCT, FROM]) {
+            return None;
+        }
+        let left = Box::new(expr.clone());
+        let other = parser.parse_subexpr(self.prec_value(Precedence::Is));
+        Some(other.map(|right| match is_not {
+            true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+            false => Expr::IsDistinctFrom(left, Box::new(right)),
+        }))
     }
 
     fn supports_select_wildcard_except(&self) -> bool {
@@ -117,5 +140,62 @@ impl Dialect for LogsDialect {
 
     fn supports_extract_comma_syntax(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same with parentheses around each operator.
+    fn grouped(expr: &Expr) -> String {
+        match expr {
+            Expr::BinaryOp { left, op, right } => {
+                format!("({} {op} {})", grouped(left), grouped(right))
+            }
+            Expr::IsDistinctFrom(left, right) => {
+                format!("({} IS DISTINCT FROM {})", grouped(left), grouped(right))
+            }
+            Expr::IsNotDistinctFrom(left, right) => {
+                format!(
+                    "({} IS NOT DISTINCT FROM {})",
+                    grouped(left),
+                    grouped(right)
+                )
+            }
+            Expr::Nested(inner) => grouped(inner),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn is_distinct_from_ends_where_and_and_or_begin() {
+        for (text, expected) in [
+            (
+                "a IS DISTINCT FROM b AND c",
+                "((a IS DISTINCT FROM b) AND c)",
+            ),
+            (
+                "a IS NOT DISTINCT FROM 1 + 2 OR c",
+                "((a IS NOT DISTINCT FROM (1 + 2)) OR c)",
+            ),
+            (
+                "x = 1 AND a IS DISTINCT FROM b OR y",
+                "(((x = 1) AND (a IS DISTINCT FROM b)) OR y)",
+            ),
+            (
+                "a IS DISTINCT FROM b AND c IS DISTINCT FROM d AND e",
+                "(((a IS DISTINCT FROM b) AND (c IS DISTINCT FROM d)) AND e)",
+            ),
+            (
+                "a IS DISTINCT FROM (b AND c)",
+                "(a IS DISTINCT FROM (b AND c))",
+            ),
+            ("a IS NOT NULL AND b", "(a IS NOT NULL AND b)"),
+        ] {
+            let parser = Parser::new(&LogsDialect).try_with_sql(text);
+            let expr = parser.and_then(|mut parser| parser.parse_expr());
+            assert_eq!(grouped(&expr.expect("it is an expression")), expected);
+        }
     }
 }

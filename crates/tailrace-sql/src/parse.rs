@@ -35,8 +35,23 @@ pub(crate) struct SelectPart {
     pub(crate) table: String,
 }
 
+/// Parses a query of any kind, in the dialect of pipelines and within its bounds: what is parsed can be walked.
+///
+/// # Errors
+///
+/// The text is no query, or too long.
+pub fn parse_query(sql: &str) -> Result<Query, Error> {
+    one_query(sql, &Positions::new(sql))
+}
+
 /// Parses the query and refuses all but SELECTs over `logs`, joined by UNION ALL.
 pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Error> {
+    let mut parts = Vec::new();
+    split(one_query(sql, places)?, places, &mut parts)?;
+    Ok(parts)
+}
+
+fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
     if sql.len() > SQL_BYTES_MAX {
         let error =
             Position::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));
@@ -77,9 +92,7 @@ pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Er
             .error("only SELECT is possible here")
             .with_hint(hint));
     };
-    let mut parts = Vec::new();
-    split(*query, places, &mut parts)?;
-    Ok(parts)
+    Ok(*query)
 }
 
 fn split(query: Query, places: &Positions, parts: &mut Vec<SelectPart>) -> Result<(), Error> {

@@ -223,7 +223,7 @@ impl Session {
 }
 
 /// The candidate most like `name`, if it is alike at all.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let scored =
         candidates.map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate));
     let (distance, candidate) = scored.min()?;

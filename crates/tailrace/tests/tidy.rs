@@ -51,6 +51,7 @@ const EDGES: [(&str, &[&str]); 20] = [
             "tailrace-inputs",
             "tailrace-model",
             "tailrace-scan",
+            "tailrace-sql",
         ],
     ),
     (

@@ -65,7 +65,7 @@ impl<'o> Print<'o> {
             schema
                 .fields()
                 .iter()
-                .map(|field| printed::shown(field.name())),
+                .map(|field| of_table(how, printed::shown(field.name()))),
         );
         if how == How::Markdown {
             table.load_preset(ASCII_MARKDOWN);
@@ -124,12 +124,8 @@ impl<'o> Print<'o> {
         };
         for row in 0..shown {
             let cell = |column: &ArrayFormatter<'_>| {
-                let text = shortened(&column.value(row).to_string(), CELL_CHARS_MAX);
-                if self.how == How::Markdown {
-                    text.replace('|', "\\|")
-                } else {
-                    text
-                }
+                let text = column.value(row).to_string();
+                of_table(self.how, shortened(&text, CELL_CHARS_MAX))
             };
             self.table.add_row(columns.iter().map(cell));
         }
@@ -159,6 +155,14 @@ impl<'o> Print<'o> {
         };
         self.out.write_all(text.as_bytes()).context("stdout")?;
         self.out.flush().context("stdout")
+    }
+}
+
+/// A text in a cell of a table.
+fn of_table(how: How, text: String) -> String {
+    match how {
+        How::Markdown => text.replace('|', "\\|"),
+        _ => text,
     }
 }
 

@@ -61,12 +61,23 @@ fn exit_codes_say_whose_fault_it_is() {
     // A condition as long as a program may write it.
     let long = format!(
         "SELECT n FROM logs WHERE {}",
-        vec!["n = 1"; 3000].join(" OR ")
+        vec!["n = 1"; 900].join(" OR ")
     );
     let output = query(&[&long, file]);
     assert_eq!(
         text(&output.stdout),
         "{\"n\":1}\n",
+        "{}",
+        text(&output.stderr)
+    );
+    let longer = format!(
+        "SELECT n FROM logs WHERE {}",
+        vec!["n = 1"; 10_000].join(" OR ")
+    );
+    let output = query(&[&longer, file]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("IN (...)"),
         "{}",
         text(&output.stderr)
     );
