@@ -41,7 +41,7 @@ pub use crate::test::{Expect, ExpectedRows, Test, with_rows};
 pub use crate::text::load_text;
 pub use tailrace_schema::effective::{Effective, Origin, Setting, Written, to_yaml};
 pub use tailrace_schema::json::write_text;
-pub use tailrace_schema::units::parse_size;
+pub use tailrace_schema::units::{parse_duration, parse_size};
 pub use tailrace_schema::{Diagnostic, Position, Redactor, Secret, Sql, escaped, is_unsafe};
 
 /// The text of `docs/configuration.md`.

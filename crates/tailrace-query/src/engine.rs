@@ -20,6 +20,7 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::bounds::Bounds;
 use crate::error::Error;
 use crate::input::{Input, expand};
 use crate::notes::Notes;
@@ -33,6 +34,8 @@ use tailrace_scan::Type;
 pub struct Options {
     /// Types of columns by name, in the place of those of the sample; names that it lacks become columns.
     pub columns: Vec<(String, Type)>,
+    /// Bounds of the records of every log table.
+    pub bounds: Bounds,
     /// How much is read and computed at the same time.
     pub partitions: usize,
     /// Bytes read at once.
@@ -49,6 +52,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             columns: Vec::new(),
+            bounds: Bounds::default(),
             partitions: std::thread::available_parallelism().map_or(1, usize::from),
             chunk_bytes: 1 << 20,
             split_bytes_min: 4 << 20,
@@ -129,6 +133,17 @@ impl Engine {
         let tables = state
             .resolve_table_references(&statement)
             .map_err(|error| refused(&error))?;
+        let has_logs = tables
+            .iter()
+            .any(|table| !is_listed(Path::new(table.table())));
+        if !self.options.bounds.is_empty() && !has_logs {
+            return Err(Error {
+                hint: Some("compare a column of the table in WHERE instead".to_owned()),
+                ..Error::usage(
+                    "`--since`, `--until` and `--level` are about log files, and the query reads none",
+                )
+            });
+        }
         for table in tables {
             self.add_table(&table, inputs, &names).await?;
         }
@@ -209,7 +224,8 @@ impl Engine {
             expand(&[path.to_owned()]).map_err(failed)?
         };
         let table = TableReference::bare(table.table().to_owned());
-        let mut found = sample(&inputs, &self.once).map_err(failed)?;
+        let mut found = sample(&inputs, &self.options.bounds, &self.once).map_err(failed)?;
+        self.notes.planned(&found.sources, found.pruned);
         for (name, ty) in &self.options.columns {
             if reserved_column(name).is_some_and(|reserved| reserved.ty != *ty) {
                 return Err(Error::usage(format!(
@@ -225,6 +241,7 @@ impl Engine {
         }
         let table_of = Table::new(
             found,
+            self.options.bounds,
             Arc::clone(&self.once),
             Arc::clone(&self.notes),
             self.options.chunk_bytes,
@@ -259,7 +276,7 @@ impl Engine {
 }
 
 /// Whether it is a table that DataFusion reads itself, perhaps compressed.
-fn is_listed(path: &Path) -> bool {
+pub(crate) fn is_listed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
     name.ends_with(".csv") || name.ends_with(".arrow")

@@ -5,6 +5,8 @@
 //! evaluates the query's conditions between the scanner's two phases (`scan`). Large files are read in ranges of
 //! bytes, one for each processor. Nothing here prints; what could not be read as it should be is counted in [`Notes`].
 
+mod bounds;
+mod describe;
 mod engine;
 mod error;
 mod input;
@@ -16,6 +18,8 @@ mod sample;
 mod scan;
 mod table;
 
+pub use bounds::Bounds;
+pub use describe::{Description, Key, describe};
 pub use engine::{Engine, Options, Plan};
 pub use error::Error;
 pub use input::{Input, Lines, expand, open};

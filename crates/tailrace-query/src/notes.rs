@@ -4,12 +4,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailrace_scan::Stats;
 
+use crate::bounds::Bounded;
+use crate::partition::Source;
+
 /// Counters of one query.
 #[derive(Debug, Default)]
 pub struct Notes {
     bytes: AtomicU64,
     records: AtomicU64,
     kept: AtomicU64,
+    prefiltered: AtomicU64,
+    untimed: AtomicU64,
+    unleveled: AtomicU64,
+    files: AtomicU64,
+    pruned: AtomicU64,
     malformed: AtomicU64,
     repaired: AtomicU64,
     truncated: AtomicU64,
@@ -25,6 +33,16 @@ pub struct Counts {
     pub records: u64,
     /// Records that met the conditions that were evaluated during the scan.
     pub kept: u64,
+    /// Records that a search for texts left out, before anything of them was read.
+    pub prefiltered: u64,
+    /// Records without a time, left out by a bound on it.
+    pub untimed: u64,
+    /// Records without a severity, left out by a bound on it.
+    pub unleveled: u64,
+    /// Inputs of the log tables that are read.
+    pub files: u64,
+    /// Inputs that are not read, because they were last modified before what is asked for.
+    pub pruned: u64,
     /// Records that should be JSON and are not, of those that were looked into.
     pub malformed: u64,
     /// Records in which invalid UTF-8 was replaced, of those that were looked into.
@@ -53,6 +71,24 @@ impl Notes {
         self.kept.fetch_add(rows, Ordering::Relaxed);
     }
 
+    pub(crate) fn prefiltered(&self, records: u64) {
+        self.prefiltered.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lacking(&self, bounded: Bounded, records: u64) {
+        let counter = match bounded {
+            Bounded::Time => &self.untimed,
+            Bounded::Severity => &self.unleveled,
+        };
+        counter.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn planned(&self, sources: &[Source], pruned: usize) {
+        self.files
+            .fetch_add(sources.len() as u64, Ordering::Relaxed);
+        self.pruned.fetch_add(pruned as u64, Ordering::Relaxed);
+    }
+
     /// The counters now.
     pub fn counts(&self) -> Counts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -60,6 +96,11 @@ impl Notes {
             bytes: of(&self.bytes),
             records: of(&self.records),
             kept: of(&self.kept),
+            prefiltered: of(&self.prefiltered),
+            untimed: of(&self.untimed),
+            unleveled: of(&self.unleveled),
+            files: of(&self.files),
+            pruned: of(&self.pruned),
             malformed: of(&self.malformed),
             repaired: of(&self.repaired),
             truncated: of(&self.truncated),

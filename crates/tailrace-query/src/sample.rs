@@ -13,6 +13,7 @@ use tailrace_model::json::{Kind, Step};
 use tailrace_model::reserved::{self, Reserved};
 use tailrace_scan::{ColumnSource, Config, Scanner, Star, Type};
 
+use crate::bounds::Bounds;
 use crate::input::{Input, Lines};
 use crate::partition::Source;
 use crate::reader::{Once, chunk, read_before};
@@ -39,11 +40,13 @@ pub(crate) struct Column {
 pub(crate) struct Sample {
     pub(crate) columns: Vec<Column>,
     pub(crate) sources: Vec<Source>,
+    /// Inputs that are not read, as the bounds allow.
+    pub(crate) pruned: usize,
 }
 
 /// What the values of a key are.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kinds {
+pub(crate) struct Kinds {
     seen: [bool; 8],
     /// An integer does not fit 64 bits.
     is_huge: bool,
@@ -52,21 +55,40 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn add(&mut self, values: &StringViewArray, kinds: &UInt8Array) {
-        const EXACT: i64 = 1 << 53;
+    pub(crate) fn add(&mut self, values: &StringViewArray, kinds: &UInt8Array) {
         for at in (0..kinds.len()).filter(|at| kinds.is_valid(*at)) {
             let kind = kinds.value(at);
             self.seen[usize::from(kind) % 8] = true;
             if kind == Kind::Integer as u8 && values.is_valid(at) {
-                match values.value(at).parse::<i64>() {
-                    Ok(number) => self.is_wide |= !(-EXACT..=EXACT).contains(&number),
-                    Err(_) => self.is_huge = true,
-                }
+                self.add_integer(values.value(at));
             }
         }
     }
 
-    fn ty(&self) -> Type {
+    pub(crate) fn add_value(&mut self, kind: Kind, text: &str) {
+        self.seen[kind as usize % 8] = true;
+        if kind == Kind::Integer {
+            self.add_integer(text);
+        }
+    }
+
+    fn add_integer(&mut self, text: &str) {
+        const EXACT: i64 = 1 << 53;
+        match text.parse::<i64>() {
+            Ok(number) => self.is_wide |= !(-EXACT..=EXACT).contains(&number),
+            Err(_) => self.is_huge = true,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: Kinds) {
+        for (seen, also) in self.seen.iter_mut().zip(other.seen) {
+            *seen |= also;
+        }
+        self.is_huge |= other.is_huge;
+        self.is_wide |= other.is_wide;
+    }
+
+    pub(crate) fn ty(&self) -> Type {
         let has = |kind: Kind| self.seen[kind as usize % 8];
         let others = |kinds: &[Kind]| {
             [
@@ -121,7 +143,7 @@ pub(crate) fn key_column(name: &str, ty: Type) -> Column {
 /// # Errors
 ///
 /// One of them cannot be read.
-pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
+pub(crate) fn sample(inputs: &[Input], bounds: &Bounds, once: &Once) -> anyhow::Result<Sample> {
     let mut scanner = Scanner::new(Config {
         star: Some(Star {
             columns_max: 4096,
@@ -133,8 +155,13 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
     let mut names: Vec<String> = Vec::new();
     let mut kinds: HashMap<String, Kinds> = HashMap::new();
     let mut has_text = false;
-    let step = inputs.len().div_ceil(SAMPLE_FILES).max(1);
-    for (at, input) in inputs.iter().enumerate() {
+    // Columns do not depend on the bounds: files that are not read have columns too.
+    let pruned: Vec<bool> = inputs.iter().map(|input| bounds.prunes(input)).collect();
+    found.pruned = pruned.iter().filter(|is_pruned| **is_pruned).count();
+    let step = |count: usize| count.div_ceil(SAMPLE_FILES).max(1);
+    let steps = [step(inputs.len() - found.pruned), step(found.pruned)];
+    let mut seen = [0; 2];
+    for (input, is_pruned) in inputs.iter().zip(pruned) {
         let is_known = once
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -142,13 +169,21 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
         if is_known {
             return Err(read_before(input));
         }
-        let is_sampled = at % step == 0;
+        let nth = &mut seen[usize::from(is_pruned)];
+        let is_sampled = *nth % steps[usize::from(is_pruned)] == 0;
+        *nth += 1;
+        if is_pruned && !is_sampled {
+            continue;
+        }
         let len = if is_sampled {
             SAMPLE_BYTES
         } else {
             GLANCE_BYTES
         };
-        let (head, is_compressed, lines) = head_of(input, len)?;
+        let (head, is_compressed, lines) = match head_of(input, len) {
+            Err(_) if is_pruned => continue,
+            other => other?,
+        };
         let mut framer = Framer::new(&FrameConfig::default(), 0, false);
         let mut frames = Frames::default();
         framer.push(&head, 0, 0, &mut frames);
@@ -156,9 +191,11 @@ pub(crate) fn sample(inputs: &[Input], once: &Once) -> anyhow::Result<Sample> {
         if is_whole {
             framer.finish(&mut frames);
         }
-        found
-            .sources
-            .push(source_of(input, is_compressed, framer.format(), head.len()));
+        if !is_pruned {
+            let format = framer.format();
+            let source = source_of(input, is_compressed, format, head.len());
+            found.sources.push(source);
+        }
         if is_sampled {
             let count = head.len() as u64;
             let scanned = scanner.scan(&chunk(&mut frames, head.clone(), count).records(0));

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, StringViewArray};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DataFusionError;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use tailrace_model::reserved::Reserved;
 use tailrace_scan::{ColumnSource, Config, Scanner, Stats};
 
+use crate::bounds::Condition;
 use crate::input::Input;
 use crate::notes::Notes;
 use crate::partition::Part;
@@ -25,7 +25,7 @@ use crate::reader::{Chunk, Once, Reader};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) condition: Option<Condition>,
+    pub(crate) condition: Condition,
     /// The columns of the output, by place in the scanner's.
     pub(crate) output: Vec<usize>,
     pub(crate) schema: SchemaRef,
@@ -33,10 +33,6 @@ pub(crate) struct Shared {
     pub(crate) notes: Arc<Notes>,
     pub(crate) chunk_bytes: usize,
 }
-
-/// A condition over the columns of the scanner's first phase.
-#[derive(Debug)]
-pub(crate) struct Condition(pub(crate) Arc<dyn PhysicalExpr>);
 
 /// A partition.
 #[derive(Debug)]
@@ -52,8 +48,7 @@ impl PartitionStream for Partition {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let batches = Batches {
-            scanner: Scanner::new(self.shared.config.clone()),
-            shared: Arc::clone(&self.shared),
+            rows: Rows::new(&self.shared),
             parts: self.parts.clone().into_iter(),
             open: None,
         };
@@ -67,8 +62,7 @@ impl PartitionStream for Partition {
 
 /// The batches of a partition.
 struct Batches {
-    shared: Arc<Shared>,
-    scanner: Scanner,
+    rows: Rows,
     parts: std::vec::IntoIter<Part>,
     open: Option<(Reader, Input)>,
 }
@@ -94,7 +88,7 @@ impl Batches {
                 let Some(part) = self.parts.next() else {
                     return Ok(None);
                 };
-                let shared = &self.shared;
+                let shared = &self.rows.shared;
                 let reader = Reader::new(&part, &shared.once, shared.chunk_bytes);
                 self.open = Some((reader.map_err(external)?, part.input));
                 continue;
@@ -104,15 +98,36 @@ impl Batches {
                 continue;
             };
             let input = input.clone();
-            self.shared.notes.read(chunk.bytes, chunk.len() as u64);
-            if chunk.len() > 0 {
-                let batch = self.batch(&chunk, &input)?;
-                if batch.num_rows() > 0 {
-                    self.shared.notes.kept(batch.num_rows() as u64);
-                    return Ok(Some(batch));
-                }
+            if let Some(batch) = self.rows.of_chunk(&chunk, &input)? {
+                return Ok(Some(batch));
             }
         }
+    }
+}
+
+/// Makes rows of records.
+pub(crate) struct Rows {
+    shared: Arc<Shared>,
+    scanner: Scanner,
+}
+
+impl Rows {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Rows {
+        Rows {
+            shared: Arc::clone(shared),
+            scanner: Scanner::new(shared.config.clone()),
+        }
+    }
+
+    /// The rows of a chunk that meet the condition; `None` if none does. All of it is counted.
+    pub(crate) fn of_chunk(&mut self, chunk: &Chunk, input: &Input) -> Result<Option<RecordBatch>> {
+        self.shared.notes.read(chunk.bytes, chunk.len() as u64);
+        if chunk.len() == 0 {
+            return Ok(None);
+        }
+        let batch = self.batch(chunk, input)?;
+        self.shared.notes.kept(batch.num_rows() as u64);
+        Ok((batch.num_rows() > 0).then_some(batch))
     }
 
     /// The rows of a chunk that meet the condition.
@@ -120,10 +135,11 @@ impl Batches {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let records = chunk.records(now.map_or(0, |now| now.as_nanos() as i64));
         let shared = Arc::clone(&self.shared);
-        let scanned = match &shared.condition {
-            None if shared.output.is_empty() => return shared.output_of(&[], chunk.len()),
-            None => self.scanner.scan(&records),
-            Some(Condition(condition)) => {
+        let condition = &shared.condition;
+        let scanned = match condition.is_empty() {
+            true if shared.output.is_empty() => return shared.output_of(&[], chunk.len()),
+            true => self.scanner.scan(&records),
+            false => {
                 let first = self.scanner.first(&records, None);
                 let at = shared.config.first.iter();
                 let columns: Vec<_> = at
@@ -132,8 +148,8 @@ impl Batches {
                     .collect();
                 let (schema, len) = (first.batch.schema(), first.batch.num_rows());
                 let batch = with_len(schema, columns, len)?;
-                let met = condition.evaluate(&batch)?.into_array(len)?;
-                let met = met.as_boolean();
+                shared.notes.prefiltered((chunk.len() - len) as u64);
+                let met = condition.met(&batch, &shared.notes)?;
                 let rows: Vec<u32> = (0..len as u32)
                     .filter(|&at| met.is_valid(at as usize) && met.value(at as usize))
                     .map(|at| first.rows.as_ref().map_or(at, |rows| rows[at as usize]))

@@ -12,18 +12,22 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use tailrace_scan::{Config, Type};
 
+use crate::bounds::{Bounds, Condition};
 use crate::needles::needles;
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::Once;
 use crate::sample::{Column, Sample};
-use crate::scan::{Condition, Partition, Shared};
+use crate::scan::{Partition, Shared};
 
 /// Some files.
 #[derive(Debug)]
 pub(crate) struct Table {
     sample: Sample,
     schema: SchemaRef,
+    /// The columns of the schema, and behind them those that only the bounds read.
+    all: SchemaRef,
+    bounds: Bounds,
     once: Once,
     notes: Arc<Notes>,
     chunk_bytes: usize,
@@ -32,16 +36,28 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(
-        sample: Sample,
+        mut sample: Sample,
+        bounds: Bounds,
         once: Once,
         notes: Arc<Notes>,
         chunk_bytes: usize,
         split_bytes_min: u64,
     ) -> Table {
         let field = |column: &Column| Field::new(&column.name, data_type(column.ty), true);
-        let fields: Vec<_> = sample.columns.iter().map(field).collect();
+        let schema_of = |columns: &[Column]| {
+            let fields: Vec<_> = columns.iter().map(field).collect();
+            Arc::new(Schema::new(fields))
+        };
+        let schema = schema_of(&sample.columns);
+        for column in bounds.columns() {
+            if !sample.columns.iter().any(|known| known.name == column.name) {
+                sample.columns.push(column);
+            }
+        }
         Table {
-            schema: Arc::new(Schema::new(fields)),
+            schema,
+            all: schema_of(&sample.columns),
+            bounds,
             sample,
             once,
             notes,
@@ -104,24 +120,29 @@ impl TableProvider for Table {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.sample.columns.len()).collect();
+        let all = || (0..self.schema.fields().len()).collect();
         let projected: Vec<usize> = projection.cloned().unwrap_or_else(all);
-        let condition = conjunction(filters.to_vec());
-        let first = condition
-            .as_ref()
-            .map_or(Vec::new(), |expr| self.places(expr));
+        let of_query = conjunction(filters.to_vec());
+        let of_bounds = self.bounds.conditions();
+        let read_by = of_query
+            .iter()
+            .chain(of_bounds.iter().map(|(_, expr)| expr));
+        let mut first: Vec<_> = read_by.flat_map(|expr| self.places(expr)).collect();
+        first.sort_unstable();
+        first.dedup();
         let mut read = projected.clone();
         read.extend(&first);
         read.sort_unstable();
         read.dedup();
         let place = |at: &usize| read.binary_search(at).expect("every column wanted is read");
-        let condition = match condition {
-            Some(expr) => {
-                let schema = Arc::new(self.schema.project(&first)?);
-                let of_batch = DFSchema::try_from(schema)?;
-                Some(Condition(state.create_physical_expr(expr, &of_batch)?))
-            }
-            None => None,
+        let of_batch = DFSchema::try_from(Arc::new(self.all.project(&first)?))?;
+        let physical = |expr: Expr| state.create_physical_expr(expr, &of_batch);
+        let of_bounds = of_bounds.into_iter();
+        let condition = Condition {
+            of_query: of_query.map(physical).transpose()?,
+            of_bounds: of_bounds
+                .map(|(bounded, expr)| Ok((bounded, physical(expr)?)))
+                .collect::<Result<_>>()?,
         };
         let columns = read.iter().map(|at| &self.sample.columns[*at]);
         let config = Config {

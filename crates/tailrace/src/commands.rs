@@ -10,7 +10,8 @@ use crate::cli::Failure;
 use crate::printed::{self, Printer, Stdout};
 use crate::{
     blackhole, config, config_tests, demo, explain, generate, help, init, ledger, logging, query,
-    queue, ready, replay, run, style, support_bundle, tap, top, try_query, validate, variables,
+    queue, ready, replay, run, schema, style, support_bundle, tap, top, try_query, validate,
+    variables,
 };
 
 /// A log agent: tails files, runs SQL on them, delivers OTLP. Loses nothing it can keep.
@@ -44,6 +45,8 @@ enum Command {
     Try(try_query::Args),
     /// Query log files with SQL: filters, aggregates, joins, windows.
     Query(query::Args),
+    /// Show the columns of log files: kinds of values, how many are missing, examples.
+    Schema(schema::Args),
     /// Run the tests of a config: lines in, and what must leave.
     Test(config_tests::Args),
     /// Check a config as `run` would at its start.
@@ -118,6 +121,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Try(args) => try_query::run(args, &mut Stdout::lock()),
             Command::Query(args) => query::run(args),
+            Command::Schema(args) => schema::run(args, &mut Printer::stdout()),
             Command::Test(args) => config_tests::run(args, &mut Printer::stdout()),
             Command::Validate(args) => validate::run(args, &mut Printer::stdout()),
             Command::Init(args) => init::run(args, &mut Printer::stdout()),

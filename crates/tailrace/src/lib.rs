@@ -19,6 +19,7 @@ mod ready;
 mod reload;
 mod replay;
 mod run;
+mod schema;
 mod support_bundle;
 mod tap;
 mod top;

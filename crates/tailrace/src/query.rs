@@ -1,5 +1,7 @@
 //! `tailrace query`: SQL over log files, and the result in the form that is asked for.
 
+mod bounds;
+mod notes;
 mod print;
 
 use std::fs;
@@ -9,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use arrow::record_batch::RecordBatch;
-use tailrace_query::{Counts, Engine, Error, Input, Options, Type, expand};
+use tailrace_query::{Engine, Error, Input, Options, Type, expand};
 
 use self::print::{How, Print};
 use crate::cli::Failure;
@@ -42,6 +44,8 @@ pub(crate) struct Args {
     /// timestamp. Keys that only come later become columns this way
     #[arg(long, value_name = "NAME=TYPE", value_delimiter = ',', value_parser = column)]
     columns: Vec<(String, Type)>,
+    #[command(flatten)]
+    bounds: bounds::Args,
     /// What sorts, groups and joins may keep in memory; a query that needs more ends with an error. By default half of the
     /// machine's memory, or of the cgroup's
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -153,6 +157,7 @@ impl Args {
         let started = Instant::now();
         let engine = Engine::new(Options {
             columns: self.columns.clone(),
+            bounds: self.bounds.bounds()?,
             rows_max: self.rows,
             memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
                 .unwrap_or(usize::MAX),
@@ -179,51 +184,15 @@ impl Args {
             // Half a result is not made to look like a whole one.
             print.finish()?;
         }
-        self.notes(&engine.notes().counts(), started)
-            .context("stderr")?;
-        ended.map_err(refused)
-    }
-
-    /// What a person should know of the data that was read.
-    fn notes(&self, counts: &Counts, started: Instant) -> io::Result<()> {
         let mut stderr = Printer::stderr();
-        if counts.unfit > 0 {
-            writeln!(
-                stderr,
-                "note: at least {} values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
-                counts.unfit
-            )?;
-        }
-        if counts.malformed > 0 {
-            writeln!(
-                stderr,
-                "note: at least {} records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
-                counts.malformed
-            )?;
-        }
-        if counts.truncated > 0 {
-            writeln!(
-                stderr,
-                "note: at least {} records are longer than 1 MiB and were cut",
-                counts.truncated
-            )?;
-        }
-        if self.stats {
-            writeln!(
-                stderr,
-                "{} bytes read, {} records, of which {} met the conditions of the scan, {:.3} s",
-                counts.bytes,
-                counts.records,
-                counts.kept,
-                started.elapsed().as_secs_f64()
-            )?;
-        }
-        Ok(())
+        let counts = engine.notes().counts();
+        notes::print(&counts, self.stats.then_some(started), &mut stderr).context("stderr")?;
+        ended.map_err(refused)
     }
 }
 
 /// How a query that was refused or failed ends the command.
-fn failure(error: &Error, sql: &str) -> Failure {
+pub(crate) fn failure(error: &Error, sql: &str) -> Failure {
     if !error.is_usage {
         return Failure::Runtime(anyhow!("{}", error.message));
     }

@@ -1,0 +1,129 @@
+//! Bounds that hold for every log table of a query, whatever it says itself: a span of time and a least severity.
+//!
+//! A bound is a condition on a reserved column, evaluated by the scan as the conditions of the query are. A record that
+//! lacks the time or the severity is left out and counted. Files that were last modified long before the span begins are
+//! not read at all.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arrow::array::{Array, AsArray, BooleanArray};
+use arrow::compute::and_kleene;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::{Column as Named, Result, ScalarValue};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::physical_expr::PhysicalExpr;
+use tailrace_model::reserved::{SEVERITY_NUMBER, TIMESTAMP};
+
+use crate::input::Input;
+use crate::notes::Notes;
+use crate::sample::{Column, reserved_column};
+
+/// How far the clock that times of modification come from may be behind the one that times in records come from.
+const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
+
+/// Bounds of the records of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Records of this time and later ones, in nanoseconds since the Unix epoch.
+    pub since_ns: Option<i64>,
+    /// Records before this time, in nanoseconds since the Unix epoch.
+    pub until_ns: Option<i64>,
+    /// Records of at least this severity number of OpenTelemetry, 1 to 24.
+    pub severity_min: Option<u8>,
+}
+
+/// The column that a bound is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bounded {
+    Time,
+    Severity,
+}
+
+impl Bounds {
+    /// Whether every record is within them.
+    pub fn is_empty(&self) -> bool {
+        *self == Bounds::default()
+    }
+
+    /// The conditions, each with the column that it is about.
+    pub(crate) fn conditions(&self) -> Vec<(Bounded, Expr)> {
+        let time = || Expr::Column(Named::from_name(TIMESTAMP));
+        let at = |ns| {
+            lit(ScalarValue::TimestampNanosecond(
+                Some(ns),
+                Some("UTC".into()),
+            ))
+        };
+        let since = self.since_ns.map(|ns| time().gt_eq(at(ns)));
+        let until = self.until_ns.map(|ns| time().lt(at(ns)));
+        let span = conjunction(since.into_iter().chain(until));
+        let severity = self.severity_min.map(|least| {
+            Expr::Column(Named::from_name(SEVERITY_NUMBER)).gt_eq(lit(i64::from(least)))
+        });
+        let span = span.map(|expr| (Bounded::Time, expr));
+        let severity = severity.map(|expr| (Bounded::Severity, expr));
+        span.into_iter().chain(severity).collect()
+    }
+
+    /// The columns that the conditions read.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Column> {
+        let has_span = self.since_ns.is_some() || self.until_ns.is_some();
+        let time = has_span.then(|| reserved_column(TIMESTAMP)).flatten();
+        let has_severity = self.severity_min.is_some();
+        let severity = has_severity.then(|| reserved_column(SEVERITY_NUMBER));
+        time.into_iter().chain(severity.flatten())
+    }
+
+    /// Whether a file was last modified so long before the span that it holds no record of it.
+    pub(crate) fn prunes(&self, input: &Input) -> bool {
+        let (Some(since), Input::File(path)) = (self.modified_since(), input) else {
+            return false;
+        };
+        let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file());
+        let modified = meta.and_then(|meta| meta.modified().ok());
+        modified.is_some_and(|modified| modified < since)
+    }
+
+    /// When files were last modified, at the earliest, that can hold records of the span.
+    pub(crate) fn modified_since(&self) -> Option<SystemTime> {
+        let since = Duration::from_nanos(u64::try_from(self.since_ns?).ok()?);
+        Some(UNIX_EPOCH + since.checked_sub(CLOCK_SKEW)?)
+    }
+}
+
+/// What decides on each record of a scan: the conditions of the query, and the bounds.
+#[derive(Debug, Default)]
+pub(crate) struct Condition {
+    pub(crate) of_query: Option<Arc<dyn PhysicalExpr>>,
+    pub(crate) of_bounds: Vec<(Bounded, Arc<dyn PhysicalExpr>)>,
+}
+
+impl Condition {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_query.is_none() && self.of_bounds.is_empty()
+    }
+
+    /// Which rows are met. Rows that meet everything else and lack what a bound is about are counted.
+    pub(crate) fn met(&self, batch: &RecordBatch, notes: &Notes) -> Result<BooleanArray> {
+        let evaluate = |expr: &Arc<dyn PhysicalExpr>| {
+            let met = expr.evaluate(batch)?.into_array(batch.num_rows())?;
+            Ok::<_, datafusion::error::DataFusionError>(met.as_boolean().clone())
+        };
+        let mut met = match &self.of_query {
+            Some(expr) => evaluate(expr)?,
+            None => BooleanArray::from(vec![true; batch.num_rows()]),
+        };
+        for (bounded, expr) in &self.of_bounds {
+            let within = evaluate(expr)?;
+            if within.null_count() > 0 {
+                let is_met = |at: usize| met.is_valid(at) && met.value(at);
+                let lacking = (0..met.len()).filter(|at| within.is_null(*at) && is_met(*at));
+                notes.lacking(*bounded, lacking.count() as u64);
+            }
+            met = and_kleene(&met, &within)?;
+        }
+        Ok(met)
+    }
+}

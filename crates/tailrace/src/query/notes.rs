@@ -1,0 +1,66 @@
+//! What a person should know of the data that a query read, on the standard error.
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use tailrace_query::Counts;
+
+/// Prints the notes, and the statistics of a query that began at `started`.
+///
+/// # Errors
+///
+/// They cannot be written.
+pub(super) fn print(
+    counts: &Counts,
+    started: Option<Instant>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let notes = [
+        (
+            counts.unfit,
+            "values do not fit the type of their column and are NULL; `--columns NAME=text` keeps them",
+        ),
+        (
+            counts.malformed,
+            "records should be JSON and are not: what of them is no JSON is NULL, and `body` holds their text",
+        ),
+        (
+            counts.truncated,
+            "records are longer than 1 MiB and were cut",
+        ),
+        (
+            counts.untimed,
+            "records have no time and were left out; the query without `--since` and `--until` has them",
+        ),
+        (
+            counts.unleveled,
+            "records have no known severity and were left out; the query without `--level` has them",
+        ),
+    ];
+    for (count, text) in notes.iter().filter(|(count, _)| *count > 0) {
+        writeln!(out, "note: at least {count} {text}")?;
+    }
+    let Some(started) = started else {
+        return Ok(());
+    };
+    let Counts {
+        files,
+        pruned,
+        bytes,
+        records,
+        prefiltered,
+        kept,
+        ..
+    } = counts;
+    let seconds = started.elapsed().as_secs_f64();
+    if *pruned > 0 {
+        writeln!(
+            out,
+            "{pruned} files not read, because they were last modified before `--since`"
+        )?;
+    }
+    writeln!(
+        out,
+        "{files} files, {bytes} bytes read, {records} records: {prefiltered} left out by a search for texts, {kept} met the conditions of the scan; {seconds:.3} s"
+    )
+}
