@@ -22,9 +22,10 @@ use tokio::task::JoinHandle;
 
 use crate::bounds::Bounds;
 use crate::error::Error;
-use crate::input::{Input, expand};
+use crate::input::{Input, expand, globs};
 use crate::notes::Notes;
 use crate::reader::Once;
+use crate::row_wise::check_row_wise;
 use crate::sample::{Column, key_column, reserved_column, sample};
 use crate::table::Table;
 use tailrace_scan::Type;
@@ -44,6 +45,8 @@ pub struct Options {
     pub split_bytes_min: u64,
     /// At most so many rows are made: the first ones, where the query has no order.
     pub rows_max: Option<usize>,
+    /// The files are followed: the query does not end. These are the words that name the files of `logs`.
+    pub follow: Option<Vec<String>>,
     /// What sorts, groups and joins may keep in memory; a query that needs more fails.
     pub memory_bytes: usize,
 }
@@ -57,6 +60,7 @@ impl Default for Options {
             chunk_bytes: 1 << 20,
             split_bytes_min: 4 << 20,
             rows_max: None,
+            follow: None,
             memory_bytes: 1 << 30,
         }
     }
@@ -87,14 +91,20 @@ impl Engine {
     ///
     /// DataFusion refuses a function, which it does not.
     pub fn new(options: Options) -> anyhow::Result<Engine> {
-        let partitions = match options.rows_max {
-            // The first rows are those of the first file.
-            Some(_) => 1,
-            None => options.partitions.max(1),
+        // The first rows are those of the first file, and those of followed files come as they come.
+        let is_single = options.rows_max.is_some() || options.follow.is_some();
+        let partitions = if is_single {
+            1
+        } else {
+            options.partitions.max(1)
         };
         let mut config = SessionConfig::new()
             .with_target_partitions(partitions)
             .with_information_schema(false);
+        if options.follow.is_some() {
+            // No row waits for others.
+            config = config.with_batch_size(1);
+        }
         let settings = config.options_mut();
         settings.sql_parser.enable_ident_normalization = false;
         settings.execution.time_zone = Some("UTC".to_owned());
@@ -168,6 +178,9 @@ impl Engine {
                 });
             }
         }
+        if self.options.follow.is_some() {
+            check_row_wise(&plan, sql)?;
+        }
         let plan = state
             .create_physical_plan(&plan)
             .await
@@ -191,7 +204,7 @@ impl Engine {
             ..Error::usage(format!("{error:#}"))
         };
         let name = table.to_string();
-        let inputs = if name == "logs" {
+        let (inputs, words) = if name == "logs" {
             if inputs.is_empty() {
                 return Err(Error {
                     hint: Some("name files behind the query, or `-` for standard input".to_owned()),
@@ -207,7 +220,7 @@ impl Engine {
                     ..Error::usage(format!("{} holds no lines of a log", input.name()))
                 });
             }
-            inputs.to_vec()
+            (inputs.to_vec(), self.options.follow.clone())
         } else {
             let path = table.table();
             if table.schema().is_some() || !(path.contains(['/', '.', '*']) || path == "-") {
@@ -221,8 +234,25 @@ impl Engine {
             if is_listed(Path::new(path)) {
                 return self.add_listed(path).await;
             }
-            expand(&[path.to_owned()]).map_err(failed)?
+            let words = vec![path.to_owned()];
+            let inputs = expand(&words).map_err(failed)?;
+            (inputs, self.options.follow.is_some().then_some(words))
         };
+        let globs = words.map(|words| globs(&words));
+        if globs.is_some()
+            && let Some(stream) = inputs.iter().find(|input| input.is_stream())
+        {
+            return Err(Error {
+                hint: Some(
+                    "leave out `-f`: a query reads it to its end, and prints rows as they come"
+                        .to_owned(),
+                ),
+                ..Error::usage(format!(
+                    "{} is no file, and cannot be followed",
+                    stream.name()
+                ))
+            });
+        }
         let table = TableReference::bare(table.table().to_owned());
         let mut found = sample(&inputs, &self.options.bounds, &self.once).map_err(failed)?;
         self.notes.planned(&found.sources, found.pruned);
@@ -247,7 +277,13 @@ impl Engine {
             self.options.chunk_bytes,
             self.options.split_bytes_min,
         );
-        let added = self.context.register_table(table, Arc::new(table_of));
+        let table_of = match globs {
+            Some(globs) => table_of.following(globs),
+            None => table_of,
+        };
+        // The files may be others than those of the query before.
+        let known = self.context.deregister_table(table.clone());
+        let added = known.and_then(|_| self.context.register_table(table, Arc::new(table_of)));
         added.map(drop).map_err(|error| failed(error.into()))
     }
 

@@ -124,7 +124,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Where a word stands in the SQL for the first time.
-fn word_in(sql: &str, word: &str) -> Option<(usize, usize)> {
+pub(crate) fn word_in(sql: &str, word: &str) -> Option<(usize, usize)> {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     for (number, line) in sql.lines().enumerate() {
         for (at, _) in line.match_indices(word) {

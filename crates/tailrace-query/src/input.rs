@@ -160,6 +160,16 @@ pub fn expand(words: &[String]) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
+/// Globs of the files that words of a command line name, now and later.
+pub(crate) fn globs(words: &[String]) -> Vec<String> {
+    let glob = |word: &String| match Path::new(word) {
+        path if path.is_dir() => format!("{}/**/*", globset::escape(word)),
+        path if path.exists() => globset::escape(word),
+        _ => word.clone(),
+    };
+    words.iter().map(glob).collect()
+}
+
 /// The files that a glob names.
 fn files_of(glob: &str) -> anyhow::Result<impl Iterator<Item = Input> + use<>> {
     let files = tailrace_inputs::matching(glob).map_err(anyhow::Error::msg)?;

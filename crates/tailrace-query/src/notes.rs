@@ -1,8 +1,10 @@
 //! What a query read, and what of it could not be read as it should be. Counted by all partitions at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tailrace_scan::Stats;
+use tokio::sync::Notify;
 
 use crate::bounds::Bounded;
 use crate::partition::Source;
@@ -22,6 +24,8 @@ pub struct Notes {
     repaired: AtomicU64,
     truncated: AtomicU64,
     unfit: AtomicU64,
+    problems: Mutex<Vec<String>>,
+    has_problems: Notify,
 }
 
 /// The counters at one time.
@@ -87,6 +91,26 @@ impl Notes {
         self.files
             .fetch_add(sources.len() as u64, Ordering::Relaxed);
         self.pruned.fetch_add(pruned as u64, Ordering::Relaxed);
+    }
+
+    /// Keeps something that a person should know now, of a query that does not end.
+    pub(crate) fn problem(&self, text: String) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.push(text);
+        self.has_problems.notify_one();
+    }
+
+    /// Waits for problems with the files of a query that follows them, and takes them.
+    pub async fn problems(&self) -> Vec<String> {
+        loop {
+            {
+                let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+                if !problems.is_empty() {
+                    return std::mem::take(&mut *problems);
+                }
+            }
+            self.has_problems.notified().await;
+        }
     }
 
     /// The counters now.

@@ -13,6 +13,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use tailrace_scan::{Config, Type};
 
 use crate::bounds::{Bounds, Condition};
+use crate::follow::Following;
 use crate::needles::needles;
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
@@ -28,6 +29,8 @@ pub(crate) struct Table {
     /// The columns of the schema, and behind them those that only the bounds read.
     all: SchemaRef,
     bounds: Bounds,
+    /// The globs of the files, where they are followed.
+    followed: Option<Vec<String>>,
     once: Once,
     notes: Arc<Notes>,
     chunk_bytes: usize,
@@ -55,6 +58,7 @@ impl Table {
             }
         }
         Table {
+            followed: None,
             schema,
             all: schema_of(&sample.columns),
             bounds,
@@ -63,6 +67,14 @@ impl Table {
             notes,
             chunk_bytes,
             split_bytes_min,
+        }
+    }
+
+    /// The same table, which does not end: its files and those that `globs` name later are followed.
+    pub(crate) fn following(self, globs: Vec<String>) -> Table {
+        Table {
+            followed: Some(globs),
+            ..self
         }
     }
 
@@ -170,6 +182,17 @@ impl TableProvider for Table {
             notes: Arc::clone(&self.notes),
             chunk_bytes: self.chunk_bytes,
         });
+        if let Some(globs) = &self.followed {
+            let following: Arc<dyn PartitionStream> = Arc::new(Following {
+                globs: globs.clone(),
+                notes: Arc::clone(&self.notes),
+                modified_since: self.bounds.modified_since(),
+                shared,
+            });
+            let streams = vec![following];
+            let plan = StreamingTableExec::try_new(schema, streams, None, [], true, limit)?;
+            return Ok(Arc::new(plan));
+        }
         let count = state.config().target_partitions();
         let parts = partitions(&self.sample.sources, count, self.split_bytes_min);
         let stream = |parts: Vec<Part>| {

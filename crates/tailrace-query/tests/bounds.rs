@@ -94,7 +94,7 @@ fn bounds_hold_for_every_table_and_every_form_of_query() {
     );
     assert_eq!(count(&joined, span), "{\"n\":3,\"a\":92}\n");
     // The columns of the bounds are none of the table's, unless they are named.
-    let (rows, _) = ask("SELECT * FROM logs WHERE n = 91", &input, span).unwrap();
+    let (rows, _) = ask("SELECT * FROM logs WHERE n = 92", &input, span).unwrap();
     assert!(
         rows.contains("\"level\"") && !rows.contains("severity_number"),
         "{rows}"
@@ -195,7 +195,7 @@ fn files_too_old_are_not_read_and_their_columns_are_known() {
         until_ns: Some(i64::MAX),
         ..Bounds::default()
     };
-    let (_, counts) = ask("SELECT new FROM logs", &inputs, until).unwrap();
+    let (_, counts) = ask("SELECT old0 FROM logs", &inputs, until).unwrap();
     assert_eq!((counts.pruned, counts.files), (0, 42));
 }
 

@@ -1,6 +1,7 @@
 //! `tailrace query`: SQL over log files, and the result in the form that is asked for.
 
 mod bounds;
+mod follow;
 mod notes;
 mod print;
 
@@ -46,6 +47,10 @@ pub(crate) struct Args {
     columns: Vec<(String, Type)>,
     #[command(flatten)]
     bounds: bounds::Args,
+    /// Go on when all is read, and print rows as they are written, through rotation, until Ctrl-C. The query takes SELECT
+    /// and WHERE
+    #[arg(short, long)]
+    follow: bool,
     /// What sorts, groups and joins may keep in memory; a query that needs more ends with an error. By default half of the
     /// machine's memory, or of the cgroup's
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -116,10 +121,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     std::thread::scope(|scope| {
         let work = || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_io()
                 .thread_stack_size(WORKER_STACK_BYTES)
                 .build()
                 .context("the threads of the query cannot be started")?;
-            let answered = runtime.block_on(args.answer(&sql, &inputs));
+            let answered = runtime.block_on(args.answer(&sql, &files, &inputs));
             // A read of standard input may wait for ever.
             runtime.shutdown_background();
             answered
@@ -153,12 +159,13 @@ impl Args {
         Ok((sql, self.sql.iter().chain(&self.files).cloned().collect()))
     }
 
-    async fn answer(&self, sql: &str, inputs: &[Input]) -> Result<(), Failure> {
+    async fn answer(&self, sql: &str, files: &[String], inputs: &[Input]) -> Result<(), Failure> {
         let started = Instant::now();
         let engine = Engine::new(Options {
             columns: self.columns.clone(),
             bounds: self.bounds.bounds()?,
             rows_max: self.rows,
+            follow: self.follow.then(|| files.to_vec()),
             memory_bytes: usize::try_from(self.memory_limit.unwrap_or_else(half_of_memory))
                 .unwrap_or(usize::MAX),
             ..Options::default()
@@ -169,16 +176,25 @@ impl Args {
         if self.explain {
             return Ok(out.write_all(plan.text().as_bytes()).context("stdout")?);
         }
-        let how = self
-            .output
-            .unwrap_or_else(|| How::suiting(io::stdout().is_terminal()));
+        let how = match self.follow {
+            true => follow::how(self.output)?,
+            false => self
+                .output
+                .unwrap_or_else(|| How::suiting(io::stdout().is_terminal())),
+        };
         let mut print = Print::new(how, &plan.schema(), &mut out);
         let mut written = Ok(());
         let each = |batch: RecordBatch| {
             written = print.add(&batch);
+            if self.follow && written.is_ok() {
+                written = print.flush();
+            }
             written.is_ok()
         };
-        let ended = plan.run(each).await;
+        let ended = match self.follow {
+            true => follow::until_signal(plan.run(each), engine.notes()).await?,
+            false => plan.run(each).await,
+        };
         written?;
         if ended.is_ok() {
             // Half a result is not made to look like a whole one.

@@ -9,6 +9,7 @@ use crate::cli::Failure;
 
 /// Bounds of the records of every log table.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[group(skip)]
 pub(super) struct Args {
     /// Only records of this time or later: RFC 3339, a date (its first moment in UTC), or a time back from now, such as 30m,
     /// 1h or 7d. Files that were last modified more than ten minutes before it are not read

@@ -111,6 +111,15 @@ impl<'o> Print<'o> {
         self.out.write_all(&bytes).context("stdout")
     }
 
+    /// Hands on what was written.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        self.out.flush().context("stdout")
+    }
+
     fn add_to_table(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
         let options = FormatOptions::new();
         let columns = batch.columns().iter();

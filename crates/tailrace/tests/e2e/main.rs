@@ -26,6 +26,8 @@ mod oracle;
 mod order;
 mod page;
 mod query;
+mod query_bounds;
+mod query_follow;
 mod queue;
 mod real_collector;
 mod refused;

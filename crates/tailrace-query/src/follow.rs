@@ -1,0 +1,241 @@
+//! A scan that does not end: the files are followed as the agent follows them, through rotation, and rows are made of
+//! lines as they are written.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::Stream;
+use tailrace_frame::{Config as FrameConfig, Framer, Frames};
+use tailrace_inputs::{ChunkBuffer, FileConfig, FileEvent, Follower, SourceId, Waker};
+use tokio::sync::mpsc;
+
+use crate::input::Input;
+use crate::notes::Notes;
+use crate::reader::chunk;
+use crate::scan::{Rows, Shared};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 1 << 20;
+/// The longest wait: what has changed ends it earlier.
+const WAIT: Duration = Duration::from_secs(60);
+/// Batches that wait to be taken.
+const BATCHES_AHEAD: usize = 4;
+/// Names of files that do not grow.
+const COMPRESSED: [&str; 2] = ["*.gz", "*.zst"];
+
+/// The one partition of a scan that follows files.
+#[derive(Debug)]
+pub(crate) struct Following {
+    /// The files, and those that come later.
+    pub(crate) globs: Vec<String>,
+    pub(crate) notes: Arc<Notes>,
+    /// Files that were last modified before are passed over.
+    pub(crate) modified_since: Option<SystemTime>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl PartitionStream for Following {
+    fn schema(&self) -> &SchemaRef {
+        &self.shared.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+        let started = self.start(sender.clone());
+        let waker = match started {
+            Ok(waker) => Some(waker),
+            Err(error) => {
+                // The channel is empty: there is room.
+                let _ = sender.try_send(Err(DataFusionError::External(error.into())));
+                None
+            }
+        };
+        let schema = Arc::clone(&self.shared.schema);
+        let followed = Followed { batches, waker };
+        Box::pin(RecordBatchStreamAdapter::new(schema, followed))
+    }
+}
+
+impl Following {
+    fn start(&self, sender: mpsc::Sender<Result<RecordBatch>>) -> anyhow::Result<Waker> {
+        let age = |since: SystemTime| SystemTime::now().duration_since(since).ok();
+        let config = FileConfig {
+            include: self.globs.clone(),
+            exclude: COMPRESSED.map(str::to_owned).to_vec(),
+            // Whoever asks names the files; links lead where that person may read.
+            follow_roots: vec![PathBuf::from("/")],
+            ignore_older: self.modified_since.and_then(age),
+            ..FileConfig::default()
+        };
+        let follower = Follower::new(config, Vec::new(), true)?;
+        let waker = follower.waker();
+        let tail = Tail {
+            follower,
+            sources: HashMap::new(),
+            rows: Rows::new(&self.shared),
+            notes: Arc::clone(&self.notes),
+            frames: Frames::default(),
+            sender,
+        };
+        let thread = thread::Builder::new().name("follow".to_owned());
+        thread.spawn(move || tail.run())?;
+        Ok(waker)
+    }
+}
+
+/// The rows that were found; dropping it ends the thread that looks for them.
+struct Followed {
+    batches: mpsc::Receiver<Result<RecordBatch>>,
+    waker: Option<Waker>,
+}
+
+impl Stream for Followed {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.batches.poll_recv(context)
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.batches.close();
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Reads what is written, on a thread of its own.
+struct Tail {
+    follower: Follower,
+    sources: HashMap<SourceId, Source>,
+    rows: Rows,
+    notes: Arc<Notes>,
+    frames: Frames,
+    sender: mpsc::Sender<Result<RecordBatch>>,
+}
+
+/// A file that is followed.
+struct Source {
+    framer: Framer,
+    input: Input,
+}
+
+impl Tail {
+    fn run(mut self) {
+        let mut buffer = ChunkBuffer::with_capacity(READ_BYTES);
+        let mut events = Vec::new();
+        while !self.sender.is_closed() {
+            buffer.clear();
+            let has_more = self.follower.read(&mut buffer, READ_BYTES, &mut events);
+            for event in events.drain(..) {
+                if let Err(error) = self.take(event, &buffer) {
+                    // If nobody takes it the query has ended.
+                    let _ = self.sender.blocking_send(Err(error));
+                    return;
+                }
+            }
+            if !has_more {
+                self.follower.wait(WAIT);
+            }
+        }
+    }
+
+    fn take(&mut self, event: FileEvent, buffer: &[u8]) -> Result<()> {
+        match event {
+            FileEvent::Opened {
+                source,
+                path,
+                offset,
+                mid_line,
+                ..
+            } => {
+                let opened = Source {
+                    framer: Framer::new(&FrameConfig::default(), offset, mid_line)
+                        .numbered(source.0),
+                    input: Input::File(path.to_path_buf()),
+                };
+                self.sources.insert(source, opened);
+            }
+            FileEvent::Continues {
+                source, earlier, ..
+            } => {
+                // Both are needed at once.
+                if let Some(mut before) = self.sources.remove(&earlier) {
+                    if let Some(source) = self.sources.get_mut(&source) {
+                        source.framer.continue_from(&mut before.framer);
+                    }
+                    self.sources.insert(earlier, before);
+                }
+            }
+            FileEvent::Renamed { source, path } => {
+                if let Some(source) = self.sources.get_mut(&source) {
+                    source.input = Input::File(path.to_path_buf());
+                }
+            }
+            FileEvent::Chunk {
+                source, start, end, ..
+            } => return self.push(source, buffer.get(start..end)),
+            FileEvent::Finished { source } => {
+                self.push(source, None)?;
+                self.sources.remove(&source);
+                self.follower.acked(source, u64::MAX);
+            }
+            FileEvent::Truncated { path, .. } => self.notes.problem(format!(
+                "{}: was truncated, and is read from its start",
+                path.display()
+            )),
+            FileEvent::Lost {
+                path,
+                bytes,
+                reason,
+                ..
+            } => self.notes.problem(format!(
+                "{}: {bytes} bytes were not read: {}",
+                path.display(),
+                reason.explained()
+            )),
+            FileEvent::Problem { path, message, .. } => {
+                self.notes.problem(format!("{}: {message}", path.display()));
+            }
+            FileEvent::Identified { .. }
+            | FileEvent::Grown { .. }
+            | FileEvent::Skipped { .. }
+            | FileEvent::Forgotten { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Makes rows of the next bytes of a source; `None` is its end.
+    fn push(&mut self, source: SourceId, bytes: Option<&[u8]>) -> Result<()> {
+        let Some(source) = self.sources.get_mut(&source) else {
+            return Ok(());
+        };
+        self.frames.clear();
+        match bytes {
+            Some(bytes) => source.framer.push(bytes, 0, 0, &mut self.frames),
+            None => source.framer.finish(&mut self.frames),
+        }
+        let bytes = bytes.unwrap_or_default().to_vec();
+        let count = bytes.len() as u64;
+        let records = chunk(&mut self.frames, bytes, count);
+        if let Some(batch) = self.rows.of_chunk(&records, &source.input)? {
+            // Whoever does not take it has ended the query.
+            let _ = self.sender.blocking_send(Ok(batch));
+        }
+        Ok(())
+    }
+}
