@@ -46,6 +46,10 @@ pub(super) async fn until_signal(
     tokio::spawn(async move {
         again.recv().await;
         again.recv().await;
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "at once, whatever the thread of the query waits for"
+        )]
         std::process::exit(INTERRUPTED);
     });
     let mut run = pin!(run);
