@@ -28,6 +28,7 @@ SUITES = (
     "layouts",
     "mapping",
     "neighbours",
+    "queries",
 )
 SEED = 20260102
 # Python's json calls itself for each level of nesting.
