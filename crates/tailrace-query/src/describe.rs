@@ -15,22 +15,14 @@ use crate::input::Input;
 use crate::notes::Notes;
 use crate::partition::{Part, partitions};
 use crate::reader::{Once, Reader};
-use crate::sample::{Kinds, reserved_column, sample};
+use crate::sample::{Kinds, VALUE_KINDS, reserved_column, sample};
 
 /// Keys that are described; further ones are counted.
 const KEYS_MAX: usize = 10_000;
 /// Characters of an example.
 const EXAMPLE_CHARS_MAX: usize = 200;
-/// The kinds of values.
-const KINDS: [Kind; 7] = [
-    Kind::Null,
-    Kind::String,
-    Kind::Integer,
-    Kind::Float,
-    Kind::Bool,
-    Kind::Object,
-    Kind::Array,
-];
+/// Kinds of values, null included.
+const KINDS: usize = VALUE_KINDS.len() + 1;
 
 /// What files hold.
 #[derive(Clone, Debug, Default)]
@@ -115,9 +107,8 @@ fn described(inputs: &[Input], threads: usize, notes: &Notes) -> anyhow::Result<
     let key = |values: &Values| {
         let column = sampled.columns.iter().find(|it| it.name == values.name);
         let reserved = reserved_column(&values.name).map(|column| column.ty);
-        let counts = KINDS
+        let counts = VALUE_KINDS
             .iter()
-            .skip(1)
             .map(|kind| (name_of(*kind), values.counts[*kind as usize]));
         let mut kinds: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -177,7 +168,7 @@ struct Seen {
 struct Values {
     name: String,
     kinds: Kinds,
-    counts: [u64; KINDS.len()],
+    counts: [u64; KINDS],
     example: Option<String>,
 }
 
@@ -212,7 +203,7 @@ impl Seen {
             values.kinds.add(&column.values, &column.kinds);
             for at in (0..column.kinds.len()).filter(|at| column.kinds.is_valid(*at)) {
                 let kind = column.kinds.value(at);
-                values.counts[usize::from(kind) % KINDS.len()] += 1;
+                values.counts[usize::from(kind) % KINDS] += 1;
                 if values.example.is_none()
                     && kind != Kind::Null as u8
                     && column.values.is_valid(at)
@@ -243,7 +234,7 @@ impl Seen {
                 self.keys.push(Values {
                     name: key.to_owned(),
                     kinds: Kinds::default(),
-                    counts: [0; KINDS.len()],
+                    counts: [0; KINDS],
                     example: None,
                 });
                 self.keys.len() - 1

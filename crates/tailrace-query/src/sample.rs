@@ -44,6 +44,16 @@ pub(crate) struct Sample {
     pub(crate) pruned: usize,
 }
 
+/// The kinds of values other than null.
+pub(crate) const VALUE_KINDS: [Kind; 6] = [
+    Kind::String,
+    Kind::Integer,
+    Kind::Float,
+    Kind::Bool,
+    Kind::Object,
+    Kind::Array,
+];
+
 /// What the values of a key are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kinds {
@@ -91,16 +101,9 @@ impl Kinds {
     pub(crate) fn ty(&self) -> Type {
         let has = |kind: Kind| self.seen[kind as usize % 8];
         let others = |kinds: &[Kind]| {
-            [
-                Kind::String,
-                Kind::Integer,
-                Kind::Float,
-                Kind::Bool,
-                Kind::Object,
-                Kind::Array,
-            ]
-            .into_iter()
-            .any(|kind| has(kind) && !kinds.contains(&kind))
+            VALUE_KINDS
+                .into_iter()
+                .any(|kind| has(kind) && !kinds.contains(&kind))
         };
         if has(Kind::Bool) && !others(&[Kind::Bool]) {
             Type::Boolean

@@ -238,6 +238,47 @@ fn the_first_line_may_be_long_and_conditions_mean_what_they_say() {
 }
 
 #[test]
+fn similar_to_is_that_of_pipelines() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.log");
+    std::fs::write(
+        &path,
+        "{\"t\":\"abc\"}\n{\"t\":\"xabcx\"}\n{\"t\":\"ab%c\"}\n{\"t\":null}\n",
+    )
+    .unwrap();
+    let input = [Input::File(path)];
+    let count = |condition: &str| {
+        let sql = format!("SELECT count(*) AS n FROM logs WHERE {condition}");
+        ask(&sql, &input, Options::default()).map(|(rows, _)| rows)
+    };
+    for (condition, rows) in [
+        ("t SIMILAR TO 'abc'", 1),
+        ("t SIMILAR TO '%abc%'", 2),
+        ("t SIMILAR TO '_b_?c'", 2),
+        ("t NOT SIMILAR TO '(a|x)bc'", 2),
+        ("t SIMILAR TO 'ab!%c' ESCAPE '!'", 1),
+        ("t SIMILAR TO '%' AND (t SIMILAR TO 'x%' OR t = 'abc')", 2),
+    ] {
+        assert_eq!(
+            count(condition).unwrap(),
+            format!("{{\"n\":{rows}}}\n"),
+            "{condition}"
+        );
+    }
+    for condition in [
+        "t SIMILAR TO t",
+        "t SIMILAR TO '('",
+        "t SIMILAR TO 'a' ESCAPE 'xy'",
+    ] {
+        let error = count(condition).unwrap_err();
+        assert!(
+            error.is_usage && error.place.is_some() && error.hint.is_some(),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_becomes_shorter_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.log");

@@ -13,7 +13,7 @@ mod function;
 mod lint;
 mod literals;
 mod peers;
-mod similar;
+pub(crate) mod similar;
 
 pub(crate) use build::{arrow_cast, as_value, bare};
 

@@ -25,6 +25,7 @@ mod signature;
 mod value;
 
 mod analyse;
+mod any_query;
 mod branch;
 mod needles;
 mod plan;
@@ -40,6 +41,7 @@ mod kept_share;
 mod row_wise;
 mod selected;
 
+pub use any_query::parse_query;
 pub use branch::{Branch, Conjunct, Output, OutputValue, When};
 pub use conditions::{Conditions, Outcome, Unmet};
 pub use error::{Error, Warning};
@@ -47,7 +49,6 @@ pub use evaluate::{Evaluated, Evaluator, Selection};
 pub use failures::{Failure, NOT_EXACT};
 pub use guard::batch::{bounded, is_exhausted};
 pub use kept_share::KeptShare;
-pub use parse::parse_query;
 pub use plan::planning_time;
 pub use pushdown::Pushdown;
 pub use query::Query;

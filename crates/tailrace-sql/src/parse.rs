@@ -35,15 +35,6 @@ pub(crate) struct SelectPart {
     pub(crate) table: String,
 }
 
-/// Parses a query of any kind, in the dialect of pipelines and within its bounds: what is parsed can be walked.
-///
-/// # Errors
-///
-/// The text is no query, or too long.
-pub fn parse_query(sql: &str) -> Result<Query, Error> {
-    one_query(sql, &Positions::new(sql))
-}
-
 /// Parses the query and refuses all but SELECTs over `logs`, joined by UNION ALL.
 pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Error> {
     let mut parts = Vec::new();
@@ -51,7 +42,8 @@ pub(crate) fn parse(sql: &str, places: &Positions) -> Result<Vec<SelectPart>, Er
     Ok(parts)
 }
 
-fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
+/// Parses the one query that the text is, within the bounds of what can be walked.
+pub(crate) fn one_query(sql: &str, places: &Positions) -> Result<Query, Error> {
     if sql.len() > SQL_BYTES_MAX {
         let error =
             Position::START.error(format!("the query is longer than {SQL_BYTES_MAX} bytes"));

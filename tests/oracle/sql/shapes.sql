@@ -80,8 +80,8 @@ SELECT DISTINCT regexp_replace(message, '^([A-Z]+) /([a-z]+)/.*$', '\2 \1') AS r
 SELECT regexp_replace(message, '[aeiou]', '', 'g') AS r FROM logs WHERE status = 503
 
 -- query: similar
-SELECT count(*) AS n FROM logs WHERE message SIMILAR TO '^(PUT|POST) /api/v1/.*$'
--- duckdb: SIMILAR TO is a search for a regular expression here
+SELECT count(*) AS n FROM logs WHERE message SIMILAR TO '(PUT|POST) /api/v1/%'
+-- duckdb: its SIMILAR TO takes a regular expression
 SELECT count(*) AS n FROM logs WHERE regexp_full_match(message, '(PUT|POST) /api/v1/.*')
 
 -- query: starts

@@ -3,13 +3,20 @@
 //! Translates a literal pattern to a regular expression that is anchored at both ends. DataFusion would read the
 //! pattern as a regular expression that may match anywhere.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Spanned, Value, ValueWithSpan};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, Spanned, Value, ValueWithSpan, visit_expressions_mut,
+};
 
 use super::build::bare;
 use super::literals::reason;
 use super::{Analysis, constant};
-use crate::error::Error;
+use crate::error::{Error, Positions};
 use crate::types::Type;
+
+const HINT: &str = "the pattern has `%` for any text, `_` for any character, `|`, `*`, `+`, `?`, `{n}`, `( )` and \
+                    `[ ]`; for a regular expression write `x ~ '...'`";
 
 impl Analysis<'_> {
     /// The same condition as a match of a regular expression.
@@ -22,46 +29,91 @@ impl Analysis<'_> {
         around: &str,
     ) -> Result<Expr, Error> {
         let place = self.places.of(pattern.span());
-        let refuse = |message: String| {
-            let hint = "the pattern has `%` for any text, `_` for any character, `|`, `*`, `+`, `?`, `{n}`, `( )` and \
-                        `[ ]`; for a regular expression write `x ~ '...'`";
-            Err(place.error(message).with_hint(hint))
-        };
-        let escape = match escape.as_ref().map(|escape| constant::text(&escape.value)) {
-            None => Some('\\'),
-            Some(Some("")) => None,
-            Some(Some(text)) if text.chars().count() == 1 => text.chars().next(),
-            Some(_) => return refuse("ESCAPE takes one character".to_owned()),
-        };
-        let literal = match bare(pattern) {
-            Expr::Value(value) => constant::text(&value.value).map(|text| (text, value.span)),
-            _ => None,
-        };
-        let Some((literal, span)) = literal else {
-            return refuse("the pattern of SIMILAR TO has to be a literal".to_owned());
-        };
-        let regex = match regex(literal, escape) {
+        let refuse = |message: String| Err(place.error(message).with_hint(HINT));
+        let right = match expression(pattern, escape.as_ref()) {
             Ok(regex) => regex,
-            Err(problem) => return refuse(format!("`{literal}`: {problem}")),
+            Err(message) => return refuse(message),
         };
         let left = self.fixed(text, Type::Text, "SIMILAR TO", around)?;
-        let op = if negated {
-            BinaryOperator::PGRegexNotMatch
-        } else {
-            BinaryOperator::PGRegexMatch
-        };
-        let value = Value::SingleQuotedString(regex);
-        let right = Box::new(Expr::Value(ValueWithSpan { value, span }));
-        let probe = Expr::BinaryOp {
-            left: right.clone(),
-            op: op.clone(),
-            right: right.clone(),
-        };
+        let probe = matches(right.clone(), negated, right.clone());
         if let Some(error) = self.failure(&probe) {
-            return refuse(format!("`{literal}`: {}", reason(&error)));
+            let written = constant_text(pattern).unwrap_or_default();
+            return refuse(format!("`{written}`: {}", reason(&error)));
         }
-        Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right })))
+        Ok(Expr::Nested(Box::new(matches(*left, negated, right))))
     }
+}
+
+/// Replaces every SIMILAR TO of a query by the same condition as a match of a regular expression.
+///
+/// # Errors
+///
+/// A pattern is no literal, or none of SIMILAR TO.
+pub(crate) fn replace_similar_to(query: &mut Query, places: &Positions) -> Result<(), Error> {
+    let replaced = visit_expressions_mut(query, |expr| {
+        let Expr::SimilarTo {
+            negated,
+            expr: text,
+            pattern,
+            escape_char,
+        } = expr
+        else {
+            return ControlFlow::Continue(());
+        };
+        match expression(pattern, escape_char.as_ref()) {
+            Ok(regex) => {
+                let text = std::mem::replace(&mut **text, Expr::value(Value::Null));
+                *expr = Expr::Nested(Box::new(matches(text, *negated, regex)));
+                ControlFlow::Continue(())
+            }
+            Err(message) => {
+                let error = places.of(pattern.span()).error(message);
+                ControlFlow::Break(error.with_hint(HINT))
+            }
+        }
+    });
+    match replaced {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+fn matches(text: Expr, negated: bool, regex: Expr) -> Expr {
+    let op = if negated {
+        BinaryOperator::PGRegexNotMatch
+    } else {
+        BinaryOperator::PGRegexMatch
+    };
+    Expr::BinaryOp {
+        left: Box::new(text),
+        op,
+        right: Box::new(regex),
+    }
+}
+
+/// The text of a pattern that is a literal.
+fn constant_text(pattern: &Expr) -> Option<&str> {
+    match bare(pattern) {
+        Expr::Value(value) => constant::text(&value.value),
+        _ => None,
+    }
+}
+
+/// A pattern as a literal that is a regular expression, or why it is none.
+fn expression(pattern: &Expr, escape: Option<&ValueWithSpan>) -> Result<Expr, String> {
+    let escape = match escape.map(|escape| constant::text(&escape.value)) {
+        None => Some('\\'),
+        Some(Some("")) => None,
+        Some(Some(text)) if text.chars().count() == 1 => text.chars().next(),
+        Some(_) => return Err("ESCAPE takes one character".to_owned()),
+    };
+    let Some(literal) = constant_text(pattern) else {
+        return Err("the pattern of SIMILAR TO has to be a literal".to_owned());
+    };
+    let regex = regex(literal, escape).map_err(|problem| format!("`{literal}`: {problem}"))?;
+    let value = Value::SingleQuotedString(regex);
+    let span = bare(pattern).span();
+    Ok(Expr::Value(ValueWithSpan { value, span }))
 }
 
 /// The regular expression of a pattern.
